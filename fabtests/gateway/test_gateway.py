@@ -22,7 +22,7 @@ import threading
 import time
 import traceback
 
-from gateway_lab import GATEWAY, WAIT_S, Lab, Server, echo, ends_with_us, free_port, preface, read_exactly, wait_for
+from gateway_lab import GATEWAY, WAIT_S, Lab, Server, echo, endpoint, ends_with_us, free_port, preface, read_exactly, wait_for
 
 LARGE = False
 KEY = "correct horse battery staple, and more of it\n"
@@ -317,7 +317,9 @@ def case_broken_streams_lose_nothing():
 
 CONNECTS = """import socket, sys
 sock = socket.create_connection((sys.argv[1], int(sys.argv[2])), source_address=("127.1.0.8", 0))
-sock.sendall(bytes.fromhex(sys.argv[3]) + bytes(1000))
+preface = bytearray.fromhex(sys.argv[3])
+preface[10:12] = sock.getsockname()[1].to_bytes(2, "big")
+sock.sendall(preface + bytes(1000))
 print("sending", flush=True)
 while True:
     sock.sendall(bytes(65536))"""
@@ -464,7 +466,8 @@ def case_garbage_harms_nobody():
         address = lab.gateways["alpha"]
         hello = b"MCCT" + struct.pack(">HHQII", 1, 0, 5, 0, 0) + struct.pack(">IIQ", 4, 65536, 0)
         named = hello + b"beta".ljust(32, b"\0") + b"alpha".ljust(32, b"\0") + bytes(96)
-        source, target = ("127.1.0.5", 1), server.address
+        # The kernel gives none of these ports to anybody else.
+        source, target = ("127.1.0.6", free_port("127.1.0.6")), server.address
         good = preface(source, target)
         words = [
             b"\0" * 64, b"MCCR" + b"\xff" * 60, b"MCCT" + b"\xff" * 196, named, b"POST / HTTP/1.0\r\n\r\n", os.urandom(5000),
@@ -473,6 +476,7 @@ def case_garbage_harms_nobody():
         ]
         for word in words:
             with socket.create_connection(address, timeout=WAIT_S, source_address=("127.1.0.6", 0)) as sock:
+                word = word.replace(endpoint(*source), endpoint(*sock.getsockname()))
                 with contextlib.suppress(ConnectionResetError, BrokenPipeError):
                     sock.sendall(word)
                 expect_closed(sock)
@@ -500,6 +504,76 @@ def case_garbage_harms_nobody():
         victim.close()
         lab.quiet()
         assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+
+
+def case_nobody_speaks_for_another():
+    """A preface names the address and the port that it comes from; and no gateway passes on what is another site's."""
+    with Lab(sites=3) as lab:
+        with open(lab.sites) as file:
+            text = file.read()
+        # This one believes that a host of gamma is one of its own.
+        wider = lab.write("wider.conf", text.replace("127.1.0.0/16", "127.1.0.0/16, 127.3.7.0/24"))
+        lab.start("alpha", sites=wider).start("beta").up()
+        server = Server(echo)
+
+        def speak(source, named=None):
+            with socket.create_connection(lab.gateways["alpha"], timeout=WAIT_S, source_address=(source, 0)) as sock:
+                own = sock.getsockname()
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    sock.sendall(preface(named(own) if named else own, server.address) + b"let me in")
+                    return read_exactly(sock, 9) == b"let me in"
+
+        def refused(*arguments):
+            with contextlib.suppress(EOFError):
+                assert not speak(*arguments), arguments
+        refused("127.1.0.5", lambda own: ("127.1.0.6", own[1]))
+        refused("127.1.0.5", lambda own: (own[0], own[1] ^ 1))
+        refused("127.1.0.5", lambda own: ("127.2.0.5", own[1]))
+        assert lab.counter("alpha", "false_sources") == 3 and not server.sources, server.sources
+        refused("127.3.7.5")
+        assert lab.counter("beta", "false_sources") == 1 and not server.sources, server.sources
+        assert speak("127.1.0.5") and speak("127.1.0.6")
+        # An IPv4 address that comes by a socket of IPv6 is the same address.
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::ffff:127.1.0.5", 0))
+            sock.connect(("::ffff:" + lab.gateways["alpha"][0], lab.gateways["alpha"][1]))
+            sock.sendall(preface(("127.1.0.5", sock.getsockname()[1]), server.address) + b"x")
+            assert read_exactly(sock, 1) == b"x"
+        lab.quiet()
+
+
+def case_a_site_reaches_what_it_may():
+    """Either gateway holds to it, also if the other does not."""
+    with Lab() as lab:
+        server, other = Server(echo), Server(echo)
+        elsewhere = Server(echo, "127.2.1.5")
+        with open(lab.sites) as file:
+            text = file.read()
+        first = "networks = 127.1.0.0/16\n"
+        assert first in text
+        strict = lab.write("strict.conf", text.replace(first, first + f"reach = 127.2.0.0/24:{server.address[1]}, 127.2.1.0/24:1-9\n"))
+
+        def reach(target):
+            with lab.connect(target) as sock:
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    sock.sendall(b"x")
+                    return sock.recv(1) == b"x"
+            return False
+        for strict_one in ("alpha", "beta"):
+            for name in ("alpha", "beta"):
+                lab.start(name, sites=strict if name == strict_one else lab.sites)
+            lab.up()
+            assert reach(server.address) and not reach(other.address) and not reach(elsewhere.address)
+            assert lab.counter(strict_one, "out_of_reach") == 2
+            # Of the other site nothing was said.
+            back = Server(echo, "127.1.0.9")
+            with lab.connect(back.address, "127.2.0.7", "beta") as sock:
+                sock.sendall(b"x")
+                assert read_exactly(sock, 1) == b"x"
+            lab.quiet()
+            for name in ("alpha", "beta"):
+                lab.stop(name)
+        assert not other.sources and not elsewhere.sources
 
 
 def case_a_gateway_without_a_key_is_known_by_its_address():

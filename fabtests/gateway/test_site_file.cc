@@ -94,6 +94,35 @@ Test(site_file, names_the_line_of_what_is_wrong) {
                  "sites.conf:4: site \"b\" has the same gateway");
 }
 
+Test(site_file, a_site_reaches_what_it_may) {
+    const std::string site = "[site a]\nnetworks = 10.0.0.0/8\ngateway = 10.0.0.1:1\n";
+    const auto may = [&](const std::string& line, const char* target) {
+        const auto parsed = parse_sites(site + line, "sites.conf");
+        cr_assert(parsed.ok(), "%s", parsed.ok() ? "" : parsed.error().message.c_str());
+        return parsed.value().sites[0].may_reach(endpoint(target));
+    };
+    cr_assert(may("", "11.0.0.1:80"));
+    cr_assert_not(may("reach = none\n", "11.0.0.1:80"));
+    const char* const some =
+        "reach = 11.0.0.0/16, 12.0.0.0/8:5000-5999, 12.0.0.7:22, fd00::/64, [fd01::/64]:7400\n";
+    for (const char* good : {"11.0.255.1:1", "11.0.0.1:65535", "12.3.0.1:5000", "12.3.0.1:5999",
+                             "12.0.0.7:22", "[fd00::9]:80", "[fd01::9]:7400", "[::ffff:11.0.0.1]:80"})
+        cr_assert(may(some, good), "%s", good);
+    for (const char* bad : {"11.1.0.1:1", "12.3.0.1:4999", "12.3.0.1:6000", "12.0.0.8:22", "13.0.0.1:5000",
+                            "[fd00:0:0:1::9]:80", "[fd01::9]:7401"})
+        cr_assert_not(may(some, bad), "%s", bad);
+    expect_error(site + "reach = there:80\n", "sites.conf:4: reach: \"there\" is no subnet");
+    expect_error(site + "reach = 11.0.0.0/8,\n", "sites.conf:4: reach: \"\" is no subnet");
+    expect_error(site + "reach = 11.0.0.0/8, none\n", "sites.conf:4: reach: \"none\" is no subnet");
+    for (const char* bad : {"11.0.0.0/8:0", "11.0.0.0/8:65536", "11.0.0.0/8:", "11.0.0.0/8:9-8",
+                            "11.0.0.0/8:1-", "11.0.0.0/8:1-2-3", "[fd00::/64]:x"})
+        expect_error(site + "reach = " + bad + "\n",
+                     "sites.conf:4: reach: \"" + std::string(bad) + "\" has no port");
+    expect_error(site + "reach = [fd00::/64\n", "sites.conf:4: reach: \"[fd00::/64\" lacks");
+    expect_error(site + "reach = [fd00::/64]80\n", "sites.conf:4: reach: \"[fd00::/64]80\" has something");
+    expect_error(site + "reach = none\nreach = none\n", "sites.conf:5: \"reach\" is there twice");
+}
+
 Test(site_file, says_what_cannot_be_read) {
     cr_assert_eq(read_sites("/nonexistent/sites.conf").error().code, ENOENT);
     cr_assert_eq(read_sites("/").error().code, EISDIR);

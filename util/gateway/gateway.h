@@ -37,12 +37,13 @@ class Newcomer final : public Watched {
     void on_proof(Bytes proof);
     void on_get();
     void refuse(std::uint64_t& counter);
+    void refuse(std::uint64_t& counter, const std::string& why);
     void reply();
 
     Gateway& gateway_;
     Shared& shared_;
     FileDescriptor socket_;
-    const Endpoint host_;
+    const Endpoint from_, host_;
     const bool ours_, stranger_;
     const Nanoseconds deadline_;
     std::array<std::byte, 1024> words_{};

@@ -15,6 +15,7 @@ Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from
     : gateway_(gateway),
       shared_(gateway.shared()),
       socket_(std::move(socket)),
+      from_(from),
       host_{from.family, 0, from.address},
       ours_(gateway.is_ours(host_, name_of(socket_.get()))),
       stranger_(!ours_ && !gateway.is_gateway(host_)),
@@ -70,6 +71,11 @@ void Newcomer::refuse(std::uint64_t& counter) {
     close();
 }
 
+void Newcomer::refuse(std::uint64_t& counter, const std::string& why) {
+    shared_.warn(fmt::format("{} is refused: {}", host_.to_string(), why));
+    refuse(counter);
+}
+
 void Newcomer::decide() {
     const Bytes words = Bytes(words_).first(size_);
     switch (magic()) {
@@ -89,8 +95,13 @@ void Newcomer::on_preface(Bytes words) {
     const auto preface = relay::decode_preface(words);
     if (!preface) return refuse(counters.garbage);
     if (!ours_) return refuse(counters.strangers);
+    // A process says by which address and port of its host this connection comes: nobody speaks for another.
+    if (preface->source != from_)
+        return refuse(counters.false_sources, "it says that it is " + preface->source.to_string());
     Peer* peer = gateway_.peer_of(shared_.settings.sites.site_of(preface->target));
     if (peer == nullptr) return refuse(counters.no_route);
+    if (!shared_.settings.own_site().may_reach(preface->target))
+        return refuse(counters.out_of_reach, "this site may not reach " + preface->target.to_string());
     if (shared_.full()) return refuse(counters.over_limit);
     peer->adopt(gateway_.take(*this, socket_), *preface);
 }
@@ -105,11 +116,10 @@ void Newcomer::on_hello(Bytes words) {
     peer_ = gateway_.peer_of(shared_.settings.sites.named(hello->from));
     if (peer_ == nullptr || peer_->connects() || shared_.draining) return refuse(counters.refused_hellos);
     // Without a key an address is all that tells the site's gateway from anybody else.
-    if (!hello->with_key && !host_.same_host(peer_->site().wan)) {
-        shared_.say(fmt::format("{} says that it is the gateway of {}, which is at {}: refused",
-                                host_.to_string(), hello->from, peer_->site().wan.to_string()));
-        return refuse(counters.foreign_hellos);
-    }
+    if (!hello->with_key && !host_.same_host(peer_->site().wan))
+        return refuse(counters.foreign_hellos,
+                      fmt::format("it says that it is the gateway of {}, which is at {}", hello->from,
+                                  peer_->site().wan.to_string()));
     greeting_ = peer_->greet(hello->stream);
     greeting_->theirs = *hello;
     if (key) {

@@ -152,9 +152,22 @@ void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
         ++counter;
         trunk_.reset(channel);
     };
+    const auto refuse_target = [&](std::uint64_t& counter, const relay::Endpoint& source,
+                                   const relay::Endpoint& target, const char* why) {
+        shared_.warn(fmt::format("the gateway of {} wants a connection from {} to {}: {}", site_.name,
+                                 source.to_string(), target.to_string(), why));
+        refuse(counter);
+    };
     const auto preface = relay::decode_preface(bytes);
     const relay::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
     if (where != &shared_.settings.own_site()) return refuse(counters.no_route);
+    const relay::Endpoint &source = preface->source, &target = preface->target;
+    // A host in no site is the one that the gateway there runs on.
+    const relay::Site* from = shared_.settings.sites.site_of(source);
+    if (from != nullptr && from != &site_)
+        return refuse_target(counters.false_sources, source, target, "this source is in another site");
+    if (!site_.may_reach(target))
+        return refuse_target(counters.out_of_reach, source, target, "it may not reach that");
     if (shared_.full()) return refuse(counters.over_limit);
     auto socket = connect_to(preface->target);
     if (!socket) return refuse(counters.targets_failed);

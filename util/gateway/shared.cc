@@ -6,6 +6,13 @@
 #include <cstdio>
 
 namespace mcastcoll::gateway {
+namespace {
+
+// Who is refused can do it again at any rate.
+constexpr unsigned kMaxWarnings = 10;
+constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
+
+}  // namespace
 
 // How memory is divided: half of it are the first windows of all connections that may be, a quarter is what
 // windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
@@ -39,6 +46,21 @@ std::optional<relay::Endpoint> Settings::wan_source() const {
 
 void Shared::say(const std::string& what) const {
     if (settings.verbose) fmt::print(stderr, "mcastcoll-gateway: {}: {}\n", settings.own_site().name, what);
+}
+
+void Shared::warn(const std::string& what) {
+    if (now() - warnings_from_ >= kWarningsTime) {
+        warnings_from_ = now();
+        warnings_ = 0;
+    }
+    if (warnings_ == kMaxWarnings) {
+        ++unwarned_;
+        return;
+    }
+    ++warnings_;
+    const std::string before = unwarned_ == 0 ? "" : fmt::format("{} more warnings; ", unwarned_);
+    unwarned_ = 0;
+    fmt::print(stderr, "mcastcoll-gateway: {}: {}{}\n", settings.own_site().name, before, what);
 }
 
 }  // namespace mcastcoll::gateway

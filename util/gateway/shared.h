@@ -38,7 +38,7 @@ struct Settings {
 struct GatewayCounters {
     std::uint64_t accepted = 0, garbage = 0, greeting_timeouts = 0, crowded_out = 0, strangers = 0;
     std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
-                  over_limit = 0;
+                  over_limit = 0, false_sources = 0, out_of_reach = 0;
     std::uint64_t connections = 0, targets = 0, targets_failed = 0, trunk_down = 0, status_pages = 0;
     std::uint64_t lan_retransmissions = 0, lan_idle_restarts = 0, lan_resets = 0;
 };
@@ -50,6 +50,9 @@ struct Shared {
     // Takes no more connections.
     bool full() const { return draining || connections >= settings.max_connections; }
     void say(const std::string& what) const;
+    // What an administrator should see even without being asked; of many such lines some, and how many they
+    // were.
+    void warn(const std::string& what);
 
     const Settings settings;
     Loop loop;
@@ -57,6 +60,10 @@ struct Shared {
     trunk::WindowPool pool;
     std::size_t connections = 0;  // there are now
     bool draining = false;        // told to end
+
+  private:
+    Nanoseconds warnings_from_{0};
+    unsigned warnings_ = 0, unwarned_ = 0;
 };
 
 }  // namespace mcastcoll::gateway

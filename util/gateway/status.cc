@@ -22,7 +22,8 @@ namespace mcastcoll::gateway {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatewayCounters, accepted, connections, targets, targets_failed,
                                    lan_resets, lan_retransmissions, lan_idle_restarts, no_route, over_limit,
                                    trunk_down, strangers, garbage, greeting_timeouts, crowded_out,
-                                   refused_hellos, foreign_hellos, wrong_keys, forged_records, status_pages)
+                                   refused_hellos, foreign_hellos, wrong_keys, forged_records, false_sources,
+                                   out_of_reach, status_pages)
 
 namespace {
 

@@ -5,6 +5,8 @@ mcc_parts += \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
 	%reldir%/preface.h \
+	%reldir%/reach.cc \
+	%reldir%/reach.h \
 	%reldir%/sites.cc \
 	%reldir%/sites.h
 nodist_%canon_reldir%_libmccsites_la_SOURCES = %reldir%/all.cc

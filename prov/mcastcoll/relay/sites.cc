@@ -107,7 +107,7 @@ class Parser {
                          " is no name of a site: 1 to 23 letters, digits, '-', '_' and '.' make one");
         if (all_.named(name) != nullptr) return wrong("site " + quoted(name) + " is there twice");
         if (all_.sites.size() >= kMaxSites) return wrong("more than 256 sites");
-        all_.sites.push_back({std::string(name), {}, {}, {}});
+        all_.sites.push_back({std::string(name), {}, {}, {}, {}});
         where_ = Where::site;
         return {};
     }
@@ -116,7 +116,22 @@ class Parser {
         if (key == "networks") return networks(value);
         if (key == "gateway") return endpoint(value, all_.sites.back().gateway);
         if (key == "wan") return endpoint(value, all_.sites.back().wan);
-        return wrong("a site has no " + quoted(key) + "; it has networks, gateway and wan");
+        if (key == "reach") return reach(value);
+        return wrong("a site has no " + quoted(key) + "; it has networks, gateway, wan and reach");
+    }
+
+    Result<void> reach(std::string_view value) {
+        std::vector<Reach>& all = all_.sites.back().reach.emplace();
+        if (value == "none") return {};
+        for (;;) {
+            const std::size_t comma = value.find(',');
+            const auto one = Reach::parse(trim(value.substr(0, comma)));
+            if (!one) return wrong("reach: " + one.error().message);
+            if (all.size() >= kMaxReach) return wrong("more than 256 networks that one site may reach");
+            all.push_back(one.value());
+            if (comma == std::string_view::npos) return {};
+            value = value.substr(comma + 1);
+        }
     }
 
     Result<void> networks(std::string_view value) {
@@ -189,6 +204,11 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 }  // namespace
+
+bool Site::may_reach(const Endpoint& target) const {
+    return !reach ||
+           std::any_of(reach->begin(), reach->end(), [&](const Reach& one) { return one.contains(target); });
+}
 
 const Site* Sites::site_of(const Endpoint& endpoint) const {
     const Site* best = nullptr;

@@ -5,6 +5,7 @@
 //     networks = 10.1.0.0/16, fd00:1::/64
 //     gateway = 10.1.0.1:7400                # where the site's processes connect to
 //     wan = 192.0.2.1:7400                   # where other gateways do; default: the same
+//     reach = 10.2.0.0/16:5000-5999          # what its processes may connect to in other sites; default: all
 //     [trunks]                               # optional, and every line of it is
 //     streams = 8
 //     congestion = cubic
@@ -12,20 +13,25 @@
 //     key = FILE                             # relative to the sites file
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "relay/endpoint.h"
+#include "relay/reach.h"
 #include "topology/subnet.h"
 
 namespace mcastcoll::relay {
 
-inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxSiteName = 23;
+inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxReach = 256, kMaxSiteName = 23;
 inline constexpr unsigned kMaxStreams = 32;
 
 struct Site {
     std::string name;
     std::vector<topology::Subnet> networks;
     Endpoint gateway, wan;
+    std::optional<std::vector<Reach>> reach;  // nothing: all of the other sites
+
+    bool may_reach(const Endpoint& target) const;
 };
 
 struct TrunkOptions {
