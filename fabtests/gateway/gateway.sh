@@ -3,7 +3,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export MCC_GATEWAY=${MCC_GATEWAY:-$PWD/util/gateway/mcastcoll-gateway}
-[ -x "$MCC_GATEWAY" ] || { echo "skip no $MCC_GATEWAY: libsodium is missing"; exit 77; }
+[ -x "$MCC_GATEWAY" ] || { echo "skip no $MCC_GATEWAY: run util/build"; exit 77; }
 export PYTHONDONTWRITEBYTECODE=1
 # With sanitizers everything takes its time.
 [ -z "${MCC_QUICK:-}" ] || [ $# -gt 0 ] || set -- --only bytes_go_both_ways,broken_streams_lose_nothing,garbage_harms_nobody

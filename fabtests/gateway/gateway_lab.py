@@ -4,6 +4,8 @@ streams or goes silent."""
 
 import contextlib
 import ctypes
+import hashlib
+import hmac
 import json
 import os
 import random
@@ -37,6 +39,19 @@ def endpoint(address, port):
 
 def preface(source, target, node=0, process=0):
     return b"MCCR" + struct.pack(">HH", 1, 0) + endpoint(*source) + endpoint(*target) + struct.pack(">II", node, process) + bytes(8)
+
+
+def hello(session, origin, to, version=2):
+    """What a gateway says first on a stream."""
+    words = struct.pack(">HHQQIIII", version, 0, session, 0, 0, 4, 65536, 0)
+    return b"MCCT" + words + origin.encode().ljust(32, b"\0") + to.encode().ljust(32, b"\0")
+
+
+def shared_key(key, connector, acceptor):
+    """What a key file's text gives two gateways, and how they name it: HKDF (RFC 5869) with SHA-256."""
+    identity = f"mcastcoll trunk 2: {connector} {acceptor}"
+    extracted = hmac.digest(bytes(32), hashlib.sha256(key.strip().encode()).digest(), "sha256")
+    return identity, hmac.digest(extracted, identity.encode() + b"\1", "sha256")
 
 
 def read_exactly(sock, size):
@@ -164,8 +179,17 @@ class Lab:
         for name in names or self.gateways:
             listen = "%s:%d" % self.gateways[name]
             command = [GATEWAY, "--sites", sites or self.sites, "--site", name, "--listen", listen, "--verbose", *self.options, *options]
-            self.processes[name] = subprocess.Popen(command, preexec_fn=ends_with_us)
+            with open(self.log_of(name), "a") as log:
+                self.processes[name] = subprocess.Popen(command, preexec_fn=ends_with_us, stderr=log)
         return self
+
+    def log_of(self, name):
+        return os.path.join(self.folder.name, name + ".log")
+
+    def log(self, name):
+        """What it has said until now."""
+        with open(self.log_of(name)) as file:
+            return file.read()
 
     def up(self, streams=None):
         for name in self.processes:
@@ -228,9 +252,13 @@ class Lab:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failure, *_):
         for name in list(self.processes):
             self.kill(name)
+        if failure is not None:
+            for name in self.gateways:
+                with contextlib.suppress(FileNotFoundError):
+                    print(self.log(name), end="", flush=True)
         for relay in self.relays.values():
             relay.close()
         self.folder.cleanup()

@@ -13,8 +13,10 @@ import os
 import random
 import re
 import selectors
+import shutil
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -22,7 +24,7 @@ import threading
 import time
 import traceback
 
-from gateway_lab import GATEWAY, WAIT_S, Lab, Server, echo, endpoint, ends_with_us, free_port, preface, read_exactly, wait_for
+from gateway_lab import GATEWAY, WAIT_S, Lab, Server, echo, endpoint, ends_with_us, free_port, hello, preface, read_exactly, shared_key, wait_for
 
 LARGE = False
 KEY = "correct horse battery staple, and more of it\n"
@@ -464,15 +466,15 @@ def case_garbage_harms_nobody():
         server = Server(echo)
         victim = lab.connect(server.address)
         address = lab.gateways["alpha"]
-        hello = b"MCCT" + struct.pack(">HHQII", 1, 0, 5, 0, 0) + struct.pack(">IIQ", 4, 65536, 0)
-        named = hello + b"beta".ljust(32, b"\0") + b"alpha".ljust(32, b"\0") + bytes(96)
+        named = hello(5, "beta", "alpha")
         # The kernel gives none of these ports to anybody else.
         source, target = ("127.1.0.6", free_port("127.1.0.6")), server.address
         good = preface(source, target)
         words = [
             b"\0" * 64, b"MCCR" + b"\xff" * 60, b"MCCT" + b"\xff" * 196, named, b"POST / HTTP/1.0\r\n\r\n", os.urandom(5000),
             preface(source, ("127.8.0.1", 80)), preface(source, ("127.1.0.1", 80)), good[:8] + bytes(20) + good[28:],
-            named.replace(b"beta", b"what"), named.replace(b"alpha", b"omega"), hello + b"x" * 160,
+            named.replace(b"beta", b"what"), named.replace(b"alpha", b"omega"), named[:40] + b"x" * 64, hello(5, "beta", "alpha", version=1) + bytes(96), first_words_of_tls(),
+            b"\x16\x03\x01\xff\xff" + bytes(500),
         ]
         for word in words:
             with socket.create_connection(address, timeout=WAIT_S, source_address=("127.1.0.6", 0)) as sock:
@@ -500,7 +502,7 @@ def case_garbage_harms_nobody():
             sock.close()
         counters = lab.page("alpha")["counters"]
         assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["greeting_timeouts"] > 0, counters
-        assert counters["no_route"] == 2 and counters["refused_hellos"] >= 4, counters
+        assert counters["no_route"] == 2 and counters["refused_hellos"] >= 6, counters
         victim.close()
         lab.quiet()
         assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
@@ -580,13 +582,11 @@ def case_a_gateway_without_a_key_is_known_by_its_address():
     with Lab().start().up() as lab:
         server = Server(echo)
         victim = lab.connect(server.address)
-        hello = b"MCCT" + struct.pack(">HHQII", 1, 0, 5, 0, 0) + struct.pack(">IIQ", 4, 65536, 0)
-        hello += b"alpha".ljust(32, b"\0") + b"beta".ljust(32, b"\0") + bytes(96)
         sources = ["127.1.0.2", "127.2.0.9", "127.8.0.1", "127.0.0.1"]
         for i, source in enumerate(sources):
             with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S, source_address=(source, 0)) as sock:
                 with contextlib.suppress(ConnectionResetError, BrokenPipeError):
-                    sock.sendall(hello)
+                    sock.sendall(hello(5, "alpha", "beta"))
                     assert sock.recv(1) == b"", "it was answered"
             assert lab.counter("beta", "foreign_hellos") == i + 1
         victim.sendall(b"still here")
@@ -623,14 +623,12 @@ def case_who_speaks_out_of_turn_breaks_only_his_own():
     with Lab(sites=3).start("beta", "gamma").up() as lab:
         server = Server(echo, "127.3.0.5")
         victim = lab.connect(server.address, "127.2.0.5", "beta")
-        hello = b"MCCT" + struct.pack(">HHQII", 1, 0, 5, 0, 0) + struct.pack(">IIQ", 4, 65536, 0)
-        hello += b"alpha".ljust(32, b"\0") + b"beta".ljust(32, b"\0") + bytes(96)
         rng = random.Random(3)
         for i in range(200):
             with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S, source_address=(lab.gateways["alpha"][0], 0)) as sock:
                 with contextlib.suppress(ConnectionResetError, BrokenPipeError):
-                    sock.sendall(hello.replace(struct.pack(">Q", 5), struct.pack(">Q", 5 + i), 1) + bytes(32))
-                    read_exactly(sock, 232 + 24 + 20)
+                    sock.sendall(hello(5 + i, "alpha", "beta"))
+                    read_exactly(sock, 24 + 20)
                     if i % 2 == 0:
                         sock.sendall(rng.randbytes(500))
                     else:
@@ -662,10 +660,92 @@ def case_a_key_keeps_strangers_out():
             lab.write_key("other.key", "a key that is as good but another one\n")
             lab.start("alpha", sites=lab.write("other.conf", sites))
             counter = "wrong_keys" if what == "another key" else "refused_hellos"
-            wait_for(f"{what} is refused", lambda: lab.counter("alpha" if counter == "wrong_keys" else "beta", counter) > 2)
+            wait_for(f"{what} is refused", lambda: lab.counter("beta", counter) > 2)
+            if what == "another key":
+                wait_for("alpha is told", lambda: lab.counter("alpha", "wrong_keys") > 2)
+                assert "no TLS with the gateway of beta: " in lab.log("alpha"), lab.log("alpha")
             assert lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down"
             lab.stop("alpha")
+        for line in ("127.1.0.1 is refused: no TLS: binder does not verify", "the gateway of alpha has no key, and this one has"):
+            assert line in lab.log("beta"), lab.log("beta")
         lab.start("alpha").up(4)
+
+
+def first_words_of_tls(version=ssl.TLSVersion.TLSv1_3):
+    """Of somebody without any key."""
+    context, out = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.MemoryBIO()
+    context.minimum_version = context.maximum_version = version
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="beta").do_handshake()
+    return out.read()
+
+
+def case_strangers_get_no_further_than_a_hello():
+    """Plain text, an older version's hello, TLS without the key, half a handshake: closed, with a line that says why, and in time."""
+    with Lab(key=KEY).start().up(4) as lab:
+        server = Server(echo)
+        victim = lab.connect(server.address)
+        old = hello(5, "alpha", "beta", version=1) + bytes(96)
+        good = first_words_of_tls()
+        in_pieces = good[:3] + struct.pack(">H", 100) + good[5:105]  # the others do not come
+        for words in (hello(5, "alpha", "beta"), old, good, first_words_of_tls(ssl.TLSVersion.TLSv1_2), good[:5] + bytes(len(good) - 5), in_pieces):
+            with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S, source_address=("127.1.0.1", 0)) as sock:
+                sock.sendall(words)
+                with contextlib.suppress(ConnectionResetError):
+                    answer = sock.recv(4096)
+                    assert answer == b"" or answer[0] == 21, f"more than an alert: {answer!r}"
+        said = lab.log("beta")
+        for line in ("has no key, and this one has", "it speaks version 1 of the trunks' protocol, this gateway 2", "no TLS: unsupported protocol"):
+            assert line in said, said
+        counters = lab.page("beta")["counters"]
+        assert counters["refused_hellos"] == 2 and counters["wrong_keys"] == 4, counters
+        # Who has said less than a hello is nobody yet, costs little, and goes in time.
+        crowd = [socket.create_connection(lab.gateways["beta"], source_address=(f"127.1.{1 + i % 200}.7", 0)) for i in range(1100)]
+        before = lab.memory_kib("beta")
+        for sock in crowd:
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                sock.sendall(good[:-1])
+        for sock in crowd:
+            expect_closed(sock)
+            sock.close()
+        assert lab.memory_kib("beta") - before < 8 * 1024, f"{before} KiB, then {lab.memory_kib('beta')}"
+        assert lab.counter("beta", "crowded_out") > 0 and lab.counter("beta", "greeting_timeouts") > 0
+        victim.sendall(b"still here")
+        assert read_exactly(victim, 10) == b"still here"
+        victim.close()
+        lab.quiet()
+        assert lab.trunk("beta")["counters"]["sessions_lost"] == 0
+
+
+def case_a_trunk_speaks_tls():
+    """What anybody else's TLS understands: openssl(1) greets a gateway by the pair's key, and gets a welcome."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        print("  skip no openssl(1)")
+        return
+    with Lab(key=KEY).start("beta") as lab:
+        lab.page("beta")
+
+        def greet(identity, key, *options):
+            command = [openssl, "s_client", "-connect", "%s:%d" % lab.gateways["beta"], "-psk_identity", identity, "-psk", key.hex(),
+                       "-ign_eof", "-quiet", *options]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=ends_with_us) as client:
+                with contextlib.suppress(BrokenPipeError):
+                    client.stdin.write(hello(5, "alpha", "beta"))
+                    client.stdin.flush()
+                answer = client.stdout.read(44)
+                client.kill()
+            return answer
+        identity, key = shared_key(KEY, "alpha", "beta")
+        welcome = greet(identity, key, "-tls1_3")
+        assert welcome[0] == 10 and welcome[32:40] == struct.pack(">Q", 5), welcome
+        assert lab.counter("beta", "wrong_keys") == 0
+        # The same key by another name or in an older TLS, another pair's key, and another gateway's hello.
+        assert greet("alpha", key, "-tls1_3") == b"" and greet(identity, key, "-tls1_2") == b""
+        other, others_key = shared_key(KEY, "alpha", "gamma")
+        assert greet(identity, others_key, "-tls1_3") == b"" and greet(other, others_key, "-tls1_3") == b""
+        assert lab.counter("beta", "wrong_keys") == 4
 
 
 def case_replays_and_forgeries_are_refused():

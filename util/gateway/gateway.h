@@ -12,7 +12,7 @@ namespace mcastcoll::gateway {
 
 class Gateway;
 
-// Somebody who has connected and not yet said who they are: a process (preface), a gateway (hello and proof)
+// Somebody who has connected and not yet said who they are: a process (preface), a gateway (TLS and hello)
 // or a browser of the status page ("GET").  They have a few seconds, and there are only so many of them:
 // whoever comes from an address that is neither this site's nor a gateway's goes first.
 class Newcomer final : public Watched {
@@ -27,6 +27,7 @@ class Newcomer final : public Watched {
     bool is_stranger() const { return stranger_; }
 
   private:
+    bool speaks_tls() const { return magic() >> 16 == 0x1603; }  // a record that begins a handshake
     std::size_t wanted() const;
     std::uint32_t magic() const { return wire::get<std::uint32_t>(words_.data()); }
     std::string_view text() const { return {reinterpret_cast<const char*>(words_.data()), size_}; }
@@ -34,7 +35,8 @@ class Newcomer final : public Watched {
     void decide();
     void on_preface(Bytes words);
     void on_hello(Bytes words);
-    void on_proof(Bytes proof);
+    void begin_tls(Bytes words);
+    void go_on_with_tls();
     void on_get();
     void refuse(std::uint64_t& counter);
     void refuse(std::uint64_t& counter, const std::string& why);
@@ -48,8 +50,7 @@ class Newcomer final : public Watched {
     const Nanoseconds deadline_;
     std::array<std::byte, 1024> words_{};
     std::size_t size_ = 0;
-    Peer* peer_ = nullptr;  // who it says it is
-    std::optional<Greeting> greeting_;
+    std::unique_ptr<Tls> tls_;
     std::string reply_;
     std::size_t replied_ = 0;
 };

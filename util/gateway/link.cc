@@ -2,6 +2,7 @@
 #include "gateway/link.h"
 
 #include <errno.h>
+#include <fmt/format.h>
 #include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -12,17 +13,15 @@
 #include <cstring>
 #include <utility>
 
-#include "wire/bytes.h"
-
 namespace mcastcoll::gateway {
 namespace {
 
 constexpr std::size_t kReceiveBuffer = 512 * 1024;
-constexpr std::size_t kLargestRecord = kRecordHeader + trunk::kHeaderSize + trunk::kMaxPayload + kRecordTag;
+constexpr std::size_t kLargestFrame = trunk::kHeaderSize + trunk::kMaxPayload;
 constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
-static_assert(kReceiveBuffer >= 2 * kLargestRecord);
+static_assert(kReceiveBuffer >= 2 * kLargestFrame);
 constexpr const char* kNoFrame = "it sent something that is no frame";
 
 constexpr int kMaxSendBuffer = 64 << 20;
@@ -65,18 +64,19 @@ void StreamRoom::fit_buffers(int socket) const {
         set_option(socket, SOL_SOCKET, SO_SNDBUF, wanted);
 }
 
-Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket, Greeting greeting,
-           bool connecting)
+Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
+           const trunk::Hello& hello, std::unique_ptr<Tls> tls, bool connecting)
     : owner_(owner),
       shared_(shared),
       trunk_(trunk),
-      stream_(greeting.ours.stream),
+      stream_(hello.stream),
       socket_(std::move(socket)),
       state_(connecting ? State::connecting : State::welcome),
       readable_(!connecting),
       writable_(!connecting),
       deadline_(shared.now() + kGreetingTime),
-      greeting_(std::move(greeting)) {
+      hello_(hello),
+      tls_(std::move(tls)) {
     const int descriptor = socket_.get();
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(kMostUnsent));
@@ -88,58 +88,64 @@ Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor
     // That the system has it was found out at the start; on a socket that was accepted it is set again.
     const std::string& congestion = shared_.settings.sites.trunks.congestion;
     if (!congestion.empty()) (void)set_congestion(descriptor, congestion).ok();
-    if (!connecting) encrypt(greeting_.derived.from_acceptor, greeting_.derived.from_connector);
 }
 
-void Link::encrypt(const Secret& ours, const Secret& theirs) {
-    if (!greeting_.ours.with_key) return;
-    sealer_.emplace(ours);
-    opener_.emplace(theirs);
+Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
+           const trunk::Hello& hello)
+    : Link(owner, shared, trunk, std::move(socket), hello, nullptr, true) {
+    if (shared.tls != nullptr) tls_ = std::make_unique<Tls>(*shared.tls, socket_.get(), hello.to);
 }
+
+Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
+           const trunk::Hello& hello, std::unique_ptr<Tls> tls)
+    : Link(owner, shared, trunk, std::move(socket), hello, std::move(tls), false) {}
 
 // On a connection that is new everything of this size fits; if it does not, something is wrong with it.
 bool Link::put(Bytes bytes) {
     std::size_t sent = 0;
-    if (send_what_fits(socket_.get(), bytes, sent) && sent == bytes.size()) return true;
+    if (tls_ != nullptr ? tls_->write(bytes) && tls_->flush()
+                        : send_what_fits(socket_.get(), bytes, sent) && sent == bytes.size())
+        return true;
     close("it takes no greeting");
     return false;
 }
 
 void Link::connected() {
     if (option_of<int>(socket_.get(), SOL_SOCKET, SO_ERROR) != 0) return close("cannot connect");
-    state_ = State::hello;
+    state_ = State::handshake;
     writable_ = true;
-    put(greeting_.our_bytes);
+    shake_hands();
 }
 
-// The connector's side.
-bool Link::on_hello(Bytes bytes) {
-    GatewayCounters& counters = shared_.counters;
-    const auto hello = trunk::decode_hello(bytes);
-    if (!hello || hello->from != greeting_.ours.to || hello->to != greeting_.ours.from)
-        return refuse(counters.refused_hellos, "the gateway there is another's");
-    if (hello->with_key != greeting_.ours.with_key)
-        return refuse(counters.refused_hellos, "only one of us has a key");
-    if (hello->with_key) {
-        const auto derived = derive_keys(shared_.settings.key.value(), greeting_.keys, hello->public_key,
-                                         greeting_.our_bytes, bytes.first(trunk::kHelloSize));
-        if (!derived || !equal(derived->acceptor_proof, bytes.last(trunk::kProofSize)))
-            return refuse(counters.wrong_keys, "it has another key");
-        greeting_.derived = *derived;
-        encrypt(derived->from_connector, derived->from_acceptor);
+// The connector's side; the acceptor's is a newcomer's.
+void Link::shake_hands() {
+    const Tls::Progress progress = tls_ == nullptr ? Tls::Progress::done : tls_->shake_hands();
+    if (tls_ != nullptr && !tls_->flush()) return close("it takes no greeting");
+    readable_ = false;
+    switch (progress) {
+        case Tls::Progress::waiting:
+            return;
+        case Tls::Progress::closed:
+            return close(tls_->failure() + ", without TLS: has it a key?");
+        case Tls::Progress::failed:
+            shared_.warn(fmt::format("no TLS with the gateway of {}: {} (has it the same key?)", hello_.to,
+                                     tls_->failure()));
+            refuse(shared_.counters.wrong_keys, "TLS: " + tls_->failure());
+            return;
+        case Tls::Progress::done:
+            break;
     }
     state_ = State::welcome;
-    return put(greeting_.derived.connector_proof);
+    put(encode_hello(hello_));
+    readable_ = true;
 }
 
 void Link::welcome(const trunk::Welcome& words) {
     trunk::Frame frame({trunk::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(words));
     frame.seal();
-    std::vector<std::byte> record;
-    if (sealer_) sealer_->seal(frame.bytes(), record);
-    if (!put(sealer_ ? Bytes(record) : frame.bytes())) return;
+    if (!put(frame.bytes())) return;
     if (words.peer_session == 0) return close("its state and ours do not belong together");
-    come_up(greeting_.theirs.window);
+    come_up(hello_.window);
 }
 
 bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
@@ -167,76 +173,83 @@ void Link::on_events(std::uint32_t events) {
     if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return;
     readable_ = true;
     if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) peer_closed_ = true;
+    if (state_ == State::handshake) return shake_hands();
     if (state_ != State::closed && state_ != State::connecting) read();
 }
 
 void Link::read() {
     if (received_.empty()) received_.resize(kReceiveBuffer);
     for (unsigned reads = 0; reads < kReadsInARow && readable_; ++reads) {
-        if (received_.size() - tail_ < kLargestRecord) {
+        if (received_.size() - tail_ < kLargestFrame) {
             std::memmove(received_.data(), received_.data() + head_, tail_ - head_);
             tail_ -= head_;
             head_ = 0;
         }
-        const std::size_t room = received_.size() - tail_;
-        const ssize_t size = recv(socket_.get(), received_.data() + tail_, room, MSG_DONTWAIT);
-        if (size > 0) {
-            counters_.received += static_cast<std::uint64_t>(size);
-            tail_ += static_cast<std::size_t>(size);
-            // That was all, and the kernel says when there is more; of an end that has come it has said so
-            // already.
-            if (static_cast<std::size_t>(size) < room && !peer_closed_) readable_ = false;
-            if (is_up()) trunk_.heard(stream_, shared_.now());
-            if (!parse()) return;
-        } else if (size == 0) {
-            return close("the peer has closed it");
-        } else if (errno == EAGAIN) {
-            readable_ = false;
-        } else if (errno != EINTR) {
-            return close(std::strerror(errno));
-        }
+        const MutableBytes room = MutableBytes(received_).subspan(tail_);
+        const auto size = tls_ != nullptr ? take_by_tls(room) : take(room);
+        if (!size) return;
+        if (*size == 0) continue;
+        tail_ += *size;
+        if (is_up()) trunk_.heard(stream_, shared_.now());
+        if (!parse()) return;
     }
+}
+
+// How much has come, 0 if nothing has; nothing if the link is closed.
+std::optional<std::size_t> Link::take(MutableBytes room) {
+    const ssize_t size = recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
+    if (size > 0) {
+        counters_.received += static_cast<std::uint64_t>(size);
+        // That was all, and the kernel says when there is more; of an end that has come it has said so
+        // already.
+        if (static_cast<std::size_t>(size) < room.size() && !peer_closed_) readable_ = false;
+        return static_cast<std::size_t>(size);
+    }
+    if (size < 0 && errno == EAGAIN) readable_ = false;
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    close(size == 0 ? "the peer has closed it" : std::strerror(errno));
+    return std::nullopt;
+}
+
+std::optional<std::size_t> Link::take_by_tls(MutableBytes room) {
+    const Tls::Taken taken = tls_->read(room, peer_closed_);
+    counters_.received = tls_->received();
+    // What came before the end is for the trunk; the end comes again.
+    if (taken.size > 0 && taken.progress != Tls::Progress::waiting) return taken.size;
+    switch (taken.progress) {
+        case Tls::Progress::done:
+            break;
+        case Tls::Progress::waiting:
+            readable_ = false;
+            break;
+        case Tls::Progress::closed:
+            close(tls_->failure());
+            return std::nullopt;
+        case Tls::Progress::failed:
+            refuse(shared_.counters.forged_records, "a record was forged or damaged: " + tls_->failure());
+            return std::nullopt;
+    }
+    return taken.size;
 }
 
 // False if the link is closed.
 bool Link::parse() {
-    GatewayCounters& counters = shared_.counters;
-    if (state_ == State::hello) {
-        constexpr std::size_t kSize = trunk::kHelloSize + trunk::kProofSize;
-        if (arrived().size() < kSize) return true;
-        if (!on_hello(arrived().first(kSize))) return false;
-        head_ += kSize;
-    }
-    while (arrived().size() >= (opener_ ? kRecordHeader : trunk::kHeaderSize)) {
+    while (arrived().size() >= trunk::kHeaderSize) {
         const Bytes bytes = arrived();
-        std::size_t size = 0;
-        if (opener_) {
-            size = kRecordHeader + std::size_t{wire::get<std::uint32_t>(bytes.data())};
-            if (size < kRecordHeader + trunk::kHeaderSize + kRecordTag || size > kLargestRecord)
-                return refuse(counters.forged_records, "it sent something that is no record");
-        } else {
-            const auto header = trunk::get_header(bytes);
-            if (!header) return refuse(counters.garbage, kNoFrame);
-            size = trunk::kHeaderSize + header->length;
-        }
+        const auto header = trunk::get_header(bytes);
+        if (!header) return refuse(shared_.counters.garbage, kNoFrame);
+        const std::size_t size = trunk::kHeaderSize + header->length;
         if (bytes.size() < size) break;
-        std::optional<Bytes> frame = bytes.first(size);
-        if (opener_) frame = opener_->open(MutableBytes(received_).subspan(head_, size));
         head_ += size;
-        if (!frame) return refuse(counters.forged_records, "a record was forged or damaged");
-        if (!on_frame(*frame)) return false;
+        if (!on_frame(*header, bytes.subspan(trunk::kHeaderSize, header->length))) return false;
     }
     if (head_ == tail_) head_ = tail_ = 0;
     return true;
 }
 
-bool Link::on_frame(Bytes frame) {
-    const auto header = trunk::get_header(frame);
-    if (!header || frame.size() != trunk::kHeaderSize + header->length)
-        return refuse(shared_.counters.garbage, kNoFrame);
-    const Bytes payload = frame.subspan(trunk::kHeaderSize);
-    if (state_ == State::welcome) return on_welcome(*header, payload);
-    const auto done = trunk_.on_frame(stream_, *header, payload, shared_.now());
+bool Link::on_frame(const trunk::FrameHeader& header, Bytes payload) {
+    if (state_ == State::welcome) return on_welcome(header, payload);
+    const auto done = trunk_.on_frame(stream_, header, payload, shared_.now());
     if (!done) owner_.violated(done.error().message);
     return done.ok();
 }
@@ -247,7 +260,7 @@ bool Link::write(Nanoseconds now, std::size_t most) {
     // retransmission timeout.
     const Nanoseconds timeout = Nanoseconds::from_us(room_.info() ? room_.info()->tcpi_rto : 200'000);
     idle_ = last_write_.value != 0 && now - last_write_ > timeout && queued_in(socket_.get()) == 0;
-    return sealer_ ? write_sealed(now, most) : write_plain(now, most);
+    return tls_ != nullptr ? write_by_tls(now, most) : write_plain(now, most);
 }
 
 bool Link::write_plain(Nanoseconds now, std::size_t most) {
@@ -282,30 +295,35 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
 }
 
 std::size_t Link::unsent() const {
-    std::size_t bytes = sealed_.size() - sealed_sent_ - first_sent_;
+    std::size_t bytes = tls_ == nullptr ? 0 : tls_->outgoing().size() - records_sent_;
+    bytes -= first_sent_;
     for (const trunk::FramePointer& frame : trunk_.stream(stream_).writing()) bytes += frame->bytes().size();
     return bytes;
 }
 
 // Records are copies: the frames count as written once they are sealed, the trunk keeps them until they are
 // acknowledged.
-bool Link::write_sealed(Nanoseconds now, std::size_t most) {
-    if (sealed_sent_ == sealed_.size()) {
-        sealed_.clear();
-        sealed_sent_ = 0;
-        while (sealed_.size() < std::min(most, kSealedBatch)) {
-            trunk::Frame* frame = trunk_.next(stream_, now);
+bool Link::write_by_tls(Nanoseconds now, std::size_t most) {
+    std::vector<std::byte>& records = tls_->outgoing();
+    if (records_sent_ == records.size()) {
+        records.clear();
+        records_sent_ = 0;
+        while (records.size() < std::min(most, kSealedBatch)) {
+            const trunk::Frame* frame = trunk_.next(stream_, now);
             if (frame == nullptr) break;
-            sealer_->seal(frame->bytes(), sealed_);
+            if (!tls_->write(frame->bytes())) {
+                close("TLS: " + tls_->failure());
+                return false;
+            }
             trunk_.written(stream_, 1);
         }
     }
-    if (sealed_.empty()) return false;
-    iovec piece{sealed_.data() + sealed_sent_, sealed_.size() - sealed_sent_};
+    if (records.empty()) return false;
+    iovec piece{records.data() + records_sent_, records.size() - records_sent_};
     const auto sent = send_pieces({&piece, 1}, now, most);
     if (!sent) return false;
-    sealed_sent_ += *sent;
-    if (sealed_sent_ < sealed_.size()) writable_ = false;
+    records_sent_ += *sent;
+    if (records_sent_ < records.size()) writable_ = false;
     return writable_;
 }
 
@@ -333,13 +351,13 @@ std::optional<std::size_t> Link::send_pieces(std::span<iovec> pieces, Nanosecond
     return size;
 }
 
-bool Link::refuse(std::uint64_t& counter, const char* why) {
+bool Link::refuse(std::uint64_t& counter, const std::string& why) {
     ++counter;
     close(why);
     return false;
 }
 
-void Link::close(const char* why) {
+void Link::close(const std::string& why) {
     if (state_ == State::closed) return;
     const bool was_up = state_ == State::up;
     state_ = State::closed;

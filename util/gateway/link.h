@@ -3,9 +3,9 @@
 
 #include <sys/uio.h>
 
-#include "gateway/secure.h"
 #include "gateway/shared.h"
 #include "gateway/sockets.h"
+#include "gateway/tls.h"
 #include "trunk/frame.h"
 #include "trunk/hello.h"
 #include "trunk/trunk.h"
@@ -39,14 +39,6 @@ class StreamRoom {
     std::uint64_t rate_ = 0;
 };
 
-// What two gateways say to each other first, and what the key makes of it.
-struct Greeting {
-    trunk::Hello ours, theirs;
-    trunk::HelloBytes our_bytes{};
-    KeyPair keys;
-    StreamKeys derived;
-};
-
 class Link;
 
 // Whoever has the links of a trunk: it alone knows its session and which stream is whose, so it says whether
@@ -56,7 +48,7 @@ class LinkOwner {
     // The connector's: false if the link is of no use.
     virtual bool welcomed(Link& link, const trunk::Welcome& welcome) = 0;
     virtual void link_up(Link& link, std::uint32_t window) = 0;
-    virtual void link_closed(Link& link, bool was_up, const char* why) = 0;
+    virtual void link_closed(Link& link, bool was_up, const std::string& why) = 0;
     virtual void violated(const std::string& what) = 0;
 
   protected:
@@ -69,10 +61,12 @@ class Link final : public Watched {
         std::uint64_t sent = 0, received = 0, idle_restarts = 0;
     };
 
-    // connecting: the greeting has our hello only, and is said once the connection is there.  Otherwise we
-    // were connected to, and it is over but for the welcome.
-    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket, Greeting greeting,
-         bool connecting);
+    // We connect; this is our hello, which is said once the connection is there.
+    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
+         const trunk::Hello& hello);
+    // We were connected to; this was their hello, and the welcome is to follow.  tls: null without a key.
+    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
+         const trunk::Hello& hello, std::unique_ptr<Tls> tls);
 
     void on_events(std::uint32_t events) override;
     // The acceptor's first frame; separate, since it may fail.
@@ -82,33 +76,37 @@ class Link final : public Watched {
     bool write(Nanoseconds now, std::size_t most);
     // How much it takes, once it is up.
     StreamRoom& room() { return room_; }
-    void close(const char* why);
+    void close(const std::string& why);
 
     bool is_up() const { return state_ == State::up; }
     bool can_write() const { return writable_ && state_ == State::up; }
     bool read_more() const { return readable_ && state_ == State::up; }
     void read();
     unsigned stream() const { return stream_; }
-    std::uint64_t session() const { return greeting_.ours.session; }
+    // Whose hello it was.
+    std::uint64_t session() const { return hello_.session; }
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
     const Counters& counters() const { return counters_; }
     std::size_t unsent() const;
 
   private:
-    enum class State { connecting, hello, welcome, up, closed };
+    enum class State { connecting, handshake, welcome, up, closed };
 
-    void encrypt(const Secret& ours, const Secret& theirs);
+    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
+         const trunk::Hello& hello, std::unique_ptr<Tls> tls, bool connecting);
     void connected();
+    void shake_hands();
     bool put(Bytes bytes);
+    std::optional<std::size_t> take(MutableBytes room);
+    std::optional<std::size_t> take_by_tls(MutableBytes room);
     bool parse();
-    bool on_hello(Bytes bytes);
     bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
     void come_up(std::uint32_t window);
-    bool refuse(std::uint64_t& counter, const char* why);
-    bool on_frame(Bytes frame);
+    bool refuse(std::uint64_t& counter, const std::string& why);
+    bool on_frame(const trunk::FrameHeader& header, Bytes payload);
     bool write_plain(Nanoseconds now, std::size_t most);
-    bool write_sealed(Nanoseconds now, std::size_t most);
+    bool write_by_tls(Nanoseconds now, std::size_t most);
     std::optional<std::size_t> send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most);
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
 
@@ -120,14 +118,13 @@ class Link final : public Watched {
     State state_;
     bool readable_, writable_, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
-    Greeting greeting_;
-    std::optional<Cipher> sealer_, opener_;
+    const trunk::Hello hello_;
+    std::unique_ptr<Tls> tls_;  // null: nobody has a key
 
     std::vector<std::byte> received_;
     std::size_t head_ = 0, tail_ = 0;
-    std::size_t first_sent_ = 0;     // plain: of the first frame that the trunk's stream is writing
-    std::vector<std::byte> sealed_;  // encrypted: records that are not yet all written
-    std::size_t sealed_sent_ = 0;
+    std::size_t first_sent_ = 0;    // plain: of the first frame that the trunk's stream is writing
+    std::size_t records_sent_ = 0;  // by TLS: of what it has to write
     Counters counters_;
     StreamRoom room_;
 };

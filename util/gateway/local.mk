@@ -3,6 +3,8 @@ mcc_parts += \
 	%reldir%/connection.cc \
 	%reldir%/gateway.cc \
 	%reldir%/gateway.h \
+	%reldir%/key.cc \
+	%reldir%/key.h \
 	%reldir%/link.cc \
 	%reldir%/link.h \
 	%reldir%/loop.cc \
@@ -12,20 +14,18 @@ mcc_parts += \
 	%reldir%/peer.cc \
 	%reldir%/peer.h \
 	%reldir%/peer_writing.cc \
-	%reldir%/secure.cc \
-	%reldir%/secure.h \
 	%reldir%/shared.cc \
 	%reldir%/shared.h \
 	%reldir%/sockets.cc \
-	%reldir%/sockets.h
-if HAVE_SODIUM
+	%reldir%/sockets.h \
+	%reldir%/tls.cc \
+	%reldir%/tls.h
 bin_PROGRAMS += %reldir%/mcastcoll-gateway
 nodist_%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/status.cc
 mcc_rooms += %reldir%/all.cc
-%canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
+%canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
-	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(SODIUM_LIBS)
+	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(OPENSSL_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
-endif
 EXTRA_DIST += %reldir%/README.md

@@ -137,7 +137,6 @@ int run(int argc, char** argv) {
     if (!command.status.empty()) return show_status(command);
     if (command.sites.empty() || command.site.empty())
         return complain("--sites and --site are needed; see --help", 2);
-    if (auto started = start_cryptography(); !started) return complain(started.error().message, 1);
     if (auto settled = settle(command); !settled) return complain(settled.error().message, 2);
     if (auto enough = get_descriptors(command.settings); !enough) return complain(enough.error().message, 1);
     if (command.check) return 0;

@@ -8,6 +8,7 @@ namespace mcastcoll::gateway {
 namespace {
 
 constexpr std::uint32_t kGet = 0x47455420;  // "GET "
+constexpr std::size_t kMostMagic = 5;       // a record of TLS says so and how long it is
 
 }  // namespace
 
@@ -23,6 +24,7 @@ Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from
 
 void Newcomer::on_events(std::uint32_t) {
     if (!socket_.valid()) return;
+    if (tls_ != nullptr) return go_on_with_tls();
     if (reply_.empty())
         listen();
     else
@@ -31,12 +33,16 @@ void Newcomer::on_events(std::uint32_t) {
 
 // Never more than belongs to the greeting: what follows is for whoever takes over.
 std::size_t Newcomer::wanted() const {
-    if (size_ < 4) return relay::kPrefaceSize;
+    if (size_ < kMostMagic) return relay::kPrefaceSize;
+    if (speaks_tls()) {
+        const std::size_t record = kMostMagic + wire::get<std::uint16_t>(words_.data() + 3);
+        return record <= words_.size() ? record : 0;
+    }
     switch (magic()) {
         case relay::kPrefaceMagic:
             return relay::kPrefaceSize;
         case trunk::kHelloMagic:
-            return greeting_ ? trunk::kHelloSize + trunk::kProofSize : trunk::kHelloSize;
+            return trunk::kHelloSize;
         case kGet:
             return text().find("\r\n\r\n") == std::string_view::npos ? words_.size() : size_;
         default:
@@ -45,7 +51,7 @@ std::size_t Newcomer::wanted() const {
 }
 
 void Newcomer::listen() {
-    while (socket_.valid() && reply_.empty()) {
+    while (socket_.valid() && reply_.empty() && tls_ == nullptr) {
         const std::size_t most = wanted();
         if (most <= size_) {
             decide();
@@ -55,7 +61,7 @@ void Newcomer::listen() {
         if (size > 0) {
             size_ += static_cast<std::size_t>(size);
         } else if (size == 0) {
-            if (size_ > 0 && !greeting_) ++shared_.counters.garbage;
+            if (size_ > 0) ++shared_.counters.garbage;
             return close();
         } else if (errno == EAGAIN) {
             return;
@@ -78,11 +84,12 @@ void Newcomer::refuse(std::uint64_t& counter, const std::string& why) {
 
 void Newcomer::decide() {
     const Bytes words = Bytes(words_).first(size_);
+    if (speaks_tls() && size_ >= kMostMagic && wanted() != 0) return begin_tls(words);
     switch (magic()) {
         case relay::kPrefaceMagic:
             return on_preface(words);
         case trunk::kHelloMagic:
-            return greeting_ ? on_proof(words.last(trunk::kProofSize)) : on_hello(words);
+            return on_hello(words);
         case kGet:
             return on_get();
         default:
@@ -106,38 +113,58 @@ void Newcomer::on_preface(Bytes words) {
     peer->adopt(gateway_.take(*this, socket_), *preface);
 }
 
-void Newcomer::on_hello(Bytes words) {
-    GatewayCounters& counters = shared_.counters;
-    const auto& key = shared_.settings.key;
-    const auto hello = trunk::decode_hello(words);
-    if (!hello || hello->to != shared_.settings.own_site().name || hello->stream >= trunk::kMaxStreams ||
-        hello->with_key != key.has_value())
-        return refuse(counters.refused_hellos);
-    peer_ = gateway_.peer_of(shared_.settings.sites.named(hello->from));
-    if (peer_ == nullptr || peer_->connects() || shared_.draining) return refuse(counters.refused_hellos);
-    // Without a key an address is all that tells the site's gateway from anybody else.
-    if (!hello->with_key && !host_.same_host(peer_->site().wan))
-        return refuse(counters.foreign_hellos,
-                      fmt::format("it says that it is the gateway of {}, which is at {}", hello->from,
-                                  peer_->site().wan.to_string()));
-    greeting_ = peer_->greet(hello->stream);
-    greeting_->theirs = *hello;
-    if (key) {
-        const auto derived =
-            derive_keys(*key, greeting_->keys, hello->public_key, words, greeting_->our_bytes);
-        if (!derived) return refuse(counters.wrong_keys);
-        greeting_->derived = *derived;
-    }
-    std::array<std::byte, trunk::kHelloSize + trunk::kProofSize> answer;
-    std::ranges::copy(greeting_->our_bytes, answer.begin());
-    std::ranges::copy(greeting_->derived.acceptor_proof, answer.begin() + trunk::kHelloSize);
-    std::size_t sent = 0;
-    if (!send_what_fits(socket_.get(), answer, sent) || sent < answer.size()) close();
+// A stranger costs no more than the words above until they have said a whole hello of TLS, and that hello
+// proves that they have the key, or somebody recorded it from who has.
+void Newcomer::begin_tls(Bytes words) {
+    if (shared_.tls == nullptr)
+        return refuse(shared_.counters.refused_hellos, "it wants TLS, and this gateway has no key");
+    tls_ = std::make_unique<Tls>(*shared_.tls, socket_.get(), words);
+    size_ = 0;
+    go_on_with_tls();
+    if (socket_.valid() && !tls_->knows_the_key())
+        refuse(shared_.counters.wrong_keys, "no TLS: its hello is in pieces");
 }
 
-void Newcomer::on_proof(Bytes proof) {
-    if (!equal(greeting_->derived.connector_proof, proof)) return refuse(shared_.counters.wrong_keys);
-    peer_->accept(gateway_.take(*this, socket_), std::move(*greeting_));
+void Newcomer::go_on_with_tls() {
+    Tls::Taken taken{Tls::Progress::done, 0};
+    if (!tls_->is_ready()) taken.progress = tls_->shake_hands();
+    if (tls_->is_ready()) {
+        taken = tls_->read(MutableBytes(words_).subspan(size_, trunk::kHelloSize - size_), true);
+        size_ += taken.size;
+    }
+    // Also what went wrong.
+    if (!tls_->flush()) return close();
+    if (size_ == trunk::kHelloSize) return on_hello(Bytes(words_).first(size_));
+    if (taken.progress == Tls::Progress::failed) {
+        ++shared_.counters.wrong_keys;
+        shared_.warn(fmt::format("{} is refused: no TLS: {}", host_.to_string(), tls_->failure()));
+    }
+    if (taken.progress != Tls::Progress::waiting) close();
+}
+
+void Newcomer::on_hello(Bytes words) {
+    GatewayCounters& counters = shared_.counters;
+    const bool is_hello = wire::get<std::uint32_t>(words.data()) == trunk::kHelloMagic;
+    if (const auto version = trunk::version_of_hello(words); is_hello && version != trunk::kHelloVersion)
+        return refuse(counters.refused_hellos,
+                      fmt::format("it speaks version {} of the trunks' protocol, this gateway {}", version,
+                                  trunk::kHelloVersion));
+    const auto hello = trunk::decode_hello(words);
+    if (!hello || hello->to != shared_.settings.own_site().name || hello->stream >= trunk::kMaxStreams)
+        return refuse(counters.refused_hellos);
+    if (tls_ == nullptr && shared_.tls != nullptr)
+        return refuse(counters.refused_hellos,
+                      fmt::format("the gateway of {} has no key, and this one has", hello->from));
+    Peer* const peer = gateway_.peer_of(shared_.settings.sites.named(hello->from));
+    const bool is_other = tls_ != nullptr && tls_->peer() != hello->from;
+    if (peer == nullptr || peer->connects() || is_other || shared_.draining)
+        return refuse(counters.refused_hellos);
+    // Without a key an address is all that tells the site's gateway from anybody else.
+    if (tls_ == nullptr && !host_.same_host(peer->site().wan))
+        return refuse(counters.foreign_hellos,
+                      fmt::format("it says that it is the gateway of {}, which is at {}", hello->from,
+                                  peer->site().wan.to_string()));
+    peer->accept(gateway_.take(*this, socket_), *hello, std::move(tls_));
 }
 
 void Newcomer::on_get() {

@@ -24,22 +24,14 @@ Peer::Peer(Shared& shared, const relay::Site& site)
     connect_pause_.fill(kFirstPause);
 }
 
-Greeting Peer::greet(unsigned stream) const {
-    const Settings& settings = shared_.settings;
-    Greeting greeting;
-    if (settings.key) greeting.keys = KeyPair::make();
-    greeting.ours = {.with_key = settings.key.has_value(),
-                     .session = session_,
-                     .peer_session = bound_to_,
-                     .stream = stream,
-                     .streams = settings.sites.trunks.streams,
-                     .window = trunk_.config().first_window,
-                     .from = settings.own_site().name,
-                     .to = site_.name,
-                     .nonce = random_secret(),
-                     .public_key = greeting.keys.public_key};
-    greeting.our_bytes = encode_hello(greeting.ours);
-    return greeting;
+trunk::Hello Peer::greet(unsigned stream) const {
+    return {.session = session_,
+            .peer_session = bound_to_,
+            .stream = stream,
+            .streams = shared_.settings.sites.trunks.streams,
+            .window = trunk_.config().first_window,
+            .from = shared_.settings.own_site().name,
+            .to = site_.name};
 }
 
 void Peer::connect_streams(Nanoseconds now) {
@@ -53,7 +45,7 @@ void Peer::connect_streams(Nanoseconds now) {
             last_failure_ = socket.error().message;
             continue;
         }
-        install(std::make_unique<Link>(*this, shared_, trunk_, std::move(socket.value()), greet(i), true));
+        install(std::make_unique<Link>(*this, shared_, trunk_, std::move(socket.value()), greet(i)));
     }
 }
 
@@ -63,14 +55,13 @@ void Peer::install(std::unique_ptr<Link> link) {
     if (!shared_.loop.add(installed.descriptor(), installed)) installed.close("cannot be watched");
 }
 
-void Peer::accept(FileDescriptor socket, Greeting greeting) {
-    const std::uint64_t theirs = greeting.theirs.session;
-    const auto binding = trunk::bind(session_, bound_to_, greeting.theirs);
+void Peer::accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique_ptr<Tls> tls) {
+    const auto binding = trunk::bind(session_, bound_to_, theirs);
     if (binding == trunk::Binding::renewed) abandon("the gateway there has started anew");
-    auto link = std::make_unique<Link>(*this, shared_, trunk_, std::move(socket), std::move(greeting), false);
+    auto link = std::make_unique<Link>(*this, shared_, trunk_, std::move(socket), theirs, std::move(tls));
     Link& accepted = *link;
     if (binding != trunk::Binding::refused) {
-        bound_to_ = theirs;
+        bound_to_ = theirs.session;
         if (auto& place = links_[link->stream()]; place != nullptr)
             place->close("the gateway there has replaced it");
         install(std::move(link));
@@ -97,7 +88,7 @@ void Peer::link_up(Link& link, std::uint32_t window) {
     last_failure_.clear();
 }
 
-void Peer::link_closed(Link& link, bool was_up, const char* why) {
+void Peer::link_closed(Link& link, bool was_up, const std::string& why) {
     const Nanoseconds now = shared_.now();
     last_failure_ = fmt::format("stream {}: {}", link.stream(), why);
     if (was_up) {

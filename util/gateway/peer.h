@@ -67,14 +67,14 @@ class Peer final : public trunk::Host, public LinkOwner {
     // A process of ours wants one of theirs; resets it if that cannot be.
     void adopt(FileDescriptor socket, const relay::Preface& preface);
     // What we say first on a stream.
-    Greeting greet(unsigned stream) const;
-    // The gateway there has connected to us, and has proved who it is.
-    void accept(FileDescriptor socket, Greeting greeting);
+    trunk::Hello greet(unsigned stream) const;
+    // The gateway there has connected to us, and has proved who it is where there is a key.
+    void accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique_ptr<Tls> tls);
 
     // LinkOwner.
     bool welcomed(Link& link, const trunk::Welcome& welcome) override;
     void link_up(Link& link, std::uint32_t window) override;
-    void link_closed(Link& link, bool was_up, const char* why) override;
+    void link_closed(Link& link, bool was_up, const std::string& why) override;
     void violated(const std::string& what) override {
         violation_ = "the gateway there breaks the protocol: " + what;
     }

@@ -16,7 +16,13 @@ constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
 
 // How memory is divided: half of it are the first windows of all connections that may be, a quarter is what
 // windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
-Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 20) / 4} {}
+Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 20) / 4} {
+    if (!told.key) return;
+    std::vector<std::string> others;
+    for (const relay::Site& site : told.sites.sites)
+        if (&site != &told.own_site()) others.push_back(site.name);
+    tls = std::make_unique<TlsContext>(*told.key, told.own_site().name, others);
+}
 
 trunk::Config Settings::trunk_config(bool connects) const {
     const std::size_t memory = memory_mib << 20;

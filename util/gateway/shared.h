@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gateway/loop.h"
+#include "gateway/tls.h"
 #include "relay/sites.h"
 #include "trunk/trunk.h"
 
@@ -19,7 +20,7 @@ struct Settings {
     relay::Sites sites;
     std::size_t own = 0;  // index of our site
     relay::Endpoint listen;
-    std::optional<trunk::Secret> key;  // what read_key() made of its file
+    std::optional<Secret> key;  // what read_key() made of its file
     std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
     Nanoseconds heartbeat;  // of a stream that is idle
     Nanoseconds silence;    // of a stream, then it is broken
@@ -55,6 +56,7 @@ struct Shared {
     void warn(const std::string& what);
 
     const Settings settings;
+    std::unique_ptr<TlsContext> tls;  // null without a key
     Loop loop;
     GatewayCounters counters;
     trunk::WindowPool pool;

@@ -10,9 +10,9 @@
 namespace mcastcoll::trunk {
 namespace {
 
-constexpr std::size_t kFlags = 6, kSession = 8, kStream = 16, kStreams = 24, kWindow = 28, kPeerSession = 32,
-                      kFrom = 40, kTo = 72, kNonce = 104, kPublicKey = 136, kRest = 168;
-static_assert(kRest + 32 == kHelloSize);
+constexpr std::size_t kVersion = 4, kZero = 6, kSession = 8, kPeerSession = 16, kStream = 24, kStreams = 28,
+                      kWindow = 32, kMoreZero = 36, kFrom = 40, kTo = 72;
+static_assert(kTo + kSiteNameSize == kHelloSize);
 
 void put_name(std::byte* at, const std::string& name) {
     assert(name.size() < kSiteNameSize);
@@ -32,8 +32,7 @@ std::string get_name(const std::byte* at) {
 HelloBytes encode_hello(const Hello& hello) {
     HelloBytes bytes{};
     wire::put(bytes.data(), kHelloMagic);
-    wire::put(bytes.data() + 4, kHelloVersion);
-    wire::put(bytes.data() + kFlags, hello.with_key ? kHelloWithKey : std::uint16_t{0});
+    wire::put(bytes.data() + kVersion, kHelloVersion);
     wire::put(bytes.data() + kSession, hello.session);
     wire::put(bytes.data() + kPeerSession, hello.peer_session);
     wire::put(bytes.data() + kStream, hello.stream);
@@ -41,19 +40,15 @@ HelloBytes encode_hello(const Hello& hello) {
     wire::put(bytes.data() + kWindow, hello.window);
     put_name(bytes.data() + kFrom, hello.from);
     put_name(bytes.data() + kTo, hello.to);
-    std::copy(hello.nonce.begin(), hello.nonce.end(), bytes.begin() + kNonce);
-    std::copy(hello.public_key.begin(), hello.public_key.end(), bytes.begin() + kPublicKey);
     return bytes;
 }
 
 std::optional<Hello> decode_hello(Bytes bytes) {
     if (bytes.size() < kHelloSize || wire::get<std::uint32_t>(bytes.data()) != kHelloMagic ||
-        wire::get<std::uint16_t>(bytes.data() + 4) != kHelloVersion)
+        version_of_hello(bytes) != kHelloVersion || wire::get<std::uint16_t>(bytes.data() + kZero) != 0 ||
+        wire::get<std::uint32_t>(bytes.data() + kMoreZero) != 0)
         return std::nullopt;
     Hello hello;
-    const auto flags = wire::get<std::uint16_t>(bytes.data() + kFlags);
-    if ((flags & ~kHelloWithKey) != 0) return std::nullopt;
-    hello.with_key = flags != 0;
     hello.session = wire::get<std::uint64_t>(bytes.data() + kSession);
     hello.peer_session = wire::get<std::uint64_t>(bytes.data() + kPeerSession);
     hello.stream = wire::get<std::uint32_t>(bytes.data() + kStream);
@@ -61,10 +56,12 @@ std::optional<Hello> decode_hello(Bytes bytes) {
     hello.window = wire::get<std::uint32_t>(bytes.data() + kWindow);
     hello.from = get_name(bytes.data() + kFrom);
     hello.to = get_name(bytes.data() + kTo);
-    std::copy_n(bytes.begin() + kNonce, hello.nonce.size(), hello.nonce.begin());
-    std::copy_n(bytes.begin() + kPublicKey, hello.public_key.size(), hello.public_key.begin());
     if (hello.session == 0 || hello.from.empty() || hello.to.empty()) return std::nullopt;
     return hello;
+}
+
+std::uint16_t version_of_hello(Bytes bytes) {
+    return wire::get<std::uint16_t>(bytes.data() + kVersion);
 }
 
 std::array<std::byte, kWelcomeSize> encode_welcome(const Welcome& welcome) {
