@@ -646,7 +646,7 @@ def case_who_speaks_out_of_turn_breaks_only_his_own():
 
 
 def case_a_key_keeps_strangers_out():
-    with Lab(key=KEY, relay=True).start().up(4) as lab:
+    with Lab(key=KEY, relay=True, streams=1).start().up() as lab:
         server = Server(echo)
         with lab.connect(server.address) as sock:
             secret = b"this must not be seen on its way"
@@ -668,7 +668,7 @@ def case_a_key_keeps_strangers_out():
             wait_for("beta says so", lambda: line in lab.log("beta"))  # of many such lines some are left out
             assert lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down"
             lab.stop("alpha")
-        lab.start("alpha").up(4)
+        lab.start("alpha").up()
 
 
 def first_words_of_tls(version=ssl.TLSVersion.TLSv1_3):
