@@ -18,6 +18,7 @@ include %reldir%/gateway/gateway.mk
 include %reldir%/split/split.mk
 include %reldir%/verbs/verbs.mk
 include %reldir%/mpi/mpi.mk
+include %reldir%/fuzz/fuzz.mk
 
 TESTS += %reldir%/unit/symbols.sh
 EXTRA_DIST += %reldir%/unit/symbols.sh

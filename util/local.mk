@@ -60,6 +60,7 @@ EXTRA_DIST += \
 	%reldir%/cluster/traffic \
 	%reldir%/cluster/up \
 	%reldir%/env.in \
+	%reldir%/fuzz \
 	%reldir%/install-deps \
 	%reldir%/plot \
 	%reldir%/quickstart.sh \

@@ -1,0 +1,54 @@
+// A member of reliable multicast messages, and others that send it anything.
+#include "feed/feed.h"
+#include "fuzz.h"
+
+using namespace mcastcoll;
+
+namespace {
+
+struct Host final : feed::Feed::Host {
+    bool multicast(Bytes, std::size_t) override { return room; }
+    void send(feed::MemberId, Bytes) override {}
+    bool deliver(feed::MemberId, std::uint8_t, Bytes) override { return room; }
+    void lost(feed::MemberId, feed::Loss) override {}
+    bool room = true;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    (void)feed::decode(fuzz::bytes_of(data, size));
+    FuzzedDataProvider in(data, size);
+    Host host;
+    Nanoseconds now = Nanoseconds::from_ms(1);
+    feed::Feed feed({.self = feed::MemberId{1}, .window = 16, .payload = 64, .room = 16}, host, now);
+    while (in.remaining_bytes() > 0) {
+        const auto what = in.ConsumeIntegralInRange<unsigned>(0, 9);
+        if (what < 6) {
+            feed::Header header{.kind = static_cast<feed::Kind>(in.ConsumeIntegralInRange<unsigned>(1, 7)),
+                                .flags = in.ConsumeIntegral<std::uint8_t>(),
+                                .size = static_cast<std::uint16_t>(fuzz::take_number(in)),
+                                .from = feed::MemberId{in.ConsumeIntegralInRange<std::uint64_t>(0, 9)},
+                                .to = feed::MemberId{in.ConsumeIntegralInRange<std::uint64_t>(0, 2)},
+                                .number = fuzz::take_number(in)};
+            header.oldest = fuzz::take_number(in);
+            const auto head = feed::encode(header);
+            std::vector<std::byte> packet(head.begin(), head.end());
+            const auto body = fuzz::take_bytes(in, 300);
+            packet.insert(packet.end(), body.begin(), body.end());
+            const auto decoded = feed::decode(packet);
+            if (decoded.ok()) feed.on_packet(decoded.value(), body, now);
+        } else if (what == 6) {
+            const auto message = fuzz::take_bytes(in, 200);
+            if (feed.can_send(message.size())) feed.send(message, now);
+        } else if (what == 7) {
+            host.room = in.ConsumeBool();
+            feed.deliver();
+        } else {
+            now = now + Nanoseconds{in.ConsumeIntegralInRange<std::int64_t>(0, 100'000'000)};
+            feed.tick(now);
+        }
+    }
+    feed.leave(now);
+    return 0;
+}

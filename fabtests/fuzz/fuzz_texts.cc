@@ -1,0 +1,34 @@
+// Texts that users write, and small records of a welcome.
+#include <string_view>
+
+#include "fuzz.h"
+#include "levels/selection.h"
+#include "relay/sites.h"
+#include "topology/override.h"
+
+using namespace mcastcoll;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    const Bytes raw = fuzz::bytes_of(data, size);
+    (void)topology::Override::parse_words(text);
+    (void)topology::Override::parse_file(text, "file");
+    (void)topology::algorithm_named(text);
+    (void)topology::Subnet::parse(text);
+    (void)relay::parse_sites(text, "file");
+    (void)relay::Endpoint::parse(text);
+    if (const auto rows = levels::parse_selection(text); rows.ok())
+        for (const levels::Row& row : rows.value()) {
+            const auto again = levels::parse_selection(levels::to_text(row));
+            fuzz::check(again.ok() && again.value().size() == 1 && again.value()[0].choice == row.choice &&
+                            again.value()[0].bytes == row.bytes,
+                        "a row that is shown can be read");
+        }
+    if (const auto place = topology::decode_place(raw))
+        fuzz::check(topology::decode_place(topology::encode(*place)).has_value(), "a place can be decoded");
+    if (const auto policy = topology::decode_policy(raw))
+        fuzz::check(topology::decode_policy(topology::encode(*policy)) == policy, "a policy stays the same");
+    if (const auto selection = levels::Selection::decode(raw))
+        fuzz::check(levels::Selection::decode(selection->encode()).has_value(), "a selection can be decoded");
+    return 0;
+}
