@@ -34,7 +34,7 @@ link_fuzzer = $(AM_LDFLAGS) -fsanitize=fuzzer
 %canon_reldir%_fuzz_trunk_LDADD = prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/wire/libmccwire.la
 
 %canon_reldir%_fuzz_texts_SOURCES = %reldir%/fuzz_texts.cc %reldir%/fuzz.h \
-	prov/mcastcoll/levels/selection.cc prov/mcastcoll/relay/endpoint.cc prov/mcastcoll/relay/sites.cc \
+	prov/mcastcoll/levels/selection.cc prov/mcastcoll/relay/endpoint.cc prov/mcastcoll/relay/reach.cc prov/mcastcoll/relay/sites.cc \
 	prov/mcastcoll/topology/override.cc prov/mcastcoll/topology/place.cc prov/mcastcoll/topology/policy.cc \
 	prov/mcastcoll/topology/subnet.cc
 %canon_reldir%_fuzz_texts_LDFLAGS = $(link_fuzzer)
