@@ -62,6 +62,17 @@ Test(join_memory, forgets_the_oldest) {
     }
 }
 
+Test(join_memory, keys_of_lists_are_the_latest) {
+    for (const std::uint64_t count : {255U, 256U, 257U}) {
+        JoinMemory memory;
+        for (std::uint64_t list = 0; list < count; ++list) memory.keep_key(list, wire::Key{std::byte{1}});
+        memory.keep_key(count - 1, {});
+        cr_assert_eq(memory.key_of(0) != nullptr, count <= 256);
+        cr_assert(memory.key_of(count - 1)->has_value(), "the first word counts");
+        cr_assert_null(memory.key_of(count));
+    }
+}
+
 Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     wire::Hello hello = hello_of(0, 1);
     hello.peer.place.resize(wire::kMostAddressBytes);
