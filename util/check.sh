@@ -147,7 +147,7 @@ asan_tests() { # asan_tests TARGET JOBS
         LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j"$2" VERBOSE=1 "$1"
 }
 asan_pure() { asan_tests check-pure 1; }
-asan_units() { asan_tests check-rest 4; }
+asan_units() { asan_tests check-rest 3; }
 export -f asan_tests
 # What MPICH and libfabric keep is not looked for; what is used after it was freed is.
 asan_pmpi() { ASAN_OPTIONS=detect_leaks=0 MCASTCOLL_BUILD=$TOP/build-asan "$TOP/fabtests/cluster/mpi_pmpi.sh" --alone --count 60; }
