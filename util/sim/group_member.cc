@@ -266,8 +266,7 @@ void GroupProcess::call(std::uint32_t group) {
 }
 
 void GroupProcess::on_datagram(std::uint32_t from, Bytes bytes) {
-    const auto proof = bytes.size() - (world_.options().key ? wire::kTagBytes : 0);
-    const auto kind = wire::join_kind(bytes.first(proof));
+    const auto kind = wire::join_kind(wire::proven(bytes, world_.options().key).value_or(Bytes()));
     const bool survey =
         kind == wire::JoinKind::survey || kind == wire::JoinKind::echo || kind == wire::JoinKind::surveyed;
     if (!survey || world_.options().silent != number())

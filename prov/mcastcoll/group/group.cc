@@ -30,10 +30,7 @@ void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbo
 HostMemoryName memory_name(const wire::Agreement& agreement, const wire::JoinKey& key,
                            const wire::ByteString& leader_point) {
     if (!key) return {agreement.key, agreement.epoch, leader_point};
-    std::array<std::byte, sizeof(std::uint64_t) + sizeof(std::uint32_t)> context;
-    wire::put(context.data(), static_cast<std::uint64_t>(agreement.key));
-    wire::put(context.data() + sizeof(std::uint64_t), static_cast<std::uint32_t>(agreement.epoch));
-    const wire::Key name = wire::derive(*key, "host memory", context);
+    const wire::Key name = key_of_group(agreement, *key, "host memory");
     return {static_cast<GroupKey>(wire::get<std::uint64_t>(name.data())),
             static_cast<Epoch>(wire::get<std::uint32_t>(name.data() + sizeof(std::uint64_t))), leader_point};
 }
@@ -74,8 +71,8 @@ void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
     if (!welcome) return;
     const wire::Peer& named = welcome->peers[index_of(plan_.self)];
     if (!names_this_process(named.private_address, named.watch_point) || !join_.accept(*welcome)) return;
-    if (is_too_open(*welcome))
-        return refuse_openness(welcome->peers.front().private_address, welcome->id.sequence);
+    if (is_less_secure(*welcome))
+        return refuse_less_secure(welcome->peers.front().private_address, welcome->id.sequence);
     lead_host(*welcome, whole, now);
 }
 
@@ -108,7 +105,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
 void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     const wire::Agreement& agreement = welcome.agreement;
     if (!join_.accept(agreement)) return;
-    if (is_too_open(agreement)) return refuse_openness(welcome.head.answer_to, welcome.head.sequence);
+    if (is_less_secure(agreement)) return refuse_less_secure(welcome.head.answer_to, welcome.head.sequence);
     leader_address_ = welcome.head.answer_to;
     sequence_ = welcome.head.sequence;
     HostMembers members{.name = memory_name(agreement, plan_.means.key, welcome.host_point)};
@@ -135,11 +132,11 @@ bool Group::names_this_process(const wire::ByteString& address, const wire::Byte
 }
 
 // Rank 0 wants less than this member.
-bool Group::is_too_open(const wire::Agreement& agreement) const {
+bool Group::is_less_secure(const wire::Agreement& agreement) const {
     return agreement.security < static_cast<std::uint8_t>(plan_.settings.security);
 }
 
-void Group::refuse_openness(const wire::ByteString& leader, std::uint32_t sequence) {
+void Group::refuse_less_secure(const wire::ByteString& leader, std::uint32_t sequence) {
     leader_address_ = leader;
     sequence_ = sequence;
     port_.warn("rank 0 wants less security than this member");

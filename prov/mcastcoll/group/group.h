@@ -107,8 +107,8 @@ class Group final : private levels::Owner {
     void begin(Standing&& standing, Bytes whole, Nanoseconds now);
     void pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole);
     bool names_this_process(const wire::ByteString& address, const wire::ByteString& watch_point) const;
-    bool is_too_open(const wire::Agreement& agreement) const;
-    void refuse_openness(const wire::ByteString& leader, std::uint32_t sequence);
+    bool is_less_secure(const wire::Agreement& agreement) const;
+    void refuse_less_secure(const wire::ByteString& leader, std::uint32_t sequence);
     void end_without_memory(const Error& error);
     void check_formed(Nanoseconds now);
     // Moves everything that can be moved.

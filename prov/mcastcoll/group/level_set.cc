@@ -7,7 +7,6 @@
 
 #include "base/result.h"
 #include "group/welcome.h"
-#include "wire/bytes.h"
 
 namespace mcastcoll::group {
 namespace {
@@ -21,42 +20,32 @@ constexpr std::size_t kMostReported = 4096;
 
 static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
 
-// Of a group alone: rank 0 draws its names anew.
 wire::Protection protection_of(const wire::Agreement& agreement, const wire::JoinKey& key,
-                               std::string_view whose, std::uint64_t number) {
+                               std::string_view purpose, std::uint64_t number = 0) {
     const auto security = static_cast<wire::Security>(agreement.security);
     if (security == wire::Security::off || !key) return {wire::Security::off, {}};
-    std::array<std::byte, 2 * sizeof(std::uint64_t) + sizeof(std::uint32_t)> context;
-    wire::put(context.data(), static_cast<std::uint64_t>(agreement.key));
-    wire::put(context.data() + sizeof(std::uint64_t), number);
-    wire::put(context.data() + 2 * sizeof(std::uint64_t), static_cast<std::uint32_t>(agreement.epoch));
-    return {security, wire::derive(*key, whose, context)};
-}
-
-wire::Checksum checksum_of(const wire::Agreement& agreement) {
-    return static_cast<wire::Security>(agreement.security) == wire::Security::off ? wire::Checksum::crc32c
-                                                                                  : wire::Checksum::none;
+    return {security, key_of_group(agreement, *key, purpose, number)};
 }
 
 levels::MessageConfig message_config(const wire::Agreement& agreement, const levels::Placement& placement,
-                                     const Means& means) {
+                                     const Means& means, const wire::Protection& protection) {
     return {.key = agreement.key,
             .epoch = agreement.epoch,
-            .checksum = checksum_of(agreement),
+            .checksum = protection.checksum(),
             .self = placement.self(),
             .members = placement.members(),
             .message_bytes = means.message_bytes};
 }
 
 engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Placement& placement,
-                                  const Means& means) {
+                                  const Means& means, const wire::Protection& protection) {
     engine::GroupConfig config;
     config.self = rank_of(placement.segment_self());
     config.members = static_cast<std::uint32_t>(placement.segment().size());
     const std::uint64_t segment = placement.segment_of(placement.self());
     config.key = static_cast<GroupKey>(static_cast<std::uint64_t>(welcome.key) + segment);
     config.epoch = welcome.epoch;
-    config.checksum = checksum_of(welcome);
+    config.checksum = protection.checksum();
     config.fragment_bytes = welcome.fragment_bytes;
     // What goes without reports: several of them must fit into the receivers' buffers.
     const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
@@ -89,11 +78,11 @@ LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& r
       epoch_(standing.agreement.epoch),
       policy_(topology::decode_policy(standing.agreement.policy).value_or(topology::Policy{})),
       placement_(index_of(self), standing.table.places()),
-      protection_(protection_of(standing.agreement, means.key, "messages", 0)),
+      protection_(protection_of(standing.agreement, means.key, "messages")),
       engine_protection_(
           protection_of(standing.agreement, means.key, "segment", placement_.segment_of(placement_.self()))),
       selection_(levels::Selection::decode(standing.agreement.selection).value_or(levels::Selection())),
-      site_level_(placement_, {message_config(standing.agreement, placement_, means),
+      site_level_(placement_, {message_config(standing.agreement, placement_, means, protection_),
                                policy_.algorithms.at(topology::Level::wan),
                                policy_.algorithms.at(topology::Level::site)}),
       host_level_(std::move(standing.host)) {
@@ -105,7 +94,7 @@ LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& r
     }
     if (placement_.hosts() > 1)
         exchange_level_ = std::make_unique<levels::ExchangeLevel>(
-            levels::ExchangeConfig{message_config(standing.agreement, placement_, means)});
+            levels::ExchangeConfig{message_config(standing.agreement, placement_, means, protection_)});
     planner_ = std::make_unique<levels::Planner>(
         placement_,
         std::array<levels::Level*, levels::kLevels>{host_level_.get(), segment_level_.get(), &site_level_,
@@ -116,7 +105,7 @@ LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& r
 void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
     Multicast& multicast = port_.multicast();
     multicast.join(welcome, placement_);
-    engine::GroupConfig config = engine_config(welcome, placement_, means);
+    engine::GroupConfig config = engine_config(welcome, placement_, means, engine_protection_);
     config.multicast = multicast.joined();
     no_multicast_ = multicast.why_not();
     // A segment's other algorithms are chain and K-ary: trees of messages, which are the engine's.

@@ -1,5 +1,7 @@
 #include "group/welcome.h"
 
+#include "wire/bytes.h"
+
 namespace mcastcoll::group {
 
 topology::Place decode_place(const wire::ByteString& place) {
@@ -108,6 +110,15 @@ void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::P
     welcome.fragment_bytes =
         std::max(datagram, kLeastDatagram) - static_cast<std::uint32_t>(wire::kHeaderBytes);
     welcome.window = std::max(window, kLeastWindow);
+}
+
+wire::Key key_of_group(const wire::Agreement& agreement, const wire::Key& join_key, std::string_view purpose,
+                       std::uint64_t number) {
+    std::array<std::byte, 2 * sizeof(std::uint64_t) + sizeof(std::uint32_t)> context;
+    wire::put(context.data(), static_cast<std::uint64_t>(agreement.key));
+    wire::put(context.data() + sizeof(std::uint64_t), number);
+    wire::put(context.data() + 2 * sizeof(std::uint64_t), static_cast<std::uint32_t>(agreement.epoch));
+    return wire::derive(join_key, purpose, context);
 }
 
 bool acceptable(const wire::Agreement& agreement) {

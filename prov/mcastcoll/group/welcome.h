@@ -66,6 +66,10 @@ Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& plac
 void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
                    bool verbs);
 
+// A key of this group's alone, for one purpose: rank 0 draws the names that it comes from anew for each.
+wire::Key key_of_group(const wire::Agreement& agreement, const wire::Key& join_key, std::string_view purpose,
+                       std::uint64_t number = 0);
+
 // Whether a group can work as this says.
 bool acceptable(const wire::Agreement& agreement);
 

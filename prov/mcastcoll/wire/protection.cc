@@ -143,22 +143,37 @@ Protection::Tag Protection::end_sealing() {
     return tag;
 }
 
+Protection::Tag Protection::tag_of(Bytes header, Bytes payload, Rank to) {
+    begin(seals_.get(), header, to);
+    int length = 0;
+    if (!payload.empty())
+        check(::EVP_CipherUpdate(seals_.get(), nullptr, &length, raw(payload.data()),
+                                 static_cast<int>(payload.size())));
+    return end_sealing();
+}
+
+ByteString& Protection::next_room(Rank to) {
+    if (to != kNoRank) return sealed_.front();
+    next_sealed_ = next_sealed_ % kSealedAtOnce + 1;
+    return sealed_[next_sealed_];
+}
+
 Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (!on()) return payload;
     put(header.data() + kNumberOffset, to == kNoRank ? ++multicasts_ : kMessage | ++messages_);
-    begin(seals_.get(), header, to);
-    const auto size = static_cast<int>(payload.size());
-    int length = 0;
-    if (security_ == Security::encrypt && size > 0) {
-        next_sealed_ = to == kNoRank ? next_sealed_ % kSealedAtOnce + 1 : next_sealed_;
-        ByteString& room = sealed_[to == kNoRank ? next_sealed_ : 0];
+    Tag tag;
+    if (security_ == Security::encrypt && !payload.empty()) {
+        begin(seals_.get(), header, to);
+        ByteString& room = next_room(to);
         if (room.size() < payload.size()) room.resize(payload.size());
-        check(::EVP_CipherUpdate(seals_.get(), raw(room.data()), &length, raw(payload.data()), size));
+        int length = 0;
+        check(::EVP_CipherUpdate(seals_.get(), raw(room.data()), &length, raw(payload.data()),
+                                 static_cast<int>(payload.size())));
         payload = Bytes(room).first(payload.size());
-    } else if (size > 0) {
-        check(::EVP_CipherUpdate(seals_.get(), nullptr, &length, raw(payload.data()), size));
+        tag = end_sealing();
+    } else {
+        tag = tag_of(header, payload, to);
     }
-    const Tag tag = end_sealing();
     std::memcpy(header.data() + kTagOffset, tag.data(), tag.size());
     return payload;
 }
@@ -166,17 +181,11 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
 std::optional<Bytes> Protection::unseal(Bytes packet, Rank to) {
     if (!on()) return packet;
     if (packet.size() < kHeaderBytes || packet.size() > INT32_MAX) return {};
-    if (security_ == Security::encrypt) {
-        if (!decrypt(packet, to)) return {};
-    } else {
-        begin(seals_.get(), packet, to);
-        int length = 0;
-        const Bytes payload = packet.subspan(kHeaderBytes);
-        if (!payload.empty())
-            check(::EVP_CipherUpdate(seals_.get(), nullptr, &length, raw(payload.data()),
-                                     static_cast<int>(payload.size())));
-        if (!same(end_sealing().data(), packet.data() + kTagOffset, kTagBytes)) return {};
-    }
+    const auto is_right = [&] {
+        return same(tag_of(packet, packet.subspan(kHeaderBytes), to).data(), packet.data() + kTagOffset,
+                    kTagBytes);
+    };
+    if (!(security_ == Security::encrypt ? decrypt(packet, to) : is_right())) return {};
     if (to != kNoRank && !taken_[peek_sender(packet)].take(get<std::uint64_t>(packet.data() + kNumberOffset)))
         return {};
     return security_ == Security::encrypt ? Bytes(opened_).first(packet.size()) : packet;

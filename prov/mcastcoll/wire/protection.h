@@ -62,6 +62,8 @@ class Protection {
     ~Protection();
 
     bool on() const { return security_ != Security::off; }
+    // What packets have besides.
+    Checksum checksum() const { return on() ? Checksum::none : Checksum::crc32c; }
     // For people.
     const char* describe() const;
     // Of a packet to this member, or by multicast to kNoRank: what is to travel behind the header. Encrypted,
@@ -83,6 +85,10 @@ class Protection {
     // What is authenticated and never encrypted: the header up to its tag, and whom it is for.
     void begin(evp_cipher_ctx_st* cipher, Bytes header, Rank to) const;
     Tag end_sealing();
+    // Of a packet that stays readable.
+    Tag tag_of(Bytes header, Bytes payload, Rank to);
+    // Where the next encrypted payload goes.
+    ByteString& next_room(Rank to);
     bool decrypt(Bytes packet, Rank to);
 
     const Security security_;
