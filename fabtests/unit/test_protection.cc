@@ -163,3 +163,17 @@ Test(protection, derives_by_hmac_sha256) {
     cr_assert(wire::derive(key, "a") != wire::derive(key, "b"));
     cr_assert(wire::derive(key, "a", text("b")) != wire::derive(key, "ab"));
 }
+
+// RFC 4418, appendix: its key is the letters from a on, its nonce those from b on.
+Test(protection, packets_are_tagged_by_umac_64) {
+    wire::Key key{};
+    for (int i = 0; i < 16; ++i) key[static_cast<std::size_t>(i)] = static_cast<std::byte>('a' + i);
+    wire::Mac mac(key);
+    const auto nonce = text("bcdefghi");
+    const auto tag = [&](const std::string& first, const std::string& second) {
+        return wire::get<std::uint64_t>(mac.tag(nonce, text(first), text(second)).data());
+    };
+    cr_assert_eq(tag("", ""), 0x6E155FAD26900BE1);
+    cr_assert_eq(tag("aaa", ""), 0x44B5CB542F220104);
+    cr_assert_eq(tag("a", "aa"), 0x44B5CB542F220104);
+}

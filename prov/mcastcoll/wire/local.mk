@@ -1,6 +1,8 @@
 noinst_LTLIBRARIES += %reldir%/libmccwire.la
 mcc_parts += \
 	%reldir%/bytes.h \
+	%reldir%/crypto.cc \
+	%reldir%/crypto.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/packet.cc \
@@ -12,6 +14,6 @@ mcc_parts += \
 	%reldir%/protection.h
 nodist_%canon_reldir%_libmccwire_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-%canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(LIBCRYPTO_CFLAGS) $(ZSTD_CFLAGS)
-%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS) $(LIBCRYPTO_LIBS) $(ZSTD_LIBS)
+%canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(NETTLE_CFLAGS) $(ZSTD_CFLAGS)
+%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS) $(NETTLE_LIBS) $(ZSTD_LIBS)
 EXTRA_DIST += %reldir%/FORMAT.md %reldir%/README.md

@@ -1,60 +1,35 @@
 #include "wire/protection.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
 #include <algorithm>
-#include <cassert>
 #include <cstring>
-#include <new>
 
 #include "wire/bytes.h"
 
 namespace mcastcoll::wire {
 namespace {
 
-constexpr std::size_t kCipherKeyBytes = 16;
-constexpr std::size_t kNonceBytes = 12;
 // In the number of a message: messages and multicasts are counted apart, so that those that overtake each
 // other are near each other in number.
 constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;
 
-unsigned char* raw(std::byte* at) {
-    return reinterpret_cast<unsigned char*>(at);
+// No two packets of a group have the same sender and number.
+Cipher::Nonce nonce_of(Bytes header) {
+    static_assert(Cipher::kNonceBytes == sizeof(Rank) + sizeof(std::uint64_t));
+    Cipher::Nonce nonce;
+    std::memcpy(nonce.data(), header.data() + kSenderOffset, sizeof(Rank));
+    std::memcpy(nonce.data() + sizeof(Rank), header.data() + kNumberOffset, sizeof(std::uint64_t));
+    return nonce;
 }
 
-const unsigned char* raw(const std::byte* at) {
-    return reinterpret_cast<const unsigned char*>(at);
-}
-
-// Nothing fails here but for want of memory.
-void check(int result) {
-    if (result != 1) throw std::bad_alloc();
-}
-
-Key hmac(const Key& key, Bytes bytes) {
-    Key out;
-    unsigned length = 0;
-    if (::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(bytes.data()), bytes.size(),
-               raw(out.data()), &length) == nullptr ||
-        length != out.size())
-        throw std::bad_alloc();
+// What is never encrypted: the header up to its tag, and whom it is for.
+std::array<std::byte, kTagOffset + sizeof(Rank)> readable(Bytes header, Rank to) {
+    std::array<std::byte, kTagOffset + sizeof(Rank)> out;
+    std::memcpy(out.data(), header.data(), kTagOffset);
+    put(out.data() + kTagOffset, index_of(to));
     return out;
 }
 
-bool same(const std::byte* one, const std::byte* other, std::size_t bytes) {
-    return ::CRYPTO_memcmp(one, other, bytes) == 0;
-}
-
 }  // namespace
-
-Key derive(const Key& from, std::string_view purpose, Bytes context) {
-    ByteString text(purpose.size() + 1 + context.size());
-    std::memcpy(text.data(), purpose.data(), purpose.size());
-    std::copy(context.begin(), context.end(), text.begin() + static_cast<std::ptrdiff_t>(purpose.size()) + 1);
-    return hmac(from, text);
-}
 
 ByteString prove(Bytes word, const JoinKey& key) {
     ByteString out(word.begin(), word.end());
@@ -68,7 +43,8 @@ std::optional<Bytes> proven(Bytes word, const JoinKey& key) {
     if (!key) return word;
     if (word.size() < kTagBytes) return {};
     const Bytes inner = word.first(word.size() - kTagBytes);
-    if (!same(hmac(*key, inner).data(), word.data() + inner.size(), kTagBytes)) return {};
+    const Key tag = hmac(*key, inner);
+    if (!are_equal(Bytes(tag).first(kTagBytes), word.last(kTagBytes))) return {};
     return inner;
 }
 
@@ -87,24 +63,10 @@ bool TakenNumbers::take(std::uint64_t number) {
     return !taken;
 }
 
-void Protection::Free::operator()(evp_cipher_ctx_st* context) const {
-    ::EVP_CIPHER_CTX_free(context);
-}
-
-Protection::Cipher Protection::make_cipher(const Key& key, bool seals) {
-    static_assert(kCipherKeyBytes <= std::tuple_size_v<Key>);
-    Cipher cipher(::EVP_CIPHER_CTX_new());
-    if (!cipher) throw std::bad_alloc();
-    check(::EVP_CipherInit_ex(cipher.get(), EVP_aes_128_gcm(), nullptr, raw(key.data()), nullptr,
-                              seals ? 1 : 0));
-    return cipher;
-}
-
 Protection::Protection(Security security, const Key& key) : security_(security) {
-    if (!on()) return;
-    seals_ = make_cipher(key, true);
+    if (security_ == Security::authenticate) mac_.emplace(key);
     if (security_ != Security::encrypt) return;
-    opens_ = make_cipher(key, false);
+    cipher_.emplace(key);
     sealed_.resize(1 + kSealedAtOnce);
 }
 
@@ -123,33 +85,11 @@ const char* Protection::describe() const {
     return "strangers can forge packets: no secret, or FI_MCASTCOLL_SECURITY=off";
 }
 
-void Protection::begin(evp_cipher_ctx_st* cipher, Bytes header, Rank to) const {
-    std::array<std::byte, kNonceBytes> nonce;
-    std::memcpy(nonce.data(), header.data() + kSenderOffset, sizeof(Rank));
-    std::memcpy(nonce.data() + sizeof(Rank), header.data() + kNumberOffset, sizeof(std::uint64_t));
-    std::array<std::byte, kTagOffset + sizeof(Rank)> clear;
-    std::memcpy(clear.data(), header.data(), kTagOffset);
-    put(clear.data() + kTagOffset, index_of(to));
-    int length = 0;
-    check(::EVP_CipherInit_ex(cipher, nullptr, nullptr, nullptr, raw(nonce.data()), -1));
-    check(::EVP_CipherUpdate(cipher, nullptr, &length, raw(clear.data()), static_cast<int>(clear.size())));
-}
-
-Protection::Tag Protection::end_sealing() {
-    Tag tag;
-    int length = 0;
-    check(::EVP_CipherFinal_ex(seals_.get(), raw(tag.data()), &length));
-    check(::EVP_CIPHER_CTX_ctrl(seals_.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()));
-    return tag;
-}
-
 Protection::Tag Protection::tag_of(Bytes header, Bytes payload, Rank to) {
-    begin(seals_.get(), header, to);
-    int length = 0;
-    if (!payload.empty())
-        check(::EVP_CipherUpdate(seals_.get(), nullptr, &length, raw(payload.data()),
-                                 static_cast<int>(payload.size())));
-    return end_sealing();
+    const Mac::Tag made = mac_->tag(nonce_of(header), readable(header, to), payload);
+    Tag tag{};  // what it does not fill is zeros
+    std::copy(made.begin(), made.end(), tag.begin());
+    return tag;
 }
 
 ByteString& Protection::next_room(Rank to) {
@@ -162,15 +102,11 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (!on()) return payload;
     put(header.data() + kNumberOffset, to == kNoRank ? ++multicasts_ : kMessage | ++messages_);
     Tag tag;
-    if (security_ == Security::encrypt && !payload.empty()) {
-        begin(seals_.get(), header, to);
+    if (security_ == Security::encrypt) {
         ByteString& room = next_room(to);
         if (room.size() < payload.size()) room.resize(payload.size());
-        int length = 0;
-        check(::EVP_CipherUpdate(seals_.get(), raw(room.data()), &length, raw(payload.data()),
-                                 static_cast<int>(payload.size())));
+        tag = cipher_->encrypt(nonce_of(header), readable(header, to), payload, room.data());
         payload = Bytes(room).first(payload.size());
-        tag = end_sealing();
     } else {
         tag = tag_of(header, payload, to);
     }
@@ -180,28 +116,20 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
 
 std::optional<Bytes> Protection::unseal(Bytes packet, Rank to) {
     if (!on()) return packet;
-    if (packet.size() < kHeaderBytes || packet.size() > INT32_MAX) return {};
-    const auto is_right = [&] {
-        return same(tag_of(packet, packet.subspan(kHeaderBytes), to).data(), packet.data() + kTagOffset,
-                    kTagBytes);
-    };
-    if (!(security_ == Security::encrypt ? decrypt(packet, to) : is_right())) return {};
+    if (packet.size() < kHeaderBytes) return {};
+    const Tag tag = security_ == Security::encrypt ? decrypt(packet, to)
+                                                   : tag_of(packet, packet.subspan(kHeaderBytes), to);
+    if (!are_equal(tag, packet.subspan(kTagOffset, kTagBytes))) return {};
     if (to != kNoRank && !taken_[peek_sender(packet)].take(get<std::uint64_t>(packet.data() + kNumberOffset)))
         return {};
     return security_ == Security::encrypt ? Bytes(opened_).first(packet.size()) : packet;
 }
 
-bool Protection::decrypt(Bytes packet, Rank to) {
+Protection::Tag Protection::decrypt(Bytes packet, Rank to) {
     if (opened_.size() < packet.size()) opened_.resize(packet.size());
     std::memcpy(opened_.data(), packet.data(), kHeaderBytes);
-    begin(opens_.get(), packet, to);
-    int length = 0;
-    const Bytes payload = packet.subspan(kHeaderBytes);
-    if (!payload.empty())
-        check(::EVP_CipherUpdate(opens_.get(), raw(opened_.data() + kHeaderBytes), &length,
-                                 raw(payload.data()), static_cast<int>(payload.size())));
-    check(::EVP_CIPHER_CTX_ctrl(opens_.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, opened_.data() + kTagOffset));
-    return ::EVP_CipherFinal_ex(opens_.get(), raw(opened_.data() + kHeaderBytes), &length) == 1;
+    return cipher_->decrypt(nonce_of(packet), readable(packet, to), packet.subspan(kHeaderBytes),
+                            opened_.data() + kHeaderBytes);
 }
 
 }  // namespace mcastcoll::wire

@@ -6,13 +6,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include "wire/crypto.h"
 #include "wire/packet.h"
 #include "wire/peer.h"
-
-struct evp_cipher_ctx_st;
 
 namespace mcastcoll::wire {
 
@@ -22,13 +20,8 @@ enum class Security : std::uint8_t {
     encrypt,       // nor read it
 };
 
-using Key = std::array<std::byte, 32>;
 // Of a join; none: strangers cannot be told from members.
 using JoinKey = std::optional<Key>;
-
-// Another key, for one purpose: HMAC-SHA-256, so that it tells nothing of the one it comes from, nor of
-// others.
-Key derive(const Key& from, std::string_view purpose, Bytes context = {});
 
 // A word of a join with its tag behind it: HMAC-SHA-256, cut to kTagBytes. Without a key the word alone.
 ByteString prove(Bytes word, const JoinKey& key);
@@ -49,9 +42,9 @@ class TakenNumbers {
     std::array<std::uint64_t, kWords> taken_{};
 };
 
-// Protects the packets of one group, as one member sends and takes them: AES-128-GCM, with the sender's rank
-// and a number that it never uses twice as nonce. A key is of one group alone (derive()), so that no nonce
-// comes again after a restart.
+// Protects the packets of one group, as one member sends and takes them: by a Mac, or encrypted by
+// AES-128-GCM, with the sender's rank and a number that it never uses twice as nonce. A key is of one group
+// alone (derive()), so that no nonce comes again after a restart.
 class Protection {
   public:
     // Sealed payloads that can be under way at once.
@@ -75,24 +68,18 @@ class Protection {
     std::optional<Bytes> unseal(Bytes packet, Rank to);
 
   private:
-    struct Free {
-        void operator()(evp_cipher_ctx_st* context) const;
-    };
-    using Cipher = std::unique_ptr<evp_cipher_ctx_st, Free>;
-    using Tag = std::array<std::byte, kTagBytes>;
+    using Tag = Cipher::Tag;
 
-    static Cipher make_cipher(const Key& key, bool seals);
-    // What is authenticated and never encrypted: the header up to its tag, and whom it is for.
-    void begin(evp_cipher_ctx_st* cipher, Bytes header, Rank to) const;
-    Tag end_sealing();
     // Of a packet that stays readable.
     Tag tag_of(Bytes header, Bytes payload, Rank to);
     // Where the next encrypted payload goes.
     ByteString& next_room(Rank to);
-    bool decrypt(Bytes packet, Rank to);
+    // To opened_; the tag that it should have.
+    Tag decrypt(Bytes packet, Rank to);
 
     const Security security_;
-    Cipher seals_, opens_;                         // the second only to decrypt
+    std::optional<Mac> mac_;                       // to authenticate
+    std::optional<Cipher> cipher_;                 // to encrypt, too
     std::uint64_t messages_ = 0, multicasts_ = 0;  // sealed so far
     std::vector<ByteString> sealed_;               // the first is messages'
     std::size_t next_sealed_ = 0;

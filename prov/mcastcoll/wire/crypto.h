@@ -1,0 +1,65 @@
+// The cryptography of groups, all of it by Nettle: tags that only who has the key can make, encryption, and
+// keys for each purpose, made of the one that there is.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "base/types.h"
+
+struct gcm_aes128_ctx;
+struct umac64_ctx;
+
+namespace mcastcoll::wire {
+
+using Key = std::array<std::byte, 32>;
+
+// HMAC-SHA-256 (RFC 2104).
+Key hmac(const Key& key, Bytes bytes);
+
+// Another key, for one purpose: by hmac(), so that it tells nothing of the one it comes from, nor of others.
+Key derive(const Key& from, std::string_view purpose, Bytes context = {});
+
+// In a time that does not tell where they differ. Both have as many bytes.
+bool are_equal(Bytes one, Bytes other);
+
+// UMAC-64 (RFC 4418), for packets: fast, and who has no key makes a right tag with odds of 1 in 2^60.
+class Mac {
+  public:
+    static constexpr std::size_t kBytes = 8;
+    using Tag = std::array<std::byte, kBytes>;
+
+    explicit Mac(const Key& key);
+    Mac(Mac&&) noexcept;
+    ~Mac();
+
+    // Of two pieces, one behind the other. No nonce, of 1 to 16 bytes, may come again with other bytes.
+    Tag tag(Bytes nonce, Bytes first, Bytes second);
+
+  private:
+    std::unique_ptr<umac64_ctx> context_;
+};
+
+// AES-128-GCM (NIST SP 800-38D).
+class Cipher {
+  public:
+    static constexpr std::size_t kTagBytes = 16, kNonceBytes = 12;
+    using Tag = std::array<std::byte, kTagBytes>;
+    using Nonce = std::array<std::byte, kNonceBytes>;
+
+    explicit Cipher(const Key& key);
+    Cipher(Cipher&&) noexcept;
+    ~Cipher();
+
+    // Writes as many bytes as there are to out; the tag is of them and of what stays readable. No nonce may
+    // come again.
+    Tag encrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out);
+    // The tag is the right one: the caller is to compare it before it looks at what is in out.
+    Tag decrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out);
+
+  private:
+    std::unique_ptr<gcm_aes128_ctx> context_;
+};
+
+}  // namespace mcastcoll::wire
