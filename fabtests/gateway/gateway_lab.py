@@ -4,7 +4,6 @@ streams or goes silent."""
 
 import contextlib
 import ctypes
-import hashlib
 import hmac
 import json
 import os
@@ -48,10 +47,10 @@ def hello(session, origin, to, version=2):
 
 
 def shared_key(key, connector, acceptor):
-    """What a key file's text gives two gateways, and how they name it: HKDF (RFC 5869) with SHA-256."""
+    """What a key file's text gives two gateways, and how they name it: HMAC-SHA-256, once for each purpose."""
     identity = f"mcastcoll trunk 2: {connector} {acceptor}"
-    extracted = hmac.digest(bytes(32), hashlib.sha256(key.strip().encode()).digest(), "sha256")
-    return identity, hmac.digest(extracted, identity.encode() + b"\1", "sha256")
+    trunks = hmac.digest(bytes(32), b"trunks\0" + key.strip().encode(), "sha256")
+    return identity, hmac.digest(trunks, identity.encode() + b"\0", "sha256")
 
 
 def read_exactly(sock, size):

@@ -922,7 +922,7 @@ def case_says_what_is_wrong():
         fails("--memory", 2, "--memory", "1")
         with open(lab.sites) as file:
             text = file.read()
-        fails("key .*No such file", 2, "--check", "--site", "alpha", "--sites", lab.write("k.conf", text + "key = none\n"))
+        fails("key.*No such file", 2, "--check", "--site", "alpha", "--sites", lab.write("k.conf", text + "key = none\n"))
         lab.write("open.key", KEY)
         os.chmod(lab.folder.name + "/open.key", 0o644)
         fails("chmod 600", 2, "--check", "--site", "alpha", "--sites", lab.write("k.conf", text + "key = open.key\n"))

@@ -18,8 +18,8 @@ constexpr std::size_t kRecord = 16 * 1024;
 // A key update: header, message, kind of content, tag.
 constexpr std::size_t kUpdateSize = 5 + 5 + 1 + 16;
 
-Secret secret(int first) {
-    Secret made;
+wire::Key secret(int first) {
+    wire::Key made;
     made.fill(std::byte(first));
     return made;
 }

@@ -7,4 +7,4 @@ endif
 %canon_reldir%_test_ports_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) $(FMT_CFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_test_ports_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_ports_LDADD = prov/mcastcoll/ports/libmccports.la prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la \
-	$(LIBFABRIC_LIBS) $(CRITERION_LIBS)
+	prov/mcastcoll/base/libmccbase.la $(LIBFABRIC_LIBS) $(CRITERION_LIBS)

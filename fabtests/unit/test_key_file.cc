@@ -14,10 +14,12 @@ using namespace mcastcoll;
 namespace {
 
 struct File {
-    explicit File(std::size_t bytes, char with = 'k') {
+    explicit File(std::size_t bytes, char with = 'k') : File("", bytes, with) {}
+    File(const std::string& end, std::size_t bytes, char with = 'k') {
         const int descriptor = mkstemp(path.data());
-        const std::string text(bytes, with);
-        cr_assert(descriptor >= 0 && write(descriptor, text.data(), bytes) == static_cast<ssize_t>(bytes));
+        const std::string text = std::string(bytes, with) + end;
+        cr_assert(descriptor >= 0 &&
+                  write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
         close(descriptor);
     }
     ~File() { unlink(path.c_str()); }
@@ -45,6 +47,12 @@ Test(key_file, lengths) {
     for (const std::size_t good : {16, 17, 4095, 4096}) cr_assert_eq(File(good).refusal(), "", "%zu", good);
     for (const std::size_t bad : {0, 15, 4097})
         cr_assert(has(File(bad).refusal(), "16 to 4096 bytes"), "%zu", bad);
+}
+
+Test(key_file, line_breaks_at_its_end_do_not_count) {
+    const File plain(32), edited("\r\n", 32), short_one("\n", 15);
+    cr_assert(ofi::read_key_file(plain.path).value() == ofi::read_key_file(edited.path).value());
+    cr_assert(has(short_one.refusal(), "16 to 4096 bytes"));
 }
 
 Test(key_file, others_may_not_have_it) {

@@ -3,8 +3,6 @@ mcc_parts += \
 	%reldir%/connection.cc \
 	%reldir%/gateway.cc \
 	%reldir%/gateway.h \
-	%reldir%/key.cc \
-	%reldir%/key.h \
 	%reldir%/link.cc \
 	%reldir%/link.h \
 	%reldir%/loop.cc \
@@ -25,7 +23,7 @@ nodist_%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/status.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la \
+%canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/wire/libmccwire.la \
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(OPENSSL_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 EXTRA_DIST += %reldir%/README.md

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "arguments/arguments.h"
+#include "base/secret_file.h"
 #include "gateway/gateway.h"
 
 namespace {
@@ -95,9 +96,9 @@ Result<void> settle(Command& command) {
         settings.listen = listen.value();
     }
     if (!settings.sites.trunks.key_file.empty()) {
-        auto key = read_key(settings.sites.trunks.key_file);
-        if (!key) return key.error();
-        settings.key = key.value();
+        auto secret = read_secret_file(settings.sites.trunks.key_file);
+        if (!secret) return Error{secret.error().code, "key: " + secret.error().message};
+        settings.key = wire::derive({}, "trunks", secret.value());
     }
     settings.patience = seconds(command.patience_s);
     settings.silence = seconds(command.silence_s);

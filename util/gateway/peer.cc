@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <stdexcept>
+
+#include "base/system.h"
 
 namespace mcastcoll::gateway {
 namespace {
@@ -12,6 +16,15 @@ constexpr Nanoseconds kFirstPause = Nanoseconds::from_ms(50), kLongestPause = Na
 constexpr Nanoseconds kWaitingEach = Nanoseconds::from_ms(100);
 constexpr unsigned kRounds = 8;
 
+// Never 0.
+std::uint64_t draw_session() {
+    std::uint64_t number = 0;
+    while (number == 0)
+        if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&number, 1))); !drawn)
+            throw std::runtime_error(drawn.error().message);
+    return number;
+}
+
 }  // namespace
 
 Peer::Peer(Shared& shared, const relay::Site& site)
@@ -19,7 +32,7 @@ Peer::Peer(Shared& shared, const relay::Site& site)
       site_(site),
       connects_(shared.settings.own_site().name < site.name),
       trunk_(shared.settings.trunk_config(connects_), shared.pool, *this),
-      session_(random_number()),
+      session_(draw_session()),
       down_since_(shared.now()) {
     connect_pause_.fill(kFirstPause);
 }
@@ -108,7 +121,7 @@ void Peer::abandon(const std::string& why) {
         shared_.say(fmt::format("the state of the trunk to {} is dropped: {}", site_.name, why));
     for (auto& link : links_)
         if (link != nullptr) link->close("the trunk's state was dropped");
-    session_ = random_number();
+    session_ = draw_session();
     bound_to_ = 0;
     trunk_.abandon();
 }

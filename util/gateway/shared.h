@@ -20,7 +20,7 @@ struct Settings {
     relay::Sites sites;
     std::size_t own = 0;  // index of our site
     relay::Endpoint listen;
-    std::optional<Secret> key;  // what read_key() made of its file
+    std::optional<wire::Key> key;  // made of its file
     std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
     Nanoseconds heartbeat;  // of a stream that is idle
     Nanoseconds silence;    // of a stream, then it is broken

@@ -33,7 +33,7 @@ std::string identity_of(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-TlsContext::TlsContext(const Secret& key, const std::string& own, const std::vector<std::string>& others,
+TlsContext::TlsContext(const wire::Key& key, const std::string& own, const std::vector<std::string>& others,
                        std::uint64_t records_per_key)
     : context_(SSL_CTX_new(TLS_method()), SSL_CTX_free), records_per_key_(records_per_key) {
     SSL_CTX* const context = context_.get();
@@ -51,12 +51,12 @@ TlsContext::TlsContext(const Secret& key, const std::string& own, const std::vec
     SSL_CTX_set_psk_find_session_callback(context, Tls::find_session);
     for (const std::string& other : others) {
         const std::string identity = identity_of(own, other);
-        peers_[identity] = {other, derive_key(key, identity)};
+        peers_[identity] = {other, wire::derive(key, identity)};
     }
 }
 
 TlsContext::~TlsContext() {
-    for (auto& [identity, peer] : peers_) OPENSSL_cleanse(peer.secret.data(), peer.secret.size());
+    for (auto& [identity, peer] : peers_) OPENSSL_cleanse(peer.key.data(), peer.key.size());
 }
 
 const std::string* TlsContext::identity_for(const std::string& other) const {
@@ -94,12 +94,12 @@ Tls::Tls(const TlsContext& context, int socket, Bytes early) : Tls(context, sock
     SSL_set_accept_state(ssl_.get());
 }
 
-SSL_SESSION* Tls::session_of(SSL* ssl, const Secret& secret) {
+SSL_SESSION* Tls::session_of(SSL* ssl, const wire::Key& key) {
     SSL_SESSION* const session = SSL_SESSION_new();
     const SSL_CIPHER* const suite = SSL_CIPHER_find(ssl, kSuiteNumber);
     if (session != nullptr && suite != nullptr &&
-        SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(secret.data()),
-                                    secret.size()) == 1 &&
+        SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key.data()),
+                                    key.size()) == 1 &&
         SSL_SESSION_set_cipher(session, suite) == 1 &&
         SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
         return session;
@@ -112,7 +112,7 @@ int Tls::use_session(SSL* ssl, const EVP_MD*, const unsigned char** identity, st
     const Tls& tls = *static_cast<const Tls*>(SSL_get_app_data(ssl));
     const TlsContext::Peer* const peer = tls.context_.who_is(tls.identity_);
     if (peer == nullptr) return 0;
-    *session = session_of(ssl, peer->secret);
+    *session = session_of(ssl, peer->key);
     *identity = reinterpret_cast<const unsigned char*>(tls.identity_.data());
     *size = tls.identity_.size();
     return *session != nullptr ? 1 : 0;
@@ -125,7 +125,7 @@ int Tls::find_session(SSL* ssl, const unsigned char* identity, std::size_t size,
     *session = nullptr;
     if (peer == nullptr) return 1;  // another may follow
     tls.claimed_ = peer->site;
-    *session = session_of(ssl, peer->secret);
+    *session = session_of(ssl, peer->key);
     return *session != nullptr ? 1 : 0;
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/key.h"
+#include "wire/crypto.h"
 
 namespace mcastcoll::gateway {
 
@@ -22,11 +22,11 @@ class TlsContext {
   public:
     struct Peer {
         std::string site;
-        Secret secret;
+        wire::Key key;
     };
 
     // Of two sites the one with the lesser name connects.
-    TlsContext(const Secret& key, const std::string& own, const std::vector<std::string>& others,
+    TlsContext(const wire::Key& key, const std::string& own, const std::vector<std::string>& others,
                std::uint64_t records_per_key = kRecordsPerKey);
     ~TlsContext();
     TlsContext(const TlsContext&) = delete;
@@ -89,7 +89,7 @@ class Tls {
   private:
     Tls(const TlsContext& context, int socket);
     Progress outcome(int result);
-    static SSL_SESSION* session_of(SSL* ssl, const Secret& secret);
+    static SSL_SESSION* session_of(SSL* ssl, const wire::Key& key);
 
     // OpenSSL calls these.
     static BIO_METHOD* method();

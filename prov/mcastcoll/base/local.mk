@@ -11,6 +11,8 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/rank_set.h \
 	%reldir%/result.h \
 	%reldir%/ring.h \
+	%reldir%/secret_file.cc \
+	%reldir%/secret_file.h \
 	%reldir%/standard.h \
 	%reldir%/system.cc \
 	%reldir%/system.h \

@@ -8,9 +8,7 @@
 
 namespace mcastcoll::ofi {
 
-// The value of FI_MCASTCOLL_KEY_FILE: a path, or empty for no key. The file has 16 to 4096 bytes of any kind,
-// is this user's or root's, and nobody else may read or write it; otherwise the error says which of these it
-// is not.
+// The value of FI_MCASTCOLL_KEY_FILE: a path (base/secret_file.h), or empty for no key.
 Result<wire::JoinKey> read_key_file(const std::string& path);
 
 }  // namespace mcastcoll::ofi

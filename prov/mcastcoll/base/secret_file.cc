@@ -1,0 +1,50 @@
+#include "base/secret_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/file_descriptor.h"
+
+namespace mcastcoll {
+namespace {
+
+constexpr std::size_t kLeastBytes = 16, kMostBytes = 4096;
+
+Error refused(const std::string& path, std::string_view why) {
+    return {EACCES, fmt::format("{} {}", path, why)};
+}
+
+Error unreadable(const std::string& path) {
+    return {errno, fmt::format("cannot read {}: {}", path, std::strerror(errno))};
+}
+
+bool is_line_break(std::byte byte) {
+    return byte == std::byte{'\n'} || byte == std::byte{'\r'};
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    struct stat state {};
+    if (!file.valid() || ::fstat(file.get(), &state) != 0) return unreadable(path);
+    if (!S_ISREG(state.st_mode)) return refused(path, "is no regular file");
+    if (state.st_uid != ::geteuid() && state.st_uid != 0) return refused(path, "is another user's");
+    if ((state.st_mode & 077) != 0) return refused(path, "is open to others: chmod 600");
+    std::vector<std::byte> secret(kMostBytes + 1);
+    const ssize_t got = ::read(file.get(), secret.data(), secret.size());
+    if (got < 0) return unreadable(path);
+    secret.resize(static_cast<std::size_t>(got));
+    const bool is_longer = secret.size() > kMostBytes;
+    while (!secret.empty() && is_line_break(secret.back())) secret.pop_back();
+    if (is_longer || secret.size() < kLeastBytes)
+        return refused(path, fmt::format("does not have {} to {} bytes", kLeastBytes, kMostBytes));
+    return secret;
+}
+
+}  // namespace mcastcoll
