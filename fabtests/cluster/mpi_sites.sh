@@ -71,6 +71,13 @@ mkdir -p "$out/jobs"
 out=$(realpath "$out")
 all=$((hosts * ranks))
 
+# Why a group failed, the provider says in its log only.
+export FI_LOG_LEVEL=${FI_LOG_LEVEL:-warn} FI_LOG_PROV=${FI_LOG_PROV:-mcastcoll}
+
+show_ends() { # show_ends LOG: who failed first is at the beginning, what came of it at the end
+    local lines; lines=$(wc -l <"$1")
+    if [ "$lines" -le 80 ]; then cat "$1"; else head -n 50 "$1"; echo "... $((lines - 80)) lines more: $1"; tail -n 30 "$1"; fi | sed 's/^/     /'
+}
 job() { # job STACK LOG OPTION...: mpi_bcast_time over all ranks
     local stack=$1 log=$2 code=0 mca=()
     shift 2
@@ -83,12 +90,12 @@ job() { # job STACK LOG OPTION...: mpi_bcast_time over all ranks
     # A communicator that our component gives back is Open MPI's: its figures would be compared with themselves.
     [ "$stack" != mcastcoll ] || [ -n "$given_back" ] || given_back=$(grep -m1 'leaves communicator' "$log" || :)
     [ $code = 0 ] && return
-    tail -n 20 "$log" | sed 's/^/     /'
+    show_ends "$log"
     fail "$stack $*: code $code$([ $code != 124 ] || echo ' (hung)')"
 }
 count_crossings() { # count_crossings PREFIX STACK OPERATION SIZE TIMES
     "$LAB/crossings" reset
-    job "$2" "$1.log" --bare --operations "$3" --sizes "$4" --root rotate --byte-budget 1G --iterations "$5"
+    job "$2" "$1.$5.log" --bare --operations "$3" --sizes "$4" --root rotate --byte-budget 1G --iterations "$5"
     "$LAB/crossings" --json >"$1.$5.json"
 }
 sites_of() { # sites_of SITES: everything on a cluster of so many
