@@ -1,10 +1,15 @@
 // Joining: every form of the collective address, sets and their operations, asynchronous and overlapping
 // joins, subgroups, members that come late or never, and joining again and again without leaking descriptors.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <thread>
 
+#include "base/file_descriptor.h"
 #include "mcastcoll/mcastcoll.h"
 #include "support/program.h"
 
@@ -255,6 +260,50 @@ void member_never_joins(Member& me) {
     me.meet();
 }
 
+// Standard error goes into a file, as long as this lives.
+class StandardError {
+  public:
+    StandardError() : file_(::memfd_create("stderr", MFD_CLOEXEC)), real_(::dup(STDERR_FILENO)) {
+        CHECK(file_.valid() && real_.valid() && ::dup2(file_.get(), STDERR_FILENO) == STDERR_FILENO);
+    }
+    ~StandardError() { ::dup2(real_.get(), STDERR_FILENO); }
+    std::string text() const {
+        std::string text(std::size_t{1} << 16, ' ');
+        const ssize_t got = ::pread(file_.get(), text.data(), text.size(), 0);
+        text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+        return text;
+    }
+
+  private:
+    const mcastcoll::FileDescriptor file_, real_;
+};
+
+// Rank 0 hears the others greet for what is another group to it, and says why that may be.
+void members_with_different_secrets(Member& me) {
+    std::array<std::uint8_t, 16> key{static_cast<std::uint8_t>(me.rank() == 0)};
+    fi_av_set_attr attr{};
+    attr.count = me.size();
+    attr.start_addr = attr.end_addr = FI_ADDR_NOTAVAIL;
+    attr.comm_key = key.data();
+    attr.comm_key_size = key.size();
+    fid_av_set* raw = nullptr;
+    CHECK_RETURNS(0, fi_av_set(me.av(), &attr, &raw, nullptr));
+    const Fid<fid_av_set> set(raw);
+    for (const unsigned rank : all_ranks(me)) CHECK_RETURNS(0, fi_av_set_insert(raw, me.address_of(rank)));
+    {
+        const StandardError log;
+        const auto hopeless = me.start_join(raw);
+        me.wait_until("the end of a join of members with different secrets", [&] { return hopeless->done; });
+        CHECK(hopeless->error == FI_ETIMEDOUT);
+        const std::string text = log.text(), why = "do all have the same FI_MCASTCOLL_KEY_FILE";
+        CHECK(text.find("join failed: ") != std::string::npos);
+        const auto first = text.find(why), last = text.rfind(why);
+        CHECK(me.rank() != 0 || (first != std::string::npos && first < text.find("join failed: ")));
+        CHECK(me.rank() != 0 || last > text.find("join failed: "));
+    }
+    me.meet();
+}
+
 std::size_t open_descriptors() {
     const std::filesystem::directory_iterator entries("/proc/self/fd");
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
@@ -373,6 +422,12 @@ int main(int argc, char** argv) {
     program.add({.name = "a member never joins",
                  .body = member_never_joins,
                  .environment = {{"FI_MCASTCOLL_JOIN_TIMEOUT", "2000"}},
+                 .only_mcastcoll = true});
+    program.add({.name = "members with different secrets",
+                 .body = members_with_different_secrets,
+                 .environment = {{"FI_MCASTCOLL_JOIN_TIMEOUT", "2000"},
+                                 {"FI_LOG_LEVEL", "warn"},
+                                 {"FI_LOG_PROV", "mcastcoll"}},
                  .only_mcastcoll = true});
     program.add({.name = "policies by set",
                  .body = policies_by_set,

@@ -209,6 +209,7 @@ struct Process final : Port, Multicast {
     void remember_ended(int) override {}
     void failed(int, Rank) override {}
     void completed(std::uint64_t, int) override {}
+    std::string stray_greeting() override { return ""; }
     void warn(std::string_view sentence) override { warnings += sentence; }
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int error) const override { return std::to_string(error); }

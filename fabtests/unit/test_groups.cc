@@ -130,6 +130,25 @@ Test(groups, who_never_calls_costs_the_others_their_time_and_no_more) {
     }
 }
 
+// Greetings of a member with another secret look like those for another group, so they are named late, once,
+// and in the join's last word. Who has only been silent is not named.
+Test(groups, who_has_another_secret_is_named) {
+    for (const bool other : {true, false}) {
+        GroupOptions options = everybody(2, 2, 1);
+        (other ? options.other_secret : options.never_calls) = 2;
+        GroupWorld world(std::move(options));
+        const std::string wrong = world.run();
+        cr_assert(wrong.empty(), "%s", wrong.c_str());
+        std::vector<std::string> named;
+        for (const std::string& warning : world.warnings)
+            if (warning.ends_with("rank 2 is a stray")) named.push_back(warning);
+        cr_assert_eq(named.size(), other ? 2U : 0U);
+        if (!other) continue;
+        cr_assert(named[0].starts_with("rank 0: half the time"), "%s", named[0].c_str());
+        cr_assert(named[1].starts_with("rank 0: join failed"), "%s", named[1].c_str());
+    }
+}
+
 Test(groups, a_word_that_is_heard_twice_counts_once) {
     GroupOptions options = everybody(3, 3, 2);
     options.groups[0].script = all_kinds(9);

@@ -33,13 +33,18 @@ group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPla
                       .stall_timeout = options.stall_timeout}};
 }
 
+std::uint64_t number_of_list(const SharedPlan& shared, const GroupProcess& process) {
+    constexpr std::uint64_t kOther = std::uint64_t{1} << 63;
+    return shared.number() | (process.world().options().other_secret == process.number() ? kOther : 0);
+}
+
 }  // namespace
 
 GroupMember::GroupMember(GroupProcess& process, SharedPlan& shared)
     : process_(process),
       shared_(shared),
       plan_(shared.plan()),
-      id_{shared.number(), process.counted()},
+      id_{number_of_list(shared, process), process.counted()},
       rank_(shared.rank_of(process.number())),
       core_(core_plan(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {}
 
@@ -47,6 +52,15 @@ bool GroupMember::has_key(GroupKey key) const {
     if (!core_.formed()) return false;
     const engine::Engine* const engine = core_.levels().engine();
     return key == core_.levels().key() || (engine != nullptr && key == engine->config().key);
+}
+
+std::string GroupMember::stray_greeting() {
+    const auto* stray = process_.joins().stray_hello(*this);
+    return stray == nullptr ? std::string() : fmt::format("rank {} is a stray", index_of(stray->hello.rank));
+}
+
+void GroupMember::warn(std::string_view sentence) {
+    world().warnings.push_back(fmt::format("rank {}: {}", rank_, sentence));
 }
 
 bool GroupMember::work() {

@@ -32,6 +32,8 @@ class GroupEnvironment : public Simulation {
     Random& random() { return random_; }
     using Simulation::begun, Simulation::network;
     Network& network() { return network_; }
+    // What members have told their users.
+    std::vector<std::string> warnings;
     SharedPlan& shared_plan(std::uint32_t group) { return shared_plans_[group]; }
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
     // A process that is started again has the endpoint behind all others.
@@ -206,7 +208,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void remember_ended(int code) override { process_.joins().remember_ended(*this, code); }
     void failed(int code, Rank) override { end(code); }
     void completed(std::uint64_t cookie, int code) override;
-    void warn(std::string_view) override {}
+    std::string stray_greeting() override;
+    void warn(std::string_view sentence) override;
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int code) const override { return std::to_string(code); }
     // group::Multicast

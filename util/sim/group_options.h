@@ -31,6 +31,8 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     std::optional<Strike> gives_up;  // closes what it has not joined yet
     std::uint32_t counted = 0;       // joins of the same members before, by processes that have not restarted
     std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
+    std::optional<std::uint32_t>
+        other_secret;  // a process that has another one: its lists have other numbers
     Nanoseconds pause_length;
     Nanoseconds stall_timeout = kNever;                    // after which whoever is waited for is given up
     std::optional<std::uint32_t> no_memory, no_multicast;  // a process that has none

@@ -298,7 +298,8 @@ bool GroupWorld::harmed(const GroupPlan& plan) const {
            (restarted_ && has(plan, options_.restart->host)) ||
            (gave_up_ && has(plan, options_.gives_up->host)) ||
            (options_.no_memory && has(plan, *options_.no_memory)) ||
-           (options_.never_calls && has(plan, *options_.never_calls));
+           (options_.never_calls && has(plan, *options_.never_calls)) ||
+           (options_.other_secret && has(plan, *options_.other_secret));
 }
 
 std::string GroupWorld::judge() const {

@@ -45,6 +45,7 @@ Group::Group(const Plan& plan, Port& port)
       patience_(plan.means.stall_timeout) {}
 
 void Group::start(Nanoseconds now) {
+    half_time_ = Nanoseconds{now.value + (plan_.deadline - now).value / 2};
     on_join([&](Join& join) { join.start(now); }, now);
 }
 
@@ -316,7 +317,10 @@ void Group::lose_patience(Nanoseconds now) {
 
 void Group::pump(Nanoseconds now) {
     touched_ = false;
-    if (state_ == State::greeting) return on_join([&](Join& join) { join.on_timeout(now); }, now);
+    if (state_ == State::greeting) {
+        name_stray(now);
+        return on_join([&](Join& join) { join.on_timeout(now); }, now);
+    }
     if (!formed()) return;
     if (state_ == State::forming && plan_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
     levels_->on_timeout(now);
@@ -375,12 +379,27 @@ wire::Ended Group::ended_word() const {
     return {id(), static_cast<std::uint32_t>(failure_.error), failure_.rank};
 }
 
+// Not at once: one may greet for another group, which is called here a moment later.
+void Group::name_stray(Nanoseconds now) {
+    if (now < half_time_) return;
+    half_time_ = kNever;
+    attempt([&] {
+        if (const std::string stray = port_.stray_greeting(); !stray.empty())
+            port_.warn("half the time to join has passed: " + stray);
+    });
+}
+
 // Before the welcome. Who has been welcomed and cannot follow tells rank 0, which tells everybody. Where rank
 // 0 is dead whoever waits for it finds that, and for the others the join has a deadline.
 void Group::end_join(int error) {
     if (state_ != State::greeting) return;
+    std::string stray;
+    if (error == ETIMEDOUT) attempt([&] { stray = port_.stray_greeting(); });
     state_ = State::over;
-    attempt([&] { port_.warn("join failed: " + port_.text_of(error)); });
+    attempt([&] {
+        port_.warn(
+            fmt::format("join failed: {}{}{}", port_.text_of(error), stray.empty() ? "" : "; ", stray));
+    });
     attempt([&] {
         port_.remember_ended(error);
         join_.fail(error);

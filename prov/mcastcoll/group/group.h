@@ -118,6 +118,7 @@ class Group final : private levels::Owner {
     void on_lost(const Losses::Loss& loss, Nanoseconds now);
     bool operations_open() const;
     void lose_patience(Nanoseconds now);
+    void name_stray(Nanoseconds now);
     void end_join(int error);
     void break_off(const Losses::Loss& loss, State before, Nanoseconds now);
     void tell_others(Rank lost, bool had_joined);
@@ -126,6 +127,7 @@ class Group final : private levels::Owner {
     Port& port_;
     State state_ = State::greeting;
     Join join_;
+    Nanoseconds half_time_ = kNever;  // of the join, until it has passed
     Arrival arrival_;
     wire::ByteString leader_address_;  // rank 0's private one, once it is welcomed
     Roster roster_;

@@ -72,6 +72,8 @@ class Join {
     // Whether this rank greets here; and it is another process than the one that has.
     bool gathers(Rank rank) const { return gathering_.expects(rank); }
     bool greeted_by_another(const wire::Hello& hello) const;
+    // It is to greet here, and has not.
+    bool misses(Rank rank) const { return gathers(rank) && gathering_.of(rank) == nullptr; }
 
   private:
     bool under_way() const { return state_ == State::greeting || state_ == State::surveying; }

@@ -245,4 +245,13 @@ const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
     return found == nullptr ? nullptr : &found->hello;
 }
 
+const JoinMemory::EarlyHello* Joins::stray_hello(Member& member) {
+    return memory_.early().latest([&](const JoinMemory::EarlyHello& early) {
+        const wire::Hello& hello = early.hello;
+        return key_of(hello.id.list_hash) == nullptr && hello.members == member.members()->size() &&
+               member.core().join().misses(hello.rank) &&
+               port_.may_be((*member.members())[index_of(hello.rank)], early.source);
+    });
+}
+
 }  // namespace mcastcoll::group

@@ -199,6 +199,9 @@ class Joins {
     bool on_word(Bytes word, Nanoseconds now);
     // The latest greeting of this rank for another join of the same list, which was not called here; or null.
     const wire::Hello* miscounted_hello(Member& member, Rank rank);
+    // The latest greeting for a list that is not known here, as one of the missing members of this join would
+    // send it that has another secret: that is in the list's number. Or null. It proves nothing.
+    const JoinMemory::EarlyHello* stray_hello(Member& member);
 
     // From who is no member.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }

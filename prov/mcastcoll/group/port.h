@@ -194,6 +194,9 @@ class Port : public JoinPort {
     // 0 or FI_E*; once for each operation that was submitted.
     virtual void completed(std::uint64_t cookie, int error) = 0;
 
+    // Who greets, but for a group that is not known here, while this one waits for a greeting: "" or a clause
+    // of such a sentence.
+    virtual std::string stray_greeting() = 0;
     // A sentence for the user to see; where a member is, for such a sentence.
     virtual void warn(std::string_view sentence) = 0;
     virtual std::string address_of(Rank rank) const = 0;

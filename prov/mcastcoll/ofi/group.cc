@@ -150,6 +150,15 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
         log_line(Level::warn, "the event queue did not take the error of a group");
 }
 
+std::string Group::stray_greeting() {
+    const auto* stray = shared_.joins.stray_hello(*this);
+    if (stray == nullptr) return "";
+    return fmt::format(
+        "rank {} greets from {}, but for a group that this member does not know: do all have the same "
+        "FI_MCASTCOLL_KEY_FILE, FI_MCASTCOLL_SECURITY and list of members?",
+        index_of(stray->hello.rank), RendezvousSource::from_bytes(stray->source).to_string());
+}
+
 void Group::join_ended(int error) {
     if (error != 0) return write_error(FI_JOIN_COMPLETE, error, 0);
     fi_eq_entry good{&fid, fid.context, 0};

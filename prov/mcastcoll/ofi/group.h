@@ -189,6 +189,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void explain(std::string_view sentence) override {
         log_line(Level::info, "{}: {}", plan_.name(), sentence);
     }
+    std::string stray_greeting() override;
     void warn(std::string_view sentence) override { log_line(Level::warn, "{}: {}", plan_.name(), sentence); }
     std::string address_of(Rank rank) const override;
     std::string text_of(int error) const override { return fi_strerror(error); }
