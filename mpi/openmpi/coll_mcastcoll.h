@@ -67,6 +67,7 @@ typedef enum {
     kMccForming,  // it forms: what is called meanwhile is part of that
     kMccServing,  // the group serves this communicator
     kMccLeft,     // the previous modules serve it for ever
+    kMccBroken,   // a member was lost before there was a group: calls fail
 } MccModuleState;
 
 // Who served an operation before us.
@@ -275,6 +276,15 @@ void mcc_trial_note(MccTrial* t, uint64_t ns);
 uint64_t mcc_trial_median(const MccTrial* t, MccWay way);
 void mcc_trial_decide(MccTrial* t);
 
+// coll_mcastcoll_process.c
+typedef struct {
+    uint64_t space;  // in which the number means this process; 0: it cannot be looked at
+    uint64_t start;  // tells it from a later process of the same number
+    int64_t number;
+} MccProcess;
+MccProcess mcc_process_self(void);
+bool mcc_process_gone(const MccProcess* process);
+
 // coll_mcastcoll_peers.c
 int mcc_peers_open(void);  // publishes this process's card; an Open MPI code
 void mcc_peers_close(void);
@@ -283,14 +293,25 @@ void mcc_peers_close(void);
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
 // The job's addresses, from the cards of those that published them. The lock is held.
 void mcc_peers_meet_all(void);
+// Those of the communicator's members, this one not, that are on its host and can be looked at; how many. To
+// be freed. Its cards were agreed on.
+typedef struct {
+    int rank;
+    MccProcess process;
+} MccNear;
+size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near);
+uint64_t mcc_offers_digest(void);  // of what the provider has, once it is open
+
+// coll_mcastcoll_meeting.c
 // What members tell each other before they join.
 typedef struct {
     uint8_t* addresses;  // of all, one after the other
     MccSecret secret;    // rank 0's
 } MccMeeting;
 // Now that the provider was opened: all of it, the addresses to be freed in any case, or the same reason on
-// all members. An Open MPI code.
-int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, char* reason);
+// all members. 0, or a positive FI_E code: a member was lost (-1: it is not known which), and nobody can rely
+// on the others any more.
+int mcc_meeting_hold(ompi_communicator_t* comm, MccMeeting* meeting, char* reason, int* lost);
 
 // coll_mcastcoll_job.c
 // The part of the job from element `offset` on, as the next operation.

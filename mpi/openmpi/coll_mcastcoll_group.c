@@ -1,7 +1,7 @@
 // A communicator becomes a provider's group once that is worth it, or never does: README.md, "When a group
 // forms", has the steps. All members come to it at the same call, and either everybody uses the group or
-// nobody. The exchange of addresses may itself call this communicator's collectives: the module's state says
-// so meanwhile, and they go to the previous modules at once.
+// nobody. Open MPI's progress may call this communicator's collectives meanwhile: the module's state says so,
+// and they go to the previous modules at once.
 //
 // What all members agree on is the worst that happened to anybody: messages up a tree to rank 0 and back,
 // with a tag of their own. A blocking allreduce cannot be given up where a rank has died, and a non-blocking
@@ -251,12 +251,21 @@ static int meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
     pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
     pthread_mutex_unlock(&c->fabric.lock);
-    const int rc = mcc_peers_exchange(m, comm, meeting, reason);
+    int lost = -1;
+    const int error = mcc_meeting_hold(comm, meeting, reason, &lost);
     if ('\0' != reason[0]) mcc_report_off(comm, reason);
-    if (OMPI_SUCCESS == rc && '\0' == reason[0]) return rc;
+    if (0 == error && '\0' == reason[0]) return OMPI_SUCCESS;
     free(meeting->addresses);
     meeting->addresses = NULL;
-    return rc;
+    m->state = kMccLeft;
+    if (0 == error) return OMPI_SUCCESS;
+    // Open MPI's own collectives would wait for it without end.
+    if (!c->disable_on_error) m->state = kMccBroken;
+    char who[32] = "a rank";
+    if (lost >= 0) snprintf(who, sizeof(who), "rank %d", lost);
+    opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s is gone: %s", comm->c_name,
+                ompi_comm_rank(comm), ompi_comm_size(comm), who, fi_strerror(error));
+    return mcc_error_class(error);
 }
 
 static int form(MccModule* m, ompi_communicator_t* comm) {
@@ -265,10 +274,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     MccMeeting meeting = {.addresses = NULL};
     m->state = kMccForming;
     int rc = meet(m, comm, &meeting);
-    if (NULL == meeting.addresses) {
-        m->state = kMccLeft;
-        return rc;
-    }
+    if (NULL == meeting.addresses) return rc;
     MccGroup* g = make_group(comm, m->attempts, &meeting, &error);
     free(meeting.addresses);
     rc = agree(comm, error, &error, &who);

@@ -1,12 +1,11 @@
 #define _GNU_SOURCE  // tdestroy()
-// Who can take part: one card per process, published in the modex, and what members tell each other when a
-// group forms.
+// Who can take part: one card per process, published in the modex.
 //
 // A card says under which terms the process runs (every parameter that must be the same on all ranks) and on
 // which host. Cards are the same for whoever reads them, so all members come to the same decision without a
 // message; a process without a card, or with other terms, leaves all its communicators to Open MPI. Of a card
-// that was good its reader keeps the host, of others nothing. What providers have is agreed on by the members
-// of a group, in O(log n) steps, and their addresses are known while it forms.
+// that was good its reader keeps the host and the process, of others nothing. What providers have, and their
+// addresses, the members of a group tell each other when it forms (_meeting.c).
 
 #include <search.h>
 
@@ -17,21 +16,23 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 7 };
+enum { kCardVersion = 8 };
 
 typedef struct {
     uint32_t version;
     uint32_t ready;  // the parameters are good
     uint64_t terms;
     uint64_t host;  // a digest of its name
+    MccProcess process;
     // As much as there is: the address, where the provider is open already; or why it is not ready.
     uint8_t rest[kMccProviderAddressBytes];
 } Card;
 
 // What is kept of a process whose card was good.
 typedef struct {
-    uint32_t process;  // its number in the job
+    uint32_t vpid;  // its number in the job
     uint64_t host;
+    MccProcess process;
 } Peer;
 
 static uint64_t digest_terms(const MccComponent* c) {
@@ -51,7 +52,8 @@ static uint64_t digest_terms(const MccComponent* c) {
     return mcc_digest(state, c->provider, strlen(c->provider));
 }
 
-static uint64_t digest_offers(const MccComponent* c) {
+uint64_t mcc_offers_digest(void) {
+    const MccComponent* c = &mcc_component;
     const uint64_t numbers[] = {c->longest, c->fabric.address_bytes};
     return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, numbers, sizeof(numbers)));
 }
@@ -69,6 +71,7 @@ int mcc_peers_open(void) {
     if (c->ready) card.terms = c->terms = digest_terms(c);
     if (NULL != ompi_process_info.nodename)
         card.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
+    card.process = mcc_process_self();
     memcpy(card.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
     OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, c->base, &card, offsetof(Card, rest) + bytes);
     return rc;
@@ -88,16 +91,21 @@ static bool read_card(opal_process_name_t name, Card* card) {
 }
 
 static int compare(const void* a, const void* b) {
-    const uint32_t first = ((const Peer*)a)->process, second = ((const Peer*)b)->process;
+    const uint32_t first = ((const Peer*)a)->vpid, second = ((const Peer*)b)->vpid;
     return (first > second) - (first < second);
+}
+
+static const Peer* find_peer(uint32_t vpid) {
+    const Peer key = {.vpid = vpid};
+    Peer** known = tfind(&key, &mcc_component.peers, compare);
+    return NULL != known ? *known : NULL;
 }
 
 // Of a process that could be in a group with this one, as far as its card tells; else there is a reason.
 static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     MccComponent* c = &mcc_component;
-    const Peer key = {.process = name.vpid};
-    Peer** known = tfind(&key, &c->peers, compare);
-    if (NULL != known) return (*known)->host;
+    const Peer* known = find_peer(name.vpid);
+    if (NULL != known) return known->host;
     Card card;
     if (!read_card(name, &card)) {
         snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
@@ -109,7 +117,7 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
                  "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
     }
     Peer* peer = '\0' == reason[0] ? malloc(sizeof(*peer)) : NULL;
-    if (NULL != peer) *peer = (Peer){.process = name.vpid, .host = card.host};
+    if (NULL != peer) *peer = (Peer){.vpid = name.vpid, .host = card.host, .process = card.process};
     if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // it is read again
     return card.host;
 }
@@ -142,6 +150,29 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
     return '\0' == reason[0];
 }
 
+// On another host numbers mean other processes, also where all have one kernel, as containers and the test
+// cluster's hosts do.
+size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
+    const int size = ompi_comm_size(comm);
+    const Peer* self = find_peer(ompi_proc_local()->super.proc_name.vpid);
+    size_t count = 0;
+    *near = NULL;
+    if (NULL == self || 0 == self->process.space) return 0;
+    for (int rank = 0; rank < size; ++rank) {
+        const Peer* peer = find_peer(ompi_group_get_proc_name(comm->c_local_group, rank).vpid);
+        if (NULL == peer || peer == self || peer->host != self->host ||
+            peer->process.space != self->process.space)
+            continue;
+        if (0 == (count & (count + 1))) {  // room for the next power of two
+            MccNear* larger = realloc(*near, 2 * (count + 1) * sizeof(**near));
+            if (NULL == larger) return count;
+            *near = larger;
+        }
+        (*near)[count++] = (MccNear){.rank = rank, .process = peer->process};
+    }
+    return count;
+}
+
 void mcc_peers_meet_all(void) {
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
     Card card;
@@ -149,42 +180,4 @@ void mcc_peers_meet_all(void) {
     for (name.vpid = 0; name.vpid < ompi_process_info.num_procs; ++name.vpid)
         if (read_card(name, &card) && card.ready)  // a member's failure shows when its group forms
             (void)mcc_peer(&mcc_component.fabric, card.rest, &address);
-}
-
-// All members go the same way, since that depends on the allreduce's result only.
-int mcc_peers_exchange(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, char* reason) {
-    const MccComponent* c = &mcc_component;
-    const MccPrevious* previous = m->previous[kMccBlocking];
-#define PREVIOUS(name, collective, ...)                                                    \
-    ((mca_coll_base_module_##name##_fn_t)previous[collective].function)(__VA_ARGS__, comm, \
-                                                                        previous[collective].module)
-    const int size = ompi_comm_size(comm), width = (int)c->fabric.address_bytes;
-    const uint64_t rank = (uint64_t)ompi_comm_rank(comm), kRank = UINT32_MAX;
-    const uint64_t offers = c->opened ? digest_offers(c) : 0;
-    char text[kMccReasonBytes] = "no memory for the members' addresses, or no random numbers";
-    const bool secret = mcc_draw_secret(&meeting->secret);  // rank 0's will be all members'
-    if (c->opened) meeting->addresses = malloc((size_t)size * c->fabric.address_bytes);
-    if (!c->opened) memcpy(text, c->reason, sizeof(text));
-    // The first that cannot, and the first with the smallest digest and with the largest.
-    const uint64_t mine[] = {NULL != meeting->addresses && secret ? (uint64_t)size : rank,
-                             (offers & ~kRank) | rank, (~offers & ~kRank) | rank};
-    uint64_t least[] = {0, 0, 0};
-    int rc = PREVIOUS(allreduce, kMccAllreduce, mine, least, 3, MPI_UINT64_T, MPI_MIN);
-    if (OMPI_SUCCESS != rc) return rc;
-    if (least[0] < (uint64_t)size) {
-        rc = PREVIOUS(bcast, kMccBcast, text, sizeof(text), MPI_BYTE, (int)least[0]);
-        if (OMPI_SUCCESS == rc) snprintf(reason, kMccReasonBytes, "rank %d: %.200s", (int)least[0], text);
-    } else if (0 != ((least[1] ^ ~least[2]) & ~kRank)) {
-        snprintf(reason, kMccReasonBytes, "ranks %d and %d have providers that can do different things",
-                 (int)(least[1] & kRank), (int)(least[2] & kRank));
-    } else if ((size_t)size > c->fabric.max_members) {
-        snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
-    } else {
-        rc = PREVIOUS(bcast, kMccBcast, &meeting->secret, sizeof(meeting->secret), MPI_BYTE, 0);
-        if (OMPI_SUCCESS == rc)
-            rc = PREVIOUS(allgather, kMccAllgather, c->fabric.address, width, MPI_BYTE, meeting->addresses,
-                          width, MPI_BYTE);
-    }
-#undef PREVIOUS
-    return rc;
 }

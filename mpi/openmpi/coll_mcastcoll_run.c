@@ -109,6 +109,10 @@ static MccRoute measure(MccJob* job, size_t bytes) {
 
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     MccModule* m = job->module;
+    if (kMccBroken == m->state) {
+        job->rc = MPI_ERR_OTHER;
+        return kMccOver;
+    }
     if (kMccServing != m->state) {
         if (kMccBlocking != job->form) return kMccPrevious;
         job->rc = mcc_group_consider(m, job->comm, job->collective, bytes);

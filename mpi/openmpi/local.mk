@@ -12,8 +12,10 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_group.c \
 	%reldir%/coll_mcastcoll_job.c \
 	%reldir%/coll_mcastcoll_libfabric.c \
+	%reldir%/coll_mcastcoll_meeting.c \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \
+	%reldir%/coll_mcastcoll_process.c \
 	%reldir%/coll_mcastcoll_request.c \
 	%reldir%/coll_mcastcoll_run.c \
 	%reldir%/coll_mcastcoll_select.c \

@@ -1,0 +1,64 @@
+// A rank dies in, or just before, the first collective of the job: every other rank's call ends in bounded
+// time, with an error, and so do further ones. Each of them says so and goes; the caller sets the time for a
+// hang. Exit status 0 if all that is as it should be.
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mpi_support.h"
+
+typedef struct {
+    uint64_t victim, after_ms, late_ms;
+} Plan;
+
+static const char kHelp[] =
+    "usage: mpirun --enable-recovery ... mpi_first_death [options]\n"
+    "  --victim RANK    who dies [0]\n"
+    "  --after MS       so long after it would begin [0: it does not begin]\n"
+    "  --late MS        rank 1 begins so much later, as one that computes\n"
+    "  --help, --version\n";
+
+static void rest(uint64_t ms) {
+    const struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    (void)nanosleep(&time, NULL);
+}
+
+static void* die(void* data) {
+    rest(((const Plan*)data)->after_ms);
+    (void)kill(getpid(), SIGKILL);
+    return NULL;
+}
+
+int main(int argc, char** argv) {
+    int rank, size, code = MPI_SUCCESS, calls = 0;
+    long mine = 1, sum = 0;
+    pthread_t thread;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    static Plan plan;
+    const Option options[] = {{"victim", &plan.victim, 0, 1000000, NULL, NULL},
+                              {"after", &plan.after_ms, 0, 100000, NULL, NULL},
+                              {"late", &plan.late_ms, 0, 100000, NULL, NULL},
+                              {0}};
+    parse_options(argc, argv, rank, "mpi_first_death", kHelp, options);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if ((uint64_t)rank == plan.victim) {
+        if (plan.after_ms == 0) (void)kill(getpid(), SIGKILL);
+        if (pthread_create(&thread, NULL, die, &plan) != 0) MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    if (rank == 1) rest(plan.late_ms);
+    const double start = MPI_Wtime();
+    while (code == MPI_SUCCESS) {
+        code = MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        ++calls;
+    }
+    const bool again = MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS;
+    printf("mpi_first_death: rank %d of %d: call %d code %d after %.1f s%s\n", rank, size, calls, code,
+           MPI_Wtime() - start, again ? "" : ", and the next call none");
+    fflush(stdout);
+    _exit(again ? 0 : 1);
+}
