@@ -139,6 +139,30 @@ int run_all(std::vector<std::unique_ptr<Team>>& teams, std::vector<host::Operati
 
 }  // namespace
 
+// Others may write over it at any time.
+Test(host, how_large_a_memory_is_counts_as_it_was_when_it_was_found) {
+    TeamConfig config = fresh_config(members(2));
+    std::vector<std::unique_ptr<Team>> teams;
+    teams.push_back(std::move(Team::open(config)).value());
+    config.self = 1;
+    config.segment = teams[0]->segment();
+    auto& header = *reinterpret_cast<host::Header*>(config.segment->data());
+    const std::uint32_t slots = std::exchange(header.slots, host::kLines + 1);
+    cr_assert_eq(Team::open(config).error().code, EPROTO, "more slots than there can be");
+    header.slots = slots;
+    header.slot_bytes *= 2;
+    cr_assert_eq(Team::open(config).error().code, EPROTO, "more than there is");
+    header.slot_bytes /= 2;
+    teams.push_back(std::move(Team::open(config)).value());
+    const std::size_t table_bytes = teams[1]->table().size();
+    header.size = host::kMaxMembers;
+    header.slots = host::kLines;
+    header.slot_bytes = 65'536;
+    std::vector<host::Operation> operations(2);
+    cr_assert_eq(run_all(teams, operations), 0);
+    cr_assert_eq(teams[1]->table().size(), table_bytes);
+}
+
 Test(host, as_many_as_are_allowed_form_a_team) {
     for (const std::uint32_t size : {host::kMaxMembers - 1, host::kMaxMembers}) {
         TeamConfig config = fresh_config(members(size));

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -33,7 +34,8 @@ int turns_until(Backoff& backoff, bool Backoff::Turn::*does) {
 class Board {
   public:
     Board(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes) {
-        const std::size_t bytes = Rings::bytes_for(members, slots, slot_bytes);
+        const Shape shape{members, slots, slot_bytes};
+        const std::size_t bytes = Rings::bytes_for(shape);
         memory_.reset(std::aligned_alloc(4096, bytes));
         std::memset(memory_.get(), 0, bytes);
         auto& header = *static_cast<Header*>(memory_.get());

@@ -73,7 +73,8 @@ struct Bounds {
 //
 // The kernel looks a process up by its number, and numbers are used again. So each transfer also reads the
 // peer's nonce, a random word at an address that the peer told: one call reads from one process only, and
-// another than the peer does not have the word there. Members that are threads of one process copy by memcpy.
+// another than the peer does not have the word there. So do members that are threads of one process: of an
+// address that is none the kernel says so, and a copy by hand would end the process.
 struct RemoteMemory {
     std::uint32_t pid = 0;
     std::uint64_t nonce_address = 0;
@@ -164,7 +165,8 @@ struct Cursor {
 };
 
 struct Context {
-    Context(Header& header, std::uint32_t own) : rings(header, own), self(own), size(header.size) {}
+    Context(Header& header, const Shape& shape, std::uint32_t own)
+        : rings(header, shape, own), self(own), size(shape.members) {}
 
     Rings rings;
     const std::uint32_t self, size;

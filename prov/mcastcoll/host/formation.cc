@@ -48,14 +48,15 @@ std::uint32_t current_core() {
     return static_cast<std::uint32_t>(::sched_getcpu());
 }
 
-Result<std::shared_ptr<Segment>> make_segment(const TeamConfig& config) {
+Result<Formation::Found> make_segment(const TeamConfig& config) {
     // Small teams are many, large ones few: tens of KiB for two members, less than a MiB for sixteen.
     const std::uint32_t slots = config.slots != 0 ? config.slots : 8;
     const std::uint32_t slot_bytes = config.slot_bytes != 0 ? config.slot_bytes
                                      : config.size <= 8     ? 8192
                                      : config.size <= 16    ? 6144
                                                             : 4096;
-    const std::size_t rings = Rings::bytes_for(config.size, slots, slot_bytes);
+    const Shape shape{config.size, slots, slot_bytes};
+    const std::size_t rings = Rings::bytes_for(shape);
     auto segment = Segment::create(config.name, rings + config.table.size());
     if (!segment) return segment.error();
     std::ranges::copy(config.table, segment.value()->data() + rings);
@@ -66,14 +67,17 @@ Result<std::shared_ptr<Segment>> make_segment(const TeamConfig& config) {
     header.slots = slots;
     header.slot_bytes = slot_bytes;
     header.magic.store(kMagic, std::memory_order_release);
-    return segment;
+    return Formation::Found{std::move(segment).value(), shape};
 }
 
-std::size_t rings_bytes(const Header& header) {
-    return Rings::bytes_for(header.size, header.slots, header.slot_bytes);
+// Of what others may be writing over: the one value that is looked at.
+std::uint32_t once(const std::uint32_t& number) {
+    return *static_cast<const volatile std::uint32_t*>(&number);
 }
 
-Result<void> check_segment(const Segment& segment, std::uint64_t key) {
+}  // namespace
+
+Result<Shape> Formation::shape_of(const Segment& segment, std::uint64_t key) {
     const Header& header = *reinterpret_cast<const Header*>(segment.data());
     const std::uint64_t magic = header.magic.load(std::memory_order_acquire);
     if (magic == 0) return Error{EAGAIN, fmt::format("{} is still being made", segment.name())};
@@ -81,41 +85,45 @@ Result<void> check_segment(const Segment& segment, std::uint64_t key) {
         return Error{EPROTO, fmt::format("{} is no team's memory of this version", segment.name())};
     if (header.key != key)
         return Error{EPROTO, fmt::format("{} is another team's: it has another key", segment.name())};
-    if (header.size < 1 || header.size > kMaxMembers || header.slots < 2 || header.slots > kLines ||
-        header.slot_bytes % kLineBytes != 0 || header.slot_bytes == 0 || header.slot_bytes > kMaxSlotBytes ||
-        segment.bytes() < rings_bytes(header))
+    const Shape shape{once(header.size), once(header.slots), once(header.slot_bytes)};
+    if (shape.members < 1 || shape.members > kMaxMembers || shape.slots < 2 || shape.slots > kLines ||
+        shape.slot_bytes % kLineBytes != 0 || shape.slot_bytes == 0 || shape.slot_bytes > kMaxSlotBytes ||
+        segment.bytes() < Rings::bytes_for(shape))
         return Error{EPROTO, fmt::format("{} has not the size that it says", segment.name())};
-    return {};
+    return shape;
 }
 
-}  // namespace
-
-Result<std::shared_ptr<Segment>> Formation::open_segment(const TeamConfig& config) {
+Result<Formation::Found> Formation::open_segment(const TeamConfig& config) {
     if (auto checked = check(config); !checked) return checked.error();
     if (config.self == 0) return make_segment(config);
-    auto segment = config.segment ? config.segment : find_segment(config.name, config.key);
-    if (!segment) return segment.error();
-    const Header& header = *reinterpret_cast<const Header*>(segment.value()->data());
-    if (header.size != config.size)
-        return Error{EPROTO, fmt::format("{} is another team's: {} members instead of {}",
-                                         segment.value()->name(), header.size, config.size)};
-    return segment;
+    auto found =
+        config.segment ? look_into(config.segment, config.key) : find_segment(config.name, config.key);
+    if (found && found.value().shape.members != config.size)
+        return Error{EPROTO,
+                     fmt::format("{} is another team's: {} members instead of {}",
+                                 found.value().segment->name(), found.value().shape.members, config.size)};
+    return found;
 }
 
-Result<std::shared_ptr<Segment>> Formation::find_segment(const std::string& name, std::uint64_t key) {
+Result<Formation::Found> Formation::find_segment(const std::string& name, std::uint64_t key) {
     auto segment = Segment::open(name, sizeof(Header));
     if (!segment) return segment.error();
-    if (auto checked = check_segment(*segment.value(), key); !checked) return checked.error();
-    return segment;
+    return look_into(segment.value(), key);
 }
 
-std::span<const std::byte> Formation::table_of(const Segment& segment) {
-    const std::size_t rings = rings_bytes(*reinterpret_cast<const Header*>(segment.data()));
-    return {segment.data() + rings, segment.bytes() - rings};
+Result<Formation::Found> Formation::look_into(const std::shared_ptr<Segment>& segment, std::uint64_t key) {
+    const auto shape = shape_of(*segment, key);
+    if (!shape) return shape.error();
+    return Found{segment, shape.value()};
 }
 
-Formation::Formation(const TeamConfig& config, std::shared_ptr<Segment> segment)
-    : config_(config), segment_(std::move(segment)), header_(*reinterpret_cast<Header*>(segment_->data())) {
+std::span<const std::byte> Formation::table_of(const Found& found) {
+    const std::size_t rings = Rings::bytes_for(found.shape);
+    return {found.segment->data() + rings, found.segment->bytes() - rings};
+}
+
+Formation::Formation(const TeamConfig& config, const Found& found)
+    : config_(config), found_(found), header_(*reinterpret_cast<Header*>(found_.segment->data())) {
     if (config_.self != 0) config_.clusters = {};
 }
 
@@ -123,7 +131,8 @@ Result<void> Formation::arrive(Rings& rings) {
     Card& card = rings.card(config_.self);
     Stage none = Stage::absent;
     if (!card.stage.compare_exchange_strong(none, Stage::arriving, std::memory_order_acq_rel))
-        return Error{EADDRINUSE, fmt::format("{} has a member {} already", segment_->name(), config_.self)};
+        return Error{EADDRINUSE,
+                     fmt::format("{} has a member {} already", found_.segment->name(), config_.self)};
     if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&nonce_, 1))); !drawn)
         return drawn.error();
     const Process self = this_process();
@@ -140,7 +149,7 @@ Result<void> Formation::arrive(Rings& rings) {
     // Of those who come last at the same time at least one sees that all are here. Nobody can go on before:
     // only that one rings.
     if (all_are_at(Stage::attached, rings)) {
-        segment_->unlink();
+        found_.segment->unlink();
         rings.alarm.ring_all();
     }
     return {};
@@ -148,14 +157,14 @@ Result<void> Formation::arrive(Rings& rings) {
 
 void Formation::leave(Rings& rings) {
     rings.card(config_.self).stage.store(Stage::left, std::memory_order_seq_cst);
-    if (state_ != State::over && config_.self == 0) segment_->unlink();
+    if (state_ != State::over && config_.self == 0) found_.segment->unlink();
     rings.alarm.published();
 }
 
 bool Formation::all_are_at(Stage stage, Rings& rings) {
     if (counted_ != stage) counted_at_ = 0;
     counted_ = stage;
-    for (; counted_at_ < header_.size; ++counted_at_) {
+    for (; counted_at_ < config_.size; ++counted_at_) {
         if (rings.card(counted_at_).stage.load(std::memory_order_seq_cst) >= stage) continue;
         rings.await(counted_at_);
         return false;
@@ -246,7 +255,7 @@ bool Formation::advance(Context& c) {
 }
 
 std::string Formation::explain(const Context& c) const {
-    const std::string& name = segment_->name();
+    const std::string& name = found_.segment->name();
     if (!is_over()) return fmt::format("team {}: {} members, not all here", name, c.size);
     const Agreement& agreement = header_.agreement;
     const Bounds& bounds = c.bounds;
@@ -260,7 +269,7 @@ std::string Formation::explain(const Context& c) const {
         "allreduces by shares from {} bytes; barriers {}; sleepers {}",
         name, c.size, agreement.cores,
         bounds.crowded ? "crowded: who waits yields" : "room for all: who waits spins",
-        segment_->bytes() / 1024, c.rings.slots(), c.rings.slot_bytes(), kInlineBytes,
+        found_.segment->bytes() / 1024, c.rings.slots(), c.rings.slot_bytes(), kInlineBytes,
         from(bounds.single_copy_from), from(bounds.both_copy_from), from(bounds.from(Kind::gather)),
         from(bounds.from(Kind::allreduce)), bounds.share_from,
         c.clusters.leaders.empty() ? std::string(c.size > kMaxFlat ? "through the first member" : "flat")

@@ -53,17 +53,22 @@ Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t 
 
 class Formation {
   public:
+    // The memory, and how large it said to be when it was looked at.
+    struct Found {
+        std::shared_ptr<Segment> segment;
+        Shape shape;
+    };
     // Member 0 makes it, the others find it.
-    static Result<std::shared_ptr<Segment>> open_segment(const TeamConfig& config);
-    static Result<std::shared_ptr<Segment>> find_segment(const std::string& name, std::uint64_t key);
-    // Of a segment that was found: what member 0 has put there.
-    static std::span<const std::byte> table_of(const Segment& segment);
+    static Result<Found> open_segment(const TeamConfig& config);
+    static Result<Found> find_segment(const std::string& name, std::uint64_t key);
+    // What member 0 has put there for the others.
+    static std::span<const std::byte> table_of(const Found& found);
 
-    Formation(const TeamConfig& config, std::shared_ptr<Segment> segment);
+    Formation(const TeamConfig& config, const Found& found);
     Formation(const Formation&) = delete;
     Formation& operator=(const Formation&) = delete;
 
-    const std::shared_ptr<Segment>& segment() const { return segment_; }
+    const Found& found() const { return found_; }
     Header& header() const { return header_; }
     // Writes this member's card.
     Result<void> arrive(Rings& rings);
@@ -77,6 +82,9 @@ class Formation {
   private:
     enum class State : std::uint8_t { arrived, probed, over };
 
+    static Result<Found> look_into(const std::shared_ptr<Segment>& segment, std::uint64_t key);
+    static Result<Shape> shape_of(const Segment& segment, std::uint64_t key);
+
     bool all_are_at(Stage stage, Rings& rings);
     void probe(Context& c);
     CopyCosts measure_costs(Context& c) const;
@@ -84,7 +92,7 @@ class Formation {
     void adopt(Context& c);
 
     TeamConfig config_;  // member 0 keeps the clusters until all have agreed, others none
-    const std::shared_ptr<Segment> segment_;
+    const Found found_;
     Header& header_;
     State state_ = State::arrived;
     // Members before this one were at this stage when last looked at. Stages only rise.

@@ -161,6 +161,12 @@ struct alignas(4096) Header {
     Failure failure;
 };
 
+// How large everything is. The header says it, which others may write over: who has looked at it goes by a
+// copy.
+struct Shape {
+    std::uint32_t members = 0, slots = 0, slot_bytes = 0;
+};
+
 inline constexpr std::uint64_t kMagic = 0x6d63617374686f73;  // "mcasthos"
 inline constexpr std::uint32_t kLayout = 5;
 

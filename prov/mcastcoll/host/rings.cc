@@ -19,22 +19,22 @@ std::size_t area_bytes(std::uint32_t slots, std::size_t slot_bytes) {
     return (sizeof(MemberArea) + slots * slot_bytes + 4095) / 4096 * 4096;
 }
 
-Areas areas_of(Header& header) {
-    return {reinterpret_cast<std::byte*>(&header + 1), area_bytes(header.slots, header.slot_bytes),
-            header.size};
+Areas areas_of(Header& header, const Shape& shape) {
+    return {reinterpret_cast<std::byte*>(&header + 1), area_bytes(shape.slots, shape.slot_bytes),
+            shape.members};
 }
 
 }  // namespace
 
-Rings::Rings(Header& header, std::uint32_t self)
-    : alarm(header, areas_of(header), self),
-      areas_(areas_of(header)),
+Rings::Rings(Header& header, const Shape& shape, std::uint32_t self)
+    : alarm(header, areas_of(header, shape), self),
+      areas_(areas_of(header, shape)),
       self_(self),
-      slots_(header.slots),
-      slot_bytes_(header.slot_bytes) {}
+      slots_(shape.slots),
+      slot_bytes_(shape.slot_bytes) {}
 
-std::size_t Rings::bytes_for(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes) {
-    return sizeof(Header) + members * area_bytes(slots, slot_bytes);
+std::size_t Rings::bytes_for(const Shape& shape) {
+    return sizeof(Header) + shape.members * area_bytes(shape.slots, shape.slot_bytes);
 }
 
 bool Rings::is_alive(std::uint32_t member) const {

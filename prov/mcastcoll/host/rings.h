@@ -93,9 +93,9 @@ class Rings {
   public:
     Alarm alarm;
 
-    Rings(Header& header, std::uint32_t self);
-    // Of the shared memory of so many members.
-    static std::size_t bytes_for(std::uint32_t members, std::uint32_t slots, std::uint32_t slot_bytes);
+    Rings(Header& header, const Shape& shape, std::uint32_t self);
+    // Of the shared memory.
+    static std::size_t bytes_for(const Shape& shape);
 
     std::uint32_t slots() const { return slots_; }
     std::size_t slot_bytes() const { return slot_bytes_; }

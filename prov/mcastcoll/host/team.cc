@@ -11,16 +11,16 @@
 namespace mcastcoll::host {
 
 Result<std::unique_ptr<Team>> Team::open(const TeamConfig& config) {
-    auto segment = Formation::open_segment(config);
-    if (!segment) return segment.error();
-    std::unique_ptr<Team> team(new Team(config, std::move(segment).value()));
+    const auto found = Formation::open_segment(config);
+    if (!found) return found.error();
+    std::unique_ptr<Team> team(new Team(config, found.value()));
     auto arrived = team->formation_.arrive(team->context_.rings);
     if (!arrived) return arrived.error();
     return team;
 }
 
-Team::Team(const TeamConfig& config, std::shared_ptr<Segment> segment)
-    : formation_(config, std::move(segment)), context_(formation_.header(), config.self) {}
+Team::Team(const TeamConfig& config, const Formation::Found& found)
+    : formation_(config, found), context_(formation_.header(), found.shape, config.self) {}
 
 Team::~Team() {
     // Nobody writes into a buffer that its owner has back.

@@ -30,7 +30,9 @@ class Team {
     ~Team();
 
     const std::string& name() const { return segment()->name(); }
-    const std::shared_ptr<Segment>& segment() const { return formation_.segment(); }
+    const std::shared_ptr<Segment>& segment() const { return formation_.found().segment; }
+    // What member 0 has put there for the others.
+    std::span<const std::byte> table() const { return Formation::table_of(formation_.found()); }
     std::uint32_t self() const { return context_.self; }
     std::uint32_t size() const { return context_.size; }
     // All are here and have agreed; moved on by progress().
@@ -70,7 +72,7 @@ class Team {
     std::string explain() const { return formation_.explain(context_); }
 
   private:
-    Team(const TeamConfig& config, std::shared_ptr<Segment> segment);
+    Team(const TeamConfig& config, const Formation::Found& found);
 
     void end(Operation& operation, int error);
     void end_oldest(int error);

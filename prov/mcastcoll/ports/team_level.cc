@@ -109,7 +109,7 @@ void TeamLevel::fail(int error, Nanoseconds) {
 }
 
 group::SharedBytes TeamLevel::table() const {
-    return {team_->segment(), host::Formation::table_of(*team_->segment())};
+    return {team_->segment(), team_->table()};
 }
 
 namespace {
@@ -129,7 +129,7 @@ Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name) {
     const auto found =
         host::Formation::find_segment(segment_name(name), static_cast<std::uint64_t>(name.key));
     if (!found) return found.error();
-    return group::SharedBytes{found.value(), host::Formation::table_of(*found.value())};
+    return group::SharedBytes{found.value().segment, host::Formation::table_of(found.value())};
 }
 
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
