@@ -43,7 +43,7 @@ class Board {
         header.slots = slots;
         header.slot_bytes = slot_bytes;
         for (std::uint32_t self = 0; self < members; ++self) {
-            views_.push_back(std::make_unique<Context>(header, self));
+            views_.push_back(std::make_unique<Context>(header, shape, self));
             views_.back()->rings.enter();
             views_.back()->bounds.share_from = slot_bytes + 1;
         }
@@ -264,6 +264,68 @@ Test(host_parts, who_has_no_share_waits_for_nobody_to_combine_it) {
     }
 }
 
+namespace {
+
+// What a root of a broadcast says of it: in the word, and beside it.
+struct Said {
+    std::uint64_t count, extent;
+};
+
+// Says one after the other to member 1, which has room for so many bytes; what that makes of the team.
+int failure_after(Board& board, std::size_t bytes, std::initializer_list<Said> said) {
+    std::vector<std::byte> sent(bytes), received(bytes);
+    const std::uint64_t nonce = 1;
+    Card& card = board[1].rings.card(0);
+    card.pid = static_cast<std::uint32_t>(::getpid());
+    card.nonce = nonce;
+    card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce);
+    Operation operation{.kind = Kind::broadcast, .buffer = received.data(), .bytes = bytes};
+    for (const Said& one : said) {
+        const Offer offer{reinterpret_cast<std::uintptr_t>(sent.data()), bytes};
+        std::memcpy(board[0].rings.line(0, 1).payload.data(), &offer, sizeof offer);
+        board[0].rings.publish(1, Kind::broadcast, true, one.count, one.extent);
+        (void)advance(board[1], operation);
+        cr_assert_leq(operation.arrived, bytes);
+    }
+    return board[1].rings.failure();
+}
+
+}  // namespace
+
+Test(host_parts, what_has_arrived_of_a_broadcast_never_becomes_less) {
+    for (const bool less : {false, true}) {
+        Board through_slots(2, 2, 256), straight(2, 2, 256);
+        cr_assert_eq(failure_after(through_slots, 300, {{200, 300}, {less ? 100U : 250U, 300}}),
+                     less ? EMSGSIZE : 0);
+        straight[1].bounds.single_copy_from = kInlineBytes + 1;
+        cr_assert_eq(failure_after(straight, 300, {{0, 200}, {0, less ? 100U : 250U}}), less ? EMSGSIZE : 0);
+    }
+}
+
+Test(host_parts, whatever_is_agreed_on_what_goes_through_one_slot_fits_in_it) {
+    for (const std::uint64_t from : {UINT64_C(0), UINT64_C(1), UINT64_C(300), UINT64_MAX})
+        for (const std::uint32_t shares : {0U, 1U}) {
+            Agreement agreement{};
+            agreement.reduce_by_shares = shares;
+            agreement.thresholds.share_from = from;
+            const Bounds bounds = bounds_of(agreement, 3, 256);
+            cr_assert_leq(bounds.reduce_whole, 256);
+            cr_assert_leq(bounds.share_from, 257);
+        }
+}
+
+Test(host_parts, an_address_that_is_none_ends_a_copy_and_no_process) {
+    const std::uint64_t nonce = 1;
+    const RemoteMemory own{static_cast<std::uint32_t>(::getpid()), reinterpret_cast<std::uintptr_t>(&nonce),
+                           nonce};
+    std::array<std::byte, 8> bytes{};
+    cr_assert_eq(copy_from(own, reinterpret_cast<std::uintptr_t>(&nonce), bytes.data(), bytes.size()), 0);
+    cr_assert_eq(copy_from(own, 8, bytes.data(), bytes.size()), EFAULT);
+    cr_assert_eq(copy_to(own, 8, bytes.data(), bytes.size()), EFAULT);
+    const RemoteMemory other{own.pid, own.nonce_address, nonce + 1};
+    cr_assert_eq(copy_from(other, own.nonce_address, bytes.data(), bytes.size()), ESRCH);
+}
+
 Test(host_parts, places_are_free_when_the_last_member_has_left) {
     Board board(4, 4, 128);
     Rings& own = board[0].rings;
@@ -415,8 +477,10 @@ Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
                  {0, 0, 99, false}, {7, 8, 0, false}, {0, 8, 0, false}, {7, 0, 0, false}};
     for (const auto& row : table) {
         Board board(100, 2, 128);
+        const std::uint64_t nonce = 0;  // as in a fresh card
         for (std::uint32_t member = 0; member < 100; ++member) {
             Card& card = board[0].rings.card(member);
+            card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce);
             card.pid = static_cast<std::uint32_t>(
                 member == (50 + row.away) % 100 && row.away > 0 ? child : ::getpid());
             card.credentials = member == 0 ? row.of_first : row.credentials;

@@ -80,7 +80,7 @@ Advance take_slots(Context& c, Operation& operation) {
         const std::uint64_t word = c.rings.look(operation.root, step, Kind::broadcast, operation.bytes);
         if (word == 0) break;
         const std::size_t there = Word::count(word);
-        if (there > bytes) return c.rings.mismatch(), Advance::idle;
+        if (there > bytes || there < at.within) return c.rings.mismatch(), Advance::idle;
         if (there == at.within) {
             c.rings.await(operation.root);
             break;
@@ -229,7 +229,8 @@ Advance take_memory(Context& c, Operation& operation) {
     Offer offer;
     std::memcpy(&offer, line.payload.data(), sizeof offer);
     const std::size_t there = line.extent.load(std::memory_order_acquire);
-    if (offer.bytes != operation.bytes || there > operation.bytes) return c.rings.mismatch(), Advance::idle;
+    if (offer.bytes != operation.bytes || there > operation.bytes || there < operation.arrived)
+        return c.rings.mismatch(), Advance::idle;
     if (offer.both != 0 && may_both_copy(c, operation)) return read_pieces(c, operation, offer.address);
     if (Word::count(word) != 0) return c.rings.mismatch(), Advance::idle;
     if (there == operation.arrived) {

@@ -128,7 +128,7 @@ Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t 
     found.crowded = agreement.crowded != 0;
     // What is not computed by shares must fit in one slot.
     const Thresholds& from = agreement.thresholds;
-    found.share_from = std::min<std::size_t>(from.share_from, slot_bytes + 1);
+    found.share_from = std::clamp<std::size_t>(from.share_from, 1, slot_bytes + 1);
     found.reduce_whole = agreement.reduce_by_shares != 0 ? found.share_from - 1 : slot_bytes;
     if (agreement.single_copy == 0) return found;
     const auto beyond_line = [](std::size_t bytes) { return std::max(bytes, kInlineBytes + 1); };

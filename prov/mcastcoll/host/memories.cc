@@ -24,10 +24,6 @@ void* pointer(std::uint64_t address) {
 
 int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes) {
     const auto number = static_cast<pid_t>(peer.pid);
-    if (number == ::getpid()) {
-        if (bytes > 0) std::memcpy(to, pointer(address), bytes);
-        return 0;
-    }
     std::uint64_t nonce = 0;
     // The nonce comes last, when everything else has been read.
     const std::array<iovec, 2> local{iovec{to, bytes}, iovec{&nonce, sizeof nonce}};
@@ -41,10 +37,6 @@ int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::si
 
 int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes) {
     const auto number = static_cast<pid_t>(peer.pid);
-    if (number == ::getpid()) {
-        if (bytes > 0) std::memcpy(pointer(address), from, bytes);
-        return 0;
-    }
     if (const int code = copy_from(peer, 0, nullptr, 0); code != 0) return code;
     const iovec local{const_cast<void*>(from), bytes}, remote{pointer(address), bytes};
     const ssize_t put = ::process_vm_writev(number, &local, 1, &remote, 1, 0);
