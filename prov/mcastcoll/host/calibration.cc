@@ -83,7 +83,7 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
         std::memcpy(slots.data() + at, own.data(), bytes);
         return true;
     });
-    costs.measured = true;
+    costs.measured = 1;
     costs.direct_ns_per_kib = per_kib(std::max(0.0, large_ns - small_ns), kLarge - kSmall);
     costs.call_ns = std::max(0.0, small_ns - costs.direct_ns_per_kib * kSmall / kKiB);
     costs.out_ns_per_kib = per_kib(out_ns, kLarge);
@@ -106,7 +106,7 @@ Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t
         found.single_copy_from = (per_core == 2 ? 48 : 4096) * kKiB;
         found.reduce_direct_from = 4096 * kKiB;
         found.blocks_direct_from = 256 * kKiB;
-    } else if (costs.measured) {
+    } else if (costs.measured != 0) {
         // The root of a broadcast waits for one more look; who exchanges blocks waits for all offers first,
         // and in the end for all readers.
         const auto most = static_cast<std::size_t>(costs.call_ns / kLeastGain_ns);

@@ -278,7 +278,7 @@ std::string Formation::explain(const Context& c) const {
     if (bounds.single_copy_from == SIZE_MAX)
         return text + "; nothing straight, since the kernel or the settings forbid copying between processes";
     const CopyCosts& costs = agreement.costs;
-    if (!costs.measured) return text + "; bounds by rule, not measured";
+    if (costs.measured == 0) return text + "; bounds by rule, not measured";
     return text + fmt::format(
                       "; bounds from measurement: a single copy {:.2f} us and {:.3f} us a KiB, a slot {:.3f} "
                       "in and {:.3f} us a KiB out",

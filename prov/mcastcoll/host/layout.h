@@ -117,7 +117,7 @@ struct Areas {
 };
 // What copying between two members takes.
 struct CopyCosts {
-    bool measured = false;
+    std::uint32_t measured = 0;    // 1: it was; no bool, since it lies in memory that others write
     double call_ns = 0;            // a single copy of nothing
     double direct_ns_per_kib = 0;  // a single copy, after that
     double in_ns_per_kib = 0;      // into a slot that another has read or written
