@@ -160,9 +160,10 @@ constexpr std::uint32_t kMembers = 200;
 
 // What a group needs around it; the member at the address `unreachable` cannot be reached.
 struct Process final : Port, Multicast {
+    explicit Process(std::uint32_t its_rank = kMembers - 1) : rank(its_rank) {}
     wire::Hello own_hello() const override {
         wire::Hello hello;
-        hello.peer.private_address = {static_cast<std::byte>(kMembers)};
+        hello.peer.private_address = {static_cast<std::byte>(rank + 1)};
         hello.peer.watch_point = watch_point;
         return hello;
     }
@@ -214,6 +215,7 @@ struct Process final : Port, Multicast {
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int error) const override { return std::to_string(error); }
 
+    const std::uint32_t rank;
     std::vector<std::byte> table;  // of the host
     wire::ByteString watch_point;  // of this process
     bool short_of_memory = false;
@@ -250,11 +252,13 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
 // Its last member, welcomed.
 struct Member {
     explicit Member(wire::Security wish = wire::Security::off) : security(wish) {}
+    explicit Member(std::uint32_t rank) : process(rank) {}
     void welcome(bool two_on_a_host = false) {
         const wire::Welcome welcome = welcome_of_many(two_on_a_host);
         const wire::WordHead head{{7, 1}, 1, welcome.peers.front().private_address};
         process.table = laid_out(welcome);
-        if (two_on_a_host) return group.on_host_welcome({head, {}, welcome}, Nanoseconds{1});
+        if (two_on_a_host && process.rank == kMembers - 1)
+            return group.on_host_welcome({head, {}, welcome}, Nanoseconds{1});
         for (const wire::ByteString& part : parts_of(wire::encode(welcome), head))
             group.on_part(*wire::decode_part(part), Nanoseconds{1});
     }
@@ -262,12 +266,12 @@ struct Member {
         for (std::int64_t ms = 2; ms < 100; ++ms)
             if (group.busy()) group.pump(Nanoseconds::from_ms(ms));
     }
-    wire::Security security;
+    wire::Security security = wire::Security::off;
     Process process;
     topology::Policy policy;
     Group group{
         {.id = {7, 1},
-         .self = rank_of(kMembers - 1),
+         .self = rank_of(process.rank),
          .members = kMembers,
          .deadline = Nanoseconds::from_ms(1'000'000),
          .settings = {.security = security},
@@ -327,6 +331,15 @@ Test(reach, a_welcome_of_another_process_is_not_taken) {
         cr_assert(member.group.state() == (two_on_a_host ? Group::State::over : Group::State::greeting));
         cr_assert(member.process.inserted.size() <= 1, "rank 0 may be told, and nobody else");
     }
+}
+
+// What it has put there others may have written over before it looks.
+Test(reach, a_table_that_was_spoilt_ends_the_join_of_the_host_s_leader) {
+    Member leader(kMembers - 2);
+    leader.welcome(true);
+    cr_assert(leader.group.state() == Group::State::over);
+    cr_assert_eq(leader.process.join_error, EPROTO);
+    cr_assert(leader.process.told == PeerList{1}, "rank 0 hears of it");
 }
 
 Test(reach, less_security_than_wanted_ends_the_join) {

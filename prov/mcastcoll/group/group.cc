@@ -97,9 +97,10 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
         if (!made) return end_without_memory(made.error());
         host = std::move(made).value();
     }
-    const MemberTable table =
-        host ? MemberTable::view(host->table()).value() : MemberTable::own(std::move(bytes));
-    begin({welcome, table, std::move(host), &welcome, &map}, whole, now);
+    // Others of this host may have written over it since.
+    const auto table = host ? MemberTable::view(host->table()) : MemberTable::own(std::move(bytes));
+    if (!table) return end_join(EPROTO);
+    begin({welcome, *table, std::move(host), &welcome, &map}, whole, now);
 }
 
 // Finds the table of all members in the memory that its host's leader has made.
