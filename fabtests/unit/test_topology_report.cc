@@ -120,6 +120,15 @@ Test(topology_report, spoilt_ones_are_refused) {
     cr_assert_gt(refused, 1000);
     for (const char* text : {"", "{}", "[]", "3", "{\"version\":1}", "{\"version\":2,\"pid\":-1}"})
         cr_assert_not(topo::parse_report(text).ok(), "%s", text);
+    // Numbers that no report has: of JSON they are.
+    for (const char* number : {"1", "1e300", "-1e300", "2.5", "-1", "18446744073709551616", "\"1\""}) {
+        const bool fits = std::string(number) == "1";
+        const std::string
+            pid = R"({"version":2,"host":"h","program":"p","groups":[],"counters":{},"pid":)",
+            counter = R"({"version":2,"host":"h","program":"p","groups":[],"pid":1,"counters":{"sent":)";
+        cr_assert_eq(topo::parse_report(pid + number + "}").ok(), fits, "%s", number);
+        cr_assert_eq(topo::parse_report(counter + number + "}}").ok(), fits, "%s", number);
+    }
 }
 
 Test(topology_report, dead_processes_leave_nothing_behind) {

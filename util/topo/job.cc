@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "topology/discover.h"
@@ -33,6 +34,15 @@ std::optional<std::vector<std::byte>> unhex(const std::string& text) {
     return bytes;
 }
 
+// JSON's numbers may be of any size, and fractions.
+template <typename Number>
+Number number_from(const json& value) {
+    const auto* const number = value.get_ptr<const json::number_unsigned_t*>();
+    if (number == nullptr || *number > std::numeric_limits<Number>::max())
+        throw std::runtime_error("a number that is not understood");
+    return static_cast<Number>(*number);
+}
+
 ReportedLevel level_from(const json& object) {
     ReportedLevel level;
     const auto named = topology::level_named(object.at("level").get<std::string>());
@@ -51,8 +61,8 @@ ReportedGroup group_from(const json& object) {
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), group.key, 16);
     if (error != std::errc() || end != key.data() + key.size())
         throw std::runtime_error("a key that is none");
-    group.rank = static_cast<Rank>(object.at("rank").get<std::uint32_t>());
-    group.members = object.at("members").get<std::uint32_t>();
+    group.rank = static_cast<Rank>(number_from<std::uint32_t>(object.at("rank")));
+    group.members = number_from<std::uint32_t>(object.at("members"));
     group.state = object.at("state").get<std::string>();
     const auto policy_bytes = unhex(object.at("policy").get<std::string>());
     const auto policy = policy_bytes ? topology::decode_policy(*policy_bytes) : std::nullopt;
@@ -83,14 +93,15 @@ Result<std::string> read_report(int folder, const std::string& name) {
 Result<LoadedReport> parse_report(const std::string& text) {
     try {
         const json object = json::parse(text);
-        if (object.at("version").get<int>() != 2) return Error{EINVAL, "its version is not known"};
+        if (number_from<std::uint32_t>(object.at("version")) != 2)
+            return Error{EINVAL, "its version is not known"};
         LoadedReport loaded;
-        loaded.pid = object.at("pid").get<std::uint64_t>();
+        loaded.pid = number_from<std::uint64_t>(object.at("pid"));
         loaded.host = object.at("host").get<std::string>();
         loaded.program = object.at("program").get<std::string>();
         for (const json& group : object.at("groups")) loaded.report.groups.push_back(group_from(group));
         for (const auto& [name, value] : object.at("counters").items())
-            loaded.report.counters.emplace_back(name, value.get<std::uint64_t>());
+            loaded.report.counters.emplace_back(name, number_from<std::uint64_t>(value));
         return loaded;
     } catch (const std::exception& error) {
         return Error{EINVAL, error.what()};
