@@ -16,7 +16,7 @@ cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
 all=(packages build asan-build units selftest loss loss-ob1 loss-ipv6 kill faults levels host-kill forming collectives long pmpi verbs sites gateways cut policies large
-    thousand asan-pure symbols install commands dist quickstart measured slow valgrind asan-units asan-pmpi style scripts)
+    thousand asan-pure symbols install fuzz commands dist quickstart measured slow valgrind asan-units asan-pmpi style scripts)
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
@@ -138,7 +138,9 @@ units() { # passing without a single test is no pass
     make -C "$TOP/build" -j3 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
 # Without -Werror: what sanitizers insert makes gcc warn of code that is right.
-asan_build() { "$TOP/util/build" --dir "$TOP/build-asan" --parts tests --enable-sanitizers=address,undefined --without-ompi && echo built; }
+asan_build() { build_sanitized tests && echo built; }
+build_sanitized() { "$TOP/util/build" --dir "$TOP/build-asan" --parts "$1" --enable-sanitizers=address,undefined --without-ompi; }
+export -f build_sanitized
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
 asan_tests() { # asan_tests TARGET JOBS
     printf 'leak:%s\n' libfabric.so libcriterion.so libboxfort.so libopen-pal.so libopen-rte.so libmpi.so libpmix libhwloc libibverbs.so \
@@ -147,6 +149,22 @@ asan_tests() { # asan_tests TARGET JOBS
         LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j"$2" VERBOSE=1 "$1"
 }
 asan_pure() { asan_tests check-pure 1; }
+# The kept inputs, then some changed at random, the same ones each time.  util/fuzz looks for new ones, with clang.
+fuzz() {
+    local f name runs passed=0 failed=0
+    build_sanitized fuzzers || exit
+    for f in "$TOP"/fabtests/fuzz/fuzz_*.cc; do
+        name=${f##*/fuzz_} name=${name%.cc}
+        if runs=$(UBSAN_OPTIONS=print_stacktrace=1 timeout 120 "$TOP/build-asan/fabtests/fuzz/fuzz_$name" --seconds 4 \
+            --findings "$TOP/build-check/fuzz-$name" $(ls -d "$TOP/fabtests/fuzz/corpus/$name" 2>/dev/null)); then
+            echo "ok   $name: $runs" && passed=$((passed + 1))
+        else
+            echo "FAIL $name" && failed=$((failed + 1))
+        fi
+    done
+    echo "$passed passed, $failed failed, 0 skipped"
+    [ $failed = 0 ]
+}
 asan_units() { asan_tests check-rest 3; }
 export -f asan_tests
 # What MPICH and libfabric keep is not looked for; what is used after it was freed is.
@@ -236,10 +254,12 @@ step large 1500 "jobs of 34 to 257 ranks" bash -c '"$TOP/fabtests/cluster/mpi_la
 step thousand 600 "a group of 1,024 members on 32 hosts, and deaths among 256" bash -c '"$TOP/fabtests/cluster/large_groups.sh" --members 1024 --loss 1 --case everything && "$TOP/fabtests/cluster/large_groups.sh" --members 256 --loss 1 --case dies'
 step symbols 20 "what the libraries export" symbols
 step install 180 "what make install installs and make uninstall leaves" "$TOP/fabtests/install/install.sh"
+[ $sanitized != 0 ] || await asan-pure
+[ $sanitized != 0 ] || aside fuzz 900 "fuzzers, from the kept inputs on" fuzz
 step commands 900 "the command lines of README, manual pages and docs, as written" "$TOP/fabtests/install/commands.py" README.md man/ docs/
 step dist 180 "the source archive" dist
 step quickstart 300 "a small quickstart" quickstart
-[ $sanitized != 0 ] || await asan-pure
+[ $sanitized != 0 ] || await fuzz
 # These look at how long something takes.
 step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M

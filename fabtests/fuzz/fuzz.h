@@ -1,13 +1,14 @@
 // What the fuzzers share: numbers and bytes out of the input, and a check that sanitizers do not make.
 #pragma once
 
-#include <fuzzer/FuzzedDataProvider.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <vector>
 
+#include "base/collective.h"
+#include "input.h"
+#include "reduce/slices.h"
 #include "wire/packet.h"
 
 namespace mcastcoll::fuzz {
@@ -22,23 +23,23 @@ inline Bytes bytes_of(const std::uint8_t* data, std::size_t size) {
     return std::as_bytes(std::span(data, size));
 }
 
-inline std::vector<std::byte> take_bytes(FuzzedDataProvider& in, std::size_t most) {
-    return in.ConsumeBytes<std::byte>(in.ConsumeIntegralInRange<std::size_t>(0, most));
+inline std::vector<std::byte> take_bytes(Input& in, std::size_t most) {
+    return in.bytes(most);
 }
 
 // Mostly small numbers, now and then any.
-inline std::uint64_t take_number(FuzzedDataProvider& in) {
-    const auto small = in.ConsumeIntegral<std::uint8_t>();
-    return small < 224 ? small : in.ConsumeIntegral<std::uint64_t>();
+inline std::uint64_t take_number(Input& in) {
+    const auto small = in.any<std::uint8_t>();
+    return small < 224 ? small : in.any<std::uint64_t>();
 }
 
 // A packet of this group that a member may send, whatever it says.
-inline std::vector<std::byte> take_packet(FuzzedDataProvider& in, GroupKey key, Epoch epoch,
-                                          std::uint32_t members, std::size_t most) {
-    wire::Header header{.kind = static_cast<wire::Kind>(in.ConsumeIntegralInRange<unsigned>(1, 51)),
+inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, std::uint32_t members,
+                                          std::size_t most) {
+    wire::Header header{.kind = static_cast<wire::Kind>(in.between<unsigned>(1, 51)),
                         .key = key,
                         .epoch = epoch,
-                        .sender = rank_of(in.ConsumeIntegralInRange<std::uint32_t>(0, members)),
+                        .sender = rank_of(in.between<std::uint32_t>(0, members)),
                         .operation = operation_of(take_number(in)),
                         .fragment = fragment_of(static_cast<std::uint32_t>(take_number(in)))};
     header.total = take_number(in);
@@ -50,5 +51,43 @@ inline std::vector<std::byte> take_packet(FuzzedDataProvider& in, GroupKey key, 
     packet.insert(packet.end(), payload.begin(), payload.end());
     return packet;
 }
+
+// The operator of all reductions here: of elements that have to be aligned.
+inline void combine_words(void* inout, const void* in, std::size_t elements) {
+    for (std::size_t i = 0; i < elements; ++i)
+        static_cast<std::uint64_t*>(inout)[i] ^= static_cast<const std::uint64_t*>(in)[i];
+}
+
+// A call of a member, with just the memory that it needs: sanitizers see what goes beyond it.
+struct Call {
+    Collective asked;
+    std::vector<std::byte> buffer, input;
+
+    // Bytes of a reduction are whole elements.
+    void lay_out(CollectiveKind kind, std::uint32_t root, std::size_t bytes, std::uint32_t self,
+                 std::uint32_t members, bool in_place) {
+        using Kind = CollectiveKind;
+        if (kind == Kind::barrier) bytes = 0;
+        if (is_reduction(kind)) bytes = bytes / 8 * 8;
+        const bool is_root = root == self;
+        std::size_t result = bytes, own = kind == Kind::broadcast ? 0 : bytes;
+        if (kind == Kind::alltoall) own = result = members * bytes;
+        if (kind == Kind::allgather || (kind == Kind::gather && is_root)) result = members * bytes;
+        if (kind == Kind::scatter) own = is_root ? members * bytes : 0;
+        if (kind == Kind::reduce_scatter) result = slice_of(self, members, bytes / 8, 8).bytes;
+        if ((kind == Kind::reduce || kind == Kind::gather) && !is_root) result = 0;
+        buffer.resize(result);
+        input.resize(own);
+        asked = {.kind = kind,
+                 .root = rank_of(root),
+                 .buffer = buffer.data(),
+                 .bytes = bytes,
+                 .input = input.data(),
+                 .combiner = {combine_words, 8}};
+        const bool same =
+            kind == Kind::allreduce || kind == Kind::alltoall || (kind == Kind::reduce && is_root);
+        if (in_place && same) asked.input = asked.buffer;
+    }
+};
 
 }  // namespace mcastcoll::fuzz

@@ -33,17 +33,16 @@ struct Application {
         engine.check_invariants();
         fuzz::check(engine.next_deadline().value >= 0, "a deadline is a time");
     }
-    void post(FuzzedDataProvider& in) {
+    void post(fuzz::Input& in) {
         constexpr std::size_t kLengths[] = {0, 1, 64, 513, 4096, 20'000};
-        auto& buffer = buffers.emplace_back(in.PickValueInArray(kLengths));
-        Collective asked{
-            .kind = static_cast<CollectiveKind>(in.ConsumeIntegralInRange<unsigned>(0, 3)),
-            .root = rank_of(in.ConsumeIntegralInRange<std::uint32_t>(0, engine.config().members - 1)),
-            .buffer = buffer.data(),
-            .bytes = buffer.size(),
-            .combiner = {combine, 1}};
+        auto& buffer = buffers.emplace_back(in.one_of(kLengths));
+        Collective asked{.kind = static_cast<CollectiveKind>(in.between<unsigned>(0, 3)),
+                         .root = rank_of(in.between<std::uint32_t>(0, engine.config().members - 1)),
+                         .buffer = buffer.data(),
+                         .bytes = buffer.size(),
+                         .combiner = {combine, 1}};
         if (asked.kind == CollectiveKind::barrier) asked.bytes = 0;
-        if (asked.kind != CollectiveKind::broadcast) asked.root = rank_of(0), asked.hold = in.ConsumeBool();
+        if (asked.kind != CollectiveKind::broadcast) asked.root = rank_of(0), asked.hold = in.flag();
         if (asked.kind == CollectiveKind::reduce) asked.hold = false;
         const auto number = engine.submit(asked, now);
         if (number.ok()) ended.resize(number_of(number.value()) + 1);
@@ -58,10 +57,10 @@ struct Application {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    FuzzedDataProvider in(data, size);
+    fuzz::Input in(data, size);
     engine::GroupConfig config;
-    config.members = in.ConsumeIntegralInRange<std::uint32_t>(1, 9);
-    config.self = rank_of(in.ConsumeIntegralInRange<std::uint32_t>(0, config.members - 1));
+    config.members = in.between<std::uint32_t>(1, 9);
+    config.self = rank_of(in.between<std::uint32_t>(0, config.members - 1));
     config.key = GroupKey{7};
     config.fragment_bytes = 512;
     config.retransmit_bytes = 2048;
@@ -70,12 +69,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     config.window = 16;
     config.message_bytes = 8192;
     config.pending_operations = 16;
-    config.repair = static_cast<engine::Repair>(in.ConsumeIntegralInRange<unsigned>(0, 3));
-    config.root_sync = static_cast<engine::RootSync>(in.ConsumeIntegralInRange<unsigned>(0, 3));
+    config.repair = static_cast<engine::Repair>(in.between<unsigned>(0, 3));
+    config.root_sync = static_cast<engine::RootSync>(in.between<unsigned>(0, 3));
     Application member(config);
     member.engine.start(member.now);
     while (in.remaining_bytes() > 0) {
-        const auto what = in.ConsumeIntegralInRange<unsigned>(0, 15);
+        const auto what = in.between<unsigned>(0, 15);
         if (what < 8) {
             const auto packet = fuzz::take_packet(in, config.key, config.epoch, config.members, 600);
             if (wire::is_multicast(wire::peek_kind(packet)))
@@ -85,13 +84,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         } else if (what < 11) {
             member.post(in);
         } else if (what == 11) {
-            member.engine.on_peer_lost(
-                rank_of(in.ConsumeIntegralInRange<std::uint32_t>(0, config.members - 1)), 104, member.now);
+            member.engine.on_peer_lost(rank_of(in.between<std::uint32_t>(0, config.members - 1)), 104,
+                                       member.now);
         } else if (what == 12) {
             member.engine.close(member.now);
         } else {
-            const auto most = in.ConsumeBool() ? Nanoseconds::from_ms(100) : Nanoseconds::from_us(300);
-            member.now = member.now + Nanoseconds{in.ConsumeIntegralInRange<std::int64_t>(0, most.value)};
+            const auto most = in.flag() ? Nanoseconds::from_ms(100) : Nanoseconds::from_us(300);
+            member.now = member.now + Nanoseconds{in.between<std::int64_t>(0, most.value)};
             if (member.engine.next_deadline() <= member.now) member.engine.on_timeout(member.now);
         }
         member.drain();

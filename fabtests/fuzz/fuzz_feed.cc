@@ -18,18 +18,18 @@ struct Host final : feed::Feed::Host {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     (void)feed::decode(fuzz::bytes_of(data, size));
-    FuzzedDataProvider in(data, size);
+    fuzz::Input in(data, size);
     Host host;
     Nanoseconds now = Nanoseconds::from_ms(1);
     feed::Feed feed({.self = feed::MemberId{1}, .window = 16, .payload = 64, .room = 16}, host, now);
     while (in.remaining_bytes() > 0) {
-        const auto what = in.ConsumeIntegralInRange<unsigned>(0, 9);
+        const auto what = in.between<unsigned>(0, 9);
         if (what < 6) {
-            feed::Header header{.kind = static_cast<feed::Kind>(in.ConsumeIntegralInRange<unsigned>(1, 7)),
-                                .flags = in.ConsumeIntegral<std::uint8_t>(),
+            feed::Header header{.kind = static_cast<feed::Kind>(in.between<unsigned>(1, 7)),
+                                .flags = in.any<std::uint8_t>(),
                                 .size = static_cast<std::uint16_t>(fuzz::take_number(in)),
-                                .from = feed::MemberId{in.ConsumeIntegralInRange<std::uint64_t>(0, 9)},
-                                .to = feed::MemberId{in.ConsumeIntegralInRange<std::uint64_t>(0, 2)},
+                                .from = feed::MemberId{in.between<std::uint64_t>(0, 9)},
+                                .to = feed::MemberId{in.between<std::uint64_t>(0, 2)},
                                 .number = fuzz::take_number(in)};
             header.oldest = fuzz::take_number(in);
             const auto head = feed::encode(header);
@@ -42,10 +42,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             const auto message = fuzz::take_bytes(in, 200);
             if (feed.can_send(message.size())) feed.send(message, now);
         } else if (what == 7) {
-            host.room = in.ConsumeBool();
+            host.room = in.flag();
             feed.deliver();
         } else {
-            now = now + Nanoseconds{in.ConsumeIntegralInRange<std::int64_t>(0, 100'000'000)};
+            now = now + Nanoseconds{in.between<std::int64_t>(0, 100'000'000)};
             feed.tick(now);
         }
     }

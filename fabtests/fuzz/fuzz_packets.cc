@@ -7,8 +7,8 @@ using namespace mcastcoll;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const Bytes raw = fuzz::bytes_of(data, size);
     (void)wire::decode(raw);
-    FuzzedDataProvider in(data, size);
-    auto packet = fuzz::take_packet(in, GroupKey{in.ConsumeIntegral<std::uint64_t>()}, Epoch{1}, 7, 64);
+    fuzz::Input in(data, size);
+    auto packet = fuzz::take_packet(in, GroupKey{in.any<std::uint64_t>()}, Epoch{1}, 7, 64);
     const wire::Decoded decoded = wire::decode(packet);
     if (decoded.refusal == wire::Refusal::none) {
         wire::HeaderBytes again;

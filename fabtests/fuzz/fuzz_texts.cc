@@ -3,6 +3,8 @@
 
 #include "fuzz.h"
 #include "levels/selection.h"
+#include "relay/preface.h"
+#include "relay/reach.h"
 #include "relay/sites.h"
 #include "topology/override.h"
 
@@ -17,6 +19,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)topology::Subnet::parse(text);
     (void)relay::parse_sites(text, "file");
     (void)relay::Endpoint::parse(text);
+    if (const auto reach = relay::Reach::parse(text)) {
+        const relay::Reach& read = reach.value();
+        fuzz::check(read.first_port >= 1 && read.first_port <= read.last_port,
+                    "ports go from one to another");
+        if (const auto preface = relay::decode_preface(raw)) (void)read.contains(preface->target);
+    }
     if (const auto rows = levels::parse_selection(text); rows.ok())
         for (const levels::Row& row : rows.value()) {
             const auto again = levels::parse_selection(levels::to_text(row));

@@ -28,7 +28,7 @@ void greetings(Bytes raw) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     greetings(fuzz::bytes_of(data, size));
-    FuzzedDataProvider in(data, size);
+    fuzz::Input in(data, size);
     Host host;
     trunk::WindowPool pool{1 << 20};
     trunk::Trunk trunk({.first_window = 4096, .opened_window = 4096, .max_window = 65536, .max_channels = 64},
@@ -36,16 +36,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Nanoseconds now = Nanoseconds::from_ms(1);
     for (const unsigned stream : {0U, 1U}) trunk.stream_up(stream, now);
     while (in.remaining_bytes() > 0) {
-        const auto what = in.ConsumeIntegralInRange<unsigned>(0, 9);
-        const unsigned stream = in.ConsumeBool();
+        const auto what = in.between<unsigned>(0, 9);
+        const unsigned stream = in.flag();
         if (what < 6 && trunk.stream(stream).is_up()) {
             const auto payload = fuzz::take_bytes(in, 200);
-            trunk::FrameHeader header{
-                .type = static_cast<trunk::FrameType>(in.ConsumeIntegralInRange<unsigned>(1, 9)),
-                .length = static_cast<std::uint32_t>(payload.size()),
-                .channel = in.ConsumeIntegralInRange<std::uint32_t>(0, 9),
-                .order = static_cast<std::uint32_t>(fuzz::take_number(in)),
-                .sequence = fuzz::take_number(in)};
+            trunk::FrameHeader header{.type = static_cast<trunk::FrameType>(in.between<unsigned>(1, 9)),
+                                      .length = static_cast<std::uint32_t>(payload.size()),
+                                      .channel = in.between<std::uint32_t>(0, 9),
+                                      .order = static_cast<std::uint32_t>(fuzz::take_number(in)),
+                                      .sequence = fuzz::take_number(in)};
             std::array<std::byte, trunk::kHeaderSize> bytes;
             trunk::put_header(bytes.data(), header);
             const auto read = trunk::get_header(bytes);
@@ -53,13 +52,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         } else if (what == 6) {
             const auto preface = relay::encode_preface({});
             if (const auto channel = trunk.open_channel(preface))
-                if (in.ConsumeBool()) trunk.finish(*channel);
+                if (in.flag()) trunk.finish(*channel);
         } else if (what == 7 && trunk.stream(stream).is_up()) {
             std::size_t frames = 0;
             while (frames < 50 && trunk.next(stream, now) != nullptr) ++frames;
             trunk.written(stream, frames);
         } else {
-            now = now + Nanoseconds{in.ConsumeIntegralInRange<std::int64_t>(0, 50'000'000)};
+            now = now + Nanoseconds{in.between<std::int64_t>(0, 50'000'000)};
             trunk.on_time(now);
         }
     }

@@ -1,0 +1,40 @@
+// The provider's variables, as a user may set them: any text for any of them.  Those that name files are left
+// alone.
+#include <cstdlib>
+#include <string>
+
+#include "fuzz.h"
+#include "provider/provider.h"
+#include "provider/settings.h"
+
+using namespace mcastcoll;
+
+// libfabric has no variables of its own for it here.
+fi_provider& ofi::provider() {
+    static fi_provider none{};
+    return none;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    constexpr const char* kVariables[] = {
+        "INNER",        "MULTICAST",     "TRANSPORT", "RECEIVES",    "IFACE",  "IP",
+        "TTL",          "PORT",          "PLAN",      "MEMBERSHIPS", "RCVBUF", "SNDBUF",
+        "REPAIR",       "CHANNELS",      "ROOT_SYNC", "WINDOW",      "LINGER", "JOIN_TIMEOUT",
+        "PEER_TIMEOUT", "STALL_TIMEOUT", "SECURITY",  "FAULT",       "STATS"};
+    if (size == 0) return 0;
+    const std::string name = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
+    const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
+    ::setenv(name.c_str(), text.c_str(), 1);
+    if (const auto settings = ofi::read_settings()) {
+        const ofi::Settings& read = settings.value();
+        fuzz::check(read.group.channels >= 1 && read.group.channels <= group::kMostChannels, "channels");
+        fuzz::check(read.group.root_delay_us <= group::kMostRootDelayUs, "a root's delay");
+        fuzz::check(read.receives >= 1 && read.memberships >= 1, "as many as there have to be");
+        fuzz::check(read.join_timeout_ms >= 1 && read.peer_timeout_ms >= 1 && read.stall_timeout_s >= 0,
+                    "times");
+    } else {
+        fuzz::check(!settings.error().message.empty(), "who is refused hears why");
+    }
+    ::unsetenv(name.c_str());
+    return 0;
+}
