@@ -8,9 +8,9 @@ namespace {
 
 struct Host final : feed::Feed::Host {
     bool multicast(Bytes, std::size_t) override { return room; }
-    void send(feed::MemberId, Bytes) override {}
-    bool deliver(feed::MemberId, std::uint8_t, Bytes) override { return room; }
-    void lost(feed::MemberId, feed::Loss) override {}
+    void send(const feed::Place&, Bytes) override {}
+    bool deliver(const feed::Member&, std::uint8_t, Bytes) override { return room; }
+    void lost(const feed::Member&, feed::Loss) override {}
     bool room = true;
 };
 
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             const auto body = fuzz::take_bytes(in, 300);
             packet.insert(packet.end(), body.begin(), body.end());
             const auto decoded = feed::decode(packet);
-            if (decoded.ok()) feed.on_packet(decoded.value(), body, now);
+            if (decoded.ok()) feed.on_packet(decoded.value(), packet, {}, now);
         } else if (what == 6) {
             const auto message = fuzz::take_bytes(in, 200);
             if (feed.can_send(message.size())) feed.send(message, now);

@@ -25,10 +25,10 @@ nodist_%canon_reldir%_test_wire_SOURCES = %reldir%/wire/all.cc
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(ZSTD_LIBS) $(CRITERION_LIBS)
 
-%canon_reldir%_test_feed_SOURCES = %reldir%/test_feed.cc
+%canon_reldir%_test_feed_SOURCES = %reldir%/test_feed.cc %reldir%/test_feed_strangers.cc %reldir%/feed_fixture.h
 %canon_reldir%_test_feed_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_feed_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la $(CRITERION_LIBS)
+%canon_reldir%_test_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(ZSTD_LIBS) $(CRITERION_LIBS)
 
 test_engine_parts = \
 	%reldir%/engine_fixture.h \

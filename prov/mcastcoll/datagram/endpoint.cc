@@ -98,7 +98,7 @@ int Endpoint::enable() {
     if (!ready) return -ready.error().code;
     if (is_reliable(*info_)) {
         auto reliable = Reliable::open(parent(), received_, opened.value().get(), family());
-        if (!reliable) return -reliable.error().code;
+        if (!reliable) return refuse("fi_enable", reliable.error());
         reliable_ = std::move(reliable).value();
     }
     address_ = bound.value();
@@ -113,6 +113,9 @@ Result<FileDescriptor> Endpoint::open_socket() const {
     };
     if (verbs_ && address_.port() == 0)
         if (auto opened = open(address_.with_port(verbs_->local_address().port()))) return opened;
+    // Members know each other by one address, so this has one, however it reaches them.
+    const auto& own = family() == AF_INET ? parent().interface.v4 : parent().interface.v6;
+    if (is_reliable(*info_) && address_.is_wildcard() && own) return open(own->with_port(address_.port()));
     return open(address_);
 }
 

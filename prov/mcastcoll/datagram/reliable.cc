@@ -21,7 +21,41 @@ constexpr unsigned kBatches = 4;               // of one socket before the other
 // A sender that is busy looks at what comes as often as this: far more often than a join takes.
 constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr unsigned kMostBehind = 64;
-constexpr std::size_t kMostAddresses = 4 * feed::Members::kMostMembers;
+constexpr Nanoseconds kWarnAgain = Nanoseconds::from_ms(60'000);
+
+feed::Place place_of(const SocketAddress& address) {
+    // Made anew: what the kernel has left in unused bytes is no difference.
+    const SocketAddress plain(address.address_bytes(), address.port(), address.scope());
+    feed::Place place;
+    place.size = std::min(plain.bytes().size(), place.bytes.size());
+    std::copy_n(plain.bytes().begin(), place.size, place.bytes.begin());
+    return place;
+}
+
+SocketAddress address_of(const feed::Place& place) {
+    auto address = SocketAddress::from_bytes(Bytes(place.bytes).first(place.size));
+    return address ? address.value() : SocketAddress();
+}
+
+// What a group's members prove by what they send: made of the process's secret, for this group alone.
+std::optional<wire::Key> key_of(const SocketAddress& group, const Settings& settings) {
+    if (!settings.key || settings.security == wire::Security::off) return {};
+    const Bytes address = group.address_bytes();
+    std::vector<std::byte> context(address.begin(), address.end());
+    context.push_back(static_cast<std::byte>(group.port() >> 8));
+    context.push_back(static_cast<std::byte>(group.port() & 0xff));
+    return wire::derive(*settings.key, "multicast messages", context);
+}
+
+// Whether what is asked for is to be had.
+Result<void> check_security(const Settings& settings) {
+    if (settings.security == wire::Security::encrypt)
+        return Error{FI_EOPNOTSUPP,
+                     "FI_MCASTCOLL_SECURITY=encrypt: reliable messages carry proofs, and are not encrypted"};
+    if (settings.security == wire::Security::authenticate && !settings.key)
+        return Error{FI_ENOKEY, "FI_MCASTCOLL_SECURITY=authenticate wants FI_MCASTCOLL_KEY_FILE"};
+    return {};
+}
 
 std::size_t payload_of(std::size_t largest_datagram) {
     return std::min(largest_datagram - feed::kHeaderBytes, kLargestPayload);
@@ -71,9 +105,12 @@ Reliable::Group::~Group() {
     const feed::FeedCounters& done = protocol_.counters();
     log_line(Level::info,
              "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports {}, "
-             "beats {}, expelled {}",
+             "beats {}, expelled {}, not answering {}; refused: without a proof {}, repeated {}, from "
+             "elsewhere {}, "
+             "before an answer {}, no room {}",
              address_, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
-             done.beats, done.expelled);
+             done.beats, done.expelled, done.dropped, done.unproven, done.replayed, done.misplaced,
+             done.unanswered, done.crowded);
     for (auto& [member, partial] : partials_) reliable_.inbox_.give_back(partial.posted);
     std::erase(reliable_.groups_, this);
 }
@@ -94,15 +131,16 @@ int Reliable::Group::send(Pieces pieces, std::size_t size) {
     return 0;
 }
 
-// Remembers where a member is.
-void Reliable::Group::note(feed::MemberId member, const SocketAddress& source) {
-    if (addresses_.size() >= kMostAddresses) addresses_.clear();
-    addresses_[member] = source;
-}
-
-SocketAddress Reliable::Group::where(feed::MemberId member) const {
-    const auto found = addresses_.find(member);
-    return found != addresses_.end() ? found->second : SocketAddress();
+void Reliable::Group::on_packet(const feed::Header& header, Bytes packet, const SocketAddress& source) {
+    const std::uint64_t before = protocol_.counters().unproven;
+    const Nanoseconds now = monotonic_now();
+    protocol_.on_packet(header, packet, place_of(source), now);
+    if (protocol_.counters().unproven == before || now < warns_at_) return;
+    warns_at_ = now + kWarnAgain;
+    log_line(Level::warn,
+             "{}: what {} sends has no right proof and is not heard: a stranger, or a member with another "
+             "FI_MCASTCOLL_KEY_FILE than this one, or without",
+             address_, source);
 }
 
 // False: there is no room in the socket's buffer or the network's queue now. Whatever else the kernel says of
@@ -125,18 +163,17 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     return true;
 }
 
-void Reliable::Group::send(feed::MemberId to, Bytes packet) {
-    const auto found = addresses_.find(to);
+void Reliable::Group::send(const feed::Place& to, Bytes packet) {
     // What the kernel does not take is lost, like what the network loses.
-    if (found != addresses_.end()) transmit(reliable_.own_socket_, packet, packet.size(), found->second);
+    transmit(reliable_.own_socket_, packet, packet.size(), address_of(to));
 }
 
-bool Reliable::Group::deliver(feed::MemberId from, std::uint8_t flags, Bytes piece) {
-    auto partial = partials_.find(from);
+bool Reliable::Group::deliver(const feed::Member& from, std::uint8_t flags, Bytes piece) {
+    auto partial = partials_.find(from.id);
     if ((flags & feed::kFirst) != 0 && partial == partials_.end()) {
         Partial fresh;
         if (!reliable_.inbox_.begin(fresh.posted)) return false;
-        partial = partials_.emplace(from, fresh).first;
+        partial = partials_.emplace(from.id, fresh).first;
     }
     // Its beginning was before this member's.
     if (partial == partials_.end()) return true;
@@ -146,17 +183,18 @@ bool Reliable::Group::deliver(feed::MemberId from, std::uint8_t flags, Bytes pie
         open.length += piece.size();
         return true;
     }
-    if (!reliable_.inbox_.end(open.posted, {where(from), open.length + piece.size(), true})) return false;
+    const std::size_t length = open.length + piece.size();
+    if (!reliable_.inbox_.end(open.posted, {address_of(from.place), length, true})) return false;
     partials_.erase(partial);
     return true;
 }
 
-void Reliable::Group::lost(feed::MemberId member, feed::Loss how) {
-    if (const auto partial = partials_.find(member); partial != partials_.end()) {
+void Reliable::Group::lost(const feed::Member& member, feed::Loss how) {
+    if (const auto partial = partials_.find(member.id); partial != partials_.end()) {
         reliable_.inbox_.give_back(partial->second.posted);
         partials_.erase(partial);
     }
-    on_lost_(where(member), how);
+    on_lost_(address_of(member.place), how);
 }
 
 Reliable::Reliable(const Settings& settings, Inbox& inbox, int own_socket, std::size_t payload)
@@ -169,6 +207,7 @@ Reliable::Reliable(const Settings& settings, Inbox& inbox, int own_socket, std::
 
 Result<std::unique_ptr<Reliable>> Reliable::open(const Domain& domain, Inbox& inbox, int own_socket,
                                                  int family) {
+    if (auto secure = check_security(domain.settings); !secure) return secure.error();
     const std::size_t largest = largest_message(domain.interface, family, FI_EP_DGRAM);
     if (largest <= feed::kHeaderBytes) return Error{FI_EMSGSIZE, "datagrams are too small"};
     auto made =
@@ -199,6 +238,7 @@ Result<std::unique_ptr<Reliable::Group>> Reliable::join(const SocketAddress& gro
     const auto buffer = size_buffer(socket, 0, SO_RCVBUFFORCE, SO_RCVBUF);  // as it is
     config.room = buffer ? buffer.value() / datagram_cost(feed::kHeaderBytes + payload_) : kWindow;
     leave_out(socket, config.self, receives);
+    config.key = key_of(group, settings_);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
     auto joined = std::make_unique<Group>(*this, group, socket, std::move(on_lost), config);
     joined->protocol_.tick(monotonic_now());
@@ -246,9 +286,7 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
     if (!header || (multicast && is_spoilt())) return;
     for (Group* group : groups_) {
         if (group->key_ != header.value().group) continue;
-        group->note(header.value().from, source);
-        return group->protocol_.on_packet(header.value(), packet.subspan(feed::kHeaderBytes),
-                                          monotonic_now());
+        return group->on_packet(header.value(), packet, source);
     }
 }
 

@@ -86,11 +86,10 @@ class Reliable::Group final : private feed::Feed::Host {
     };
 
     bool multicast(Bytes packets, std::size_t unit) override;
-    void send(feed::MemberId to, Bytes packet) override;
-    bool deliver(feed::MemberId from, std::uint8_t flags, Bytes piece) override;
-    void lost(feed::MemberId member, feed::Loss how) override;
-    void note(feed::MemberId member, const SocketAddress& source);
-    SocketAddress where(feed::MemberId member) const;
+    void send(const feed::Place& to, Bytes packet) override;
+    bool deliver(const feed::Member& from, std::uint8_t flags, Bytes piece) override;
+    void lost(const feed::Member& member, feed::Loss how) override;
+    void on_packet(const feed::Header& header, Bytes packet, const SocketAddress& source);
 
     Reliable& reliable_;
     const SocketAddress address_;
@@ -98,7 +97,7 @@ class Reliable::Group final : private feed::Feed::Host {
     const int socket_;
     const OnLost on_lost_;
     feed::Feed protocol_;
-    std::unordered_map<feed::MemberId, SocketAddress> addresses_;
+    Nanoseconds warns_at_{};  // of strangers
     std::unordered_map<feed::MemberId, Partial> partials_;
 };
 

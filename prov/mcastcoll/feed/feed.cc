@@ -11,96 +11,40 @@ constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr std::uint64_t kReportsPerWindow = 8;
 // Who looks less often than this has paused.
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(50);
-// Several who ask for the same get one answer. Who asks first has waited for what was reordered.
-constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
-constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
-constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
-constexpr unsigned kFarewells = 3;
-// So many full packets do not wait for others.
-constexpr std::size_t kFullRow = 16;
-// When the system has no room for a packet.
-constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
-// However small somebody's receive buffer is, and however wrong what it says of it.
-constexpr std::size_t kLeastWindow = 16;
+constexpr Nanoseconds kBeatOfIdle = Nanoseconds::from_ms(128);
 
 }  // namespace
 
 Feed::Feed(const Config& config, Host& host, Nanoseconds now)
     : config_(config),
       host_(host),
-      outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody)),
+      proof_(config.key),
+      store_(config.memory, Members::kMostMembers),
+      outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody), proof_),
       pacer_(now),
+      meets_until_(now + config.peer_timeout),
+      impatient_until_(now),
       probe_at_(now),
       stray_at_(now),
       looked_at_(now),
-      beat_after_(kBeatLongest) {}
-
-Member* Feed::find_or_add(MemberId id, Nanoseconds now) {
-    if (Member* known = members_.find(id); known != nullptr) return known;
-    if (members_.full()) {
-        const auto evicted = members_.evict(now, config_.peer_timeout);
-        if (evicted == nullptr) return nullptr;
-        if (evicted->incoming) host_.lost(evicted->id, Loss::silent);
-    }
-    return &members_.add(id, now);
-}
+      beat_after_(kBeatOfIdle) {}
 
 Header Feed::header(Kind kind, MemberId to) const {
-    return {kind, 0, 0, config_.group, config_.self, to, 0, 0};
+    return {.kind = kind, .group = config_.group, .from = config_.self, .to = to};
 }
 
-void Feed::tell(const Header& header, Bytes body) {
+void Feed::tell(Header header, const Place& to, Bytes body) {
     std::array<std::byte, kHeaderBytes + kBitmapBytes> packet;
+    header.serial = proof_.next_serial();
     const auto front = encode(header);
     std::copy(front.begin(), front.end(), packet.begin());
     std::copy(body.begin(), body.end(), packet.begin() + kHeaderBytes);
-    const Bytes all(packet.data(), kHeaderBytes + body.size());
+    const MutableBytes all(packet.data(), kHeaderBytes + body.size());
+    proof_.stamp(all);
     if (header.to == kEverybody)
         host_.multicast(all, all.size());
     else
-        host_.send(header.to, all);
-}
-
-Header Feed::introduction(Kind kind, MemberId to) const {
-    Header one = header(kind, to);
-    one.flags = static_cast<std::uint8_t>((config_.sends ? kSends : 0) | (config_.receives ? kReceives : 0));
-    one.size = static_cast<std::uint16_t>(config_.payload);
-    one.number = outgoing_.next();
-    one.oldest = config_.room;
-    return one;
-}
-
-void Feed::send_join(MemberId to, Nanoseconds now) {
-    flush(now);
-    tell(introduction(Kind::join, to));
-}
-
-// A join or a welcome: the other says what it does, and where its packets begin for this member.
-void Feed::on_introduction(const Header& header, Nanoseconds now) {
-    Member* const found = find_or_add(header.from, now);
-    if (found == nullptr) return;
-    Member& member = *found;
-    member.heard = now;
-    if (config_.sends && (header.flags & kReceives) != 0 && !member.receives) {
-        // It begins with a whole message.
-        flush(now);
-        member.receives = true;
-        member.room = static_cast<std::size_t>(std::min<std::uint64_t>(header.oldest, config_.window));
-        // Who joins begins with the next message. Who was told an earlier number, by a join of this member,
-        // gets what is still kept.
-        member.start = member.acked = header.kind == Kind::join ? outgoing_.next() : outgoing_.oldest();
-        member.moved = now;
-        limit_window();
-    }
-    if (config_.receives && (header.flags & kSends) != 0 && !member.incoming && !member.barred &&
-        header.size > kPieceHeader && header.size <= kMostPayload) {
-        member.incoming = std::make_unique<Incoming>(config_.window, header.size, header.number);
-        member.reported = header.number;
-    }
-    if (header.kind != Kind::join) return;
-    Header welcome = introduction(Kind::welcome, member.id);
-    if (member.receives) welcome.number = member.start;
-    tell(welcome);
+        host_.send(to, all);
 }
 
 // What it has sent is still taken; if a part of that is missing, nobody has it any more.
@@ -109,7 +53,9 @@ void Feed::on_leave(Member& member, const Header& header) {
     trim();
     limit_window();
     if (!member.incoming) {
-        member.gone = true;
+        // Who was heard and is not to be heard any more stays known as that.
+        member.gone = !member.barred;
+        member.leaving = true;
         return;
     }
     if (member.leaving) return;
@@ -122,24 +68,44 @@ void Feed::bar(Member& member, Loss how) {
     member.incoming.reset();
     member.gap.stop();
     member.barred = true;
-    host_.lost(member.id, how);
+    host_.lost(member, how);
 }
 
-void Feed::on_packet(const Header& header, Bytes body, Nanoseconds now) {
+// Whether a packet with a right proof is to be looked at, or was sent by somebody who has heard it.
+bool Feed::is_from(Member& member, const Header& header, const Place& source) {
+    if (member.answered && member.place != source) {
+        ++counters_.misplaced;
+        return false;
+    }
+    // Who needs no key for it would count ahead for others.
+    if (!proof_.on() || header.kind == Kind::data || member.serials.take(header.serial)) return true;
+    ++counters_.replayed;
+    return false;
+}
+
+void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Nanoseconds now) {
     if (header.group != config_.group || header.from == config_.self) return;
     if (header.to != kEverybody && header.to != config_.self) return;
-    Member* const known = members_.find(header.from);
+    if (!proof_.is_right(packet)) {
+        ++counters_.unproven;
+        return;
+    }
+    const Bytes body = packet.subspan(kHeaderBytes);
+    const bool introduces = header.kind == Kind::join || header.kind == Kind::welcome;
+    Member* const known = introduces ? find_or_add(header.from, source, now) : members_.find(header.from);
+    if (known != nullptr && !is_from(*known, header, source)) return;
     switch (header.kind) {
         case Kind::data:
-            if (takes_from(known, header, now)) on_data(*known, header, body, now);
+            if (takes_from(known, header, source, now)) on_data(*known, header, body, now);
             return;
         case Kind::join:
         case Kind::welcome:
-            return on_introduction(header, now);
+            if (known != nullptr) on_introduction(*known, header, body, source, now);
+            return;
         case Kind::report:
-            return on_report(known, header, body, now);
+            return on_report(known, header, body, source, now);
         case Kind::beat:
-            if (takes_from(known, header, now)) on_beat(*known, header, now);
+            if (takes_from(known, header, source, now)) on_beat(*known, header, now);
             return;
         case Kind::leave:
             if (known != nullptr) on_leave(*known, header);
@@ -152,8 +118,7 @@ void Feed::on_packet(const Header& header, Bytes body, Nanoseconds now) {
 
 // Whether this member can do something with data, or a beat for it. If the sender's beginning is not known it
 // is asked for.
-bool Feed::takes_from(Member* sender, const Header& header, Nanoseconds now) {
-    if (sender != nullptr) sender->heard = now;
+bool Feed::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
     if (sender != nullptr && sender->incoming) {
         if (sender->incoming->skip_to(header.oldest)) return true;
         bar(*sender, Loss::gap);
@@ -162,7 +127,7 @@ bool Feed::takes_from(Member* sender, const Header& header, Nanoseconds now) {
     ++counters_.strays;
     if (!config_.receives || now < stray_at_ || (sender != nullptr && sender->barred)) return false;
     stray_at_ = now + kStrayPause;
-    send_join(header.from, now);
+    if (find_or_add(header.from, source, now) != nullptr) send_join(header.from, source, now);
     return false;
 }
 
@@ -175,11 +140,15 @@ void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds
         ++counters_.received;
         incoming.take();
         report_progress(member);
-    } else if (incoming.put(header.number, body)) {
-        ++counters_.received;
     } else {
-        ++counters_.duplicates;
+        const Put put = incoming.put(header.number, body);
+        ++(put == Put::taken     ? counters_.received
+           : put == Put::useless ? counters_.duplicates
+                                 : counters_.crowded);
+        // Anybody can send what was sent before.
+        if (put != Put::taken) return member.gap.watch(incoming.has_gap(), now);
     }
+    member.heard = now;
     member.gap.watch(incoming.has_gap(), now);
 }
 
@@ -187,7 +156,7 @@ void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds
 bool Feed::hand_over(Member& member, Bytes body) {
     Piece piece;
     while (read_piece(body, member.incoming->offset(), piece)) {
-        if (!host_.deliver(member.id, piece.flags, piece.bytes)) return false;
+        if (!host_.deliver(member, piece.flags, piece.bytes)) return false;
         member.incoming->take_piece(piece.flags,
                                     member.incoming->offset() + kPieceHeader + piece.bytes.size());
     }
@@ -199,6 +168,7 @@ void Feed::report_progress(Member& member) {
 }
 
 void Feed::on_beat(Member& member, const Header& header, Nanoseconds now) {
+    member.heard = now;
     member.incoming->note_end(header.number);
     // With the next tick: what is still in the socket is not missing.
     if ((header.flags & kReport) != 0) member.report_wanted = true;
@@ -213,7 +183,7 @@ void Feed::report(Member& member, bool holes) {
     const std::size_t used = holes ? member.incoming->missing(bitmap) : 0;
     member.reported = report.number;
     ++counters_.reports;
-    tell(report, Bytes(bitmap.data(), used));
+    tell(report, member.place, Bytes(bitmap.data(), used));
 }
 
 void Feed::deliver() {
@@ -239,7 +209,7 @@ void Feed::tick(Nanoseconds now) {
     if (now >= probe_at_ && probes_left_ > 0) {
         --probes_left_;
         probe_at_ = now + kProbePause;
-        send_join(kEverybody, now);
+        send_join(kEverybody, {}, now);
         if (config_.sends && beat_at_ == kNever) beat_at_ = now + beat_after_;
     }
     for (const auto& member : members_) {
@@ -248,6 +218,8 @@ void Feed::tick(Nanoseconds now) {
         member->report_wanted = false;
         if (!member->gone && asks) member->gap.reported(member->incoming->first_missing(), now);
     }
+    ask_again(now);
+    drop_unanswered(now);
     expel_late(now);
     bar_silent(now);
     members_.bury();
@@ -260,113 +232,9 @@ Nanoseconds Feed::next_deadline() const {
     Nanoseconds soonest = flush_at_;
     if (config_.sends && outgoing_.waiting() == 0) soonest = std::min(soonest, beat_at_);
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
-    for (const auto& member : members_) soonest = std::min(soonest, member->gap.deadline());
-    return soonest;
-}
-
-// The sending half: what leaves and when, repairs, and how far it may be ahead of its receivers.
-void Feed::leave(Nanoseconds now) {
-    flush(now);
-    Header farewell = header(Kind::leave, kEverybody);
-    farewell.number = outgoing_.next();
-    // Who misses them all finds out by the peer timeout.
-    for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
-}
-
-void Feed::send(Bytes message, Nanoseconds now) {
     for (const auto& member : members_)
-        if (member->acked == outgoing_.next()) member->moved = now;
-    outgoing_.append(message);
-    if (pacer_.take(now)) {
-        outgoing_.close();
-        emit(now);
-    } else if (outgoing_.waiting() >= kFullRow) {
-        emit(now);
-    }
-    if (outgoing_.waiting() > 0 || outgoing_.has_open())
-        flush_at_ = std::min(flush_at_, std::max(pacer_.next(), now));
-}
-
-void Feed::flush(Nanoseconds now) {
-    flush_at_ = kNever;
-    if (outgoing_.has_open()) pacer_.force(now);
-    outgoing_.close();
-    emit(now);
-}
-
-void Feed::emit(Nanoseconds now) {
-    flush_at_ = kNever;
-    bool any = false;
-    for (auto row = outgoing_.unsent(); row.packets > 0; row = outgoing_.unsent()) {
-        if (!host_.multicast(row.bytes, row.unit)) {
-            flush_at_ = now + kSendAgain;
-            break;
-        }
-        outgoing_.sent(row);
-        counters_.sent += row.packets;
-        any = true;
-    }
-    if (!any) return;
-    beat_after_ = kBeatFirst;
-    beat_at_ = now + beat_after_;
-    if (receivers() == 0) trim();
-}
-
-void Feed::on_report(Member* member, const Header& header, Bytes body, Nanoseconds now) {
-    if (member == nullptr || !member->receives) return tell(this->header(Kind::expelled, header.from));
-    member->heard = now;
-    if (header.number > member->acked && header.number <= outgoing_.next()) {
-        member->acked = header.number;
-        member->moved = now;
-        trim();
-    }
-    const std::size_t bits = 8 * std::min(body.size(), kBitmapBytes);
-    for (std::size_t bit = 0; bit < bits; ++bit) {
-        if ((body[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
-        const Bytes packet = outgoing_.again(header.oldest + bit, now, kRepairPause);
-        if (packet.empty()) continue;
-        ++counters_.repaired;
-        // What the system has no room for is asked for again.
-        host_.multicast(packet, packet.size());
-    }
-}
-
-void Feed::trim() {
-    const std::uint64_t oldest = members_.acked_by_all(outgoing_.next());
-    if (oldest > outgoing_.oldest()) beat_after_ = kBeatFirst;
-    outgoing_.trim(oldest);
-}
-
-void Feed::limit_window() {
-    outgoing_.limit(std::max(members_.least_room(config_.window), kLeastWindow));
-}
-
-void Feed::beat(bool wanted, Nanoseconds now) {
-    Header one = header(Kind::beat, kEverybody);
-    one.number = outgoing_.next();
-    one.oldest = outgoing_.oldest();
-    one.flags = wanted ? kReport : 0;
-    ++counters_.beats;
-    tell(one);
-    const Nanoseconds idle{config_.peer_timeout.value / 10};
-    beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
-    beat_after_ = std::min(beat_after_ + beat_after_, kBeatLongest);
-}
-
-void Feed::expel_late(Nanoseconds now) {
-    bool expelled = false;
-    for (const auto& member : members_) {
-        if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
-        if (now - member->moved <= config_.peer_timeout) continue;
-        // It may go on sending.
-        member->receives = false;
-        expelled = true;
-        ++counters_.expelled;
-        tell(header(Kind::expelled, member->id));
-    }
-    if (!expelled) return;
-    trim();
-    limit_window();
+        soonest = std::min({soonest, member->gap.deadline(), member->ask.deadline()});
+    return soonest;
 }
 
 }  // namespace mcastcoll::feed

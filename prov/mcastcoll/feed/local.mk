@@ -3,10 +3,14 @@ noinst_LTLIBRARIES += %reldir%/libmccfeed.la
 mcc_parts += \
 	%reldir%/feed.cc \
 	%reldir%/feed.h \
+	%reldir%/meeting.cc \
 	%reldir%/members.cc \
 	%reldir%/members.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h \
+	%reldir%/proof.cc \
+	%reldir%/proof.h \
+	%reldir%/sending.cc \
 	%reldir%/window.cc \
 	%reldir%/window.h
 nodist_%canon_reldir%_libmccfeed_la_SOURCES = %reldir%/all.cc

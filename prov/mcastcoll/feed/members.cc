@@ -1,6 +1,7 @@
 #include "feed/members.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mcastcoll::feed {
 namespace {
@@ -8,6 +9,9 @@ namespace {
 constexpr Nanoseconds kReportFirst = Nanoseconds::from_us(500);
 constexpr Nanoseconds kReportAgain = Nanoseconds::from_ms(2);
 constexpr Nanoseconds kReportLongest = Nanoseconds::from_ms(64);
+constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(10);
+constexpr Nanoseconds kAskLongest = Nanoseconds::from_ms(20);
+constexpr unsigned kMostAsks = 20;
 
 bool is_receiver(const std::unique_ptr<Member>& member) {
     return member->receives && !member->gone;
@@ -32,22 +36,34 @@ void GapTimer::reported(std::uint64_t first_missing, Nanoseconds now) {
     pause_ = std::min(pause_ + pause_, kReportLongest);
 }
 
+AskTimer::AskTimer(Nanoseconds now) : at_(now + kAskAgain), pause_(kAskAgain), left_(kMostAsks) {}
+
+void AskTimer::asked(Nanoseconds now) {
+    left_ -= left_ > 0 ? 1 : 0;
+    pause_ = std::min(pause_ + pause_, kAskLongest);
+    at_ = left_ > 0 ? now + pause_ : kNever;
+}
+
+void AskTimer::resume(Nanoseconds now) {
+    if (at_ == kNever) at_ = now + kAskLongest;
+}
+
 Member* Members::find(MemberId id) {
     for (const auto& member : all_)
         if (member->id == id && !member->gone) return member.get();
     return nullptr;
 }
 
-Member& Members::add(MemberId id, Nanoseconds now) {
-    Member& added = *all_.emplace_back(std::make_unique<Member>());
-    added.id = id;
-    added.heard = now;
-    return added;
+Member& Members::add(MemberId id, const Place& place, Nanoseconds now) {
+    return *all_.emplace_back(std::make_unique<Member>(id, place, now));
 }
 
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
-    const auto least = std::ranges::min_element(all_, {}, [](const auto& member) { return member->heard; });
-    if (least == all_.end() || (*least)->receives || now - (*least)->heard <= peer_timeout) return nullptr;
+    const auto least = std::ranges::min_element(
+        all_, {}, [](const auto& member) { return std::pair(member->answered, member->heard); });
+    if (least == all_.end()) return nullptr;
+    const Member& one = **least;
+    if (one.answered && (one.receives || now - one.heard <= peer_timeout)) return nullptr;
     auto evicted = std::move(*least);
     all_.erase(least);
     return evicted;
@@ -64,6 +80,10 @@ void Members::forgive(Nanoseconds pause, Nanoseconds now) {
     }
 }
 
+bool Members::all_answered() const {
+    return std::ranges::all_of(all_, [](const auto& member) { return member->answered || member->gone; });
+}
+
 std::size_t Members::receivers() const {
     return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), is_receiver));
 }
@@ -76,7 +96,7 @@ std::uint64_t Members::acked_by_all(std::uint64_t next) const {
 
 std::size_t Members::least_room(std::size_t packets) const {
     for (const auto& member : all_)
-        if (is_receiver(member)) packets = std::min(packets, member->room);
+        if (is_receiver(member) && member->answered) packets = std::min(packets, member->room);
     return packets;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kLengthBits = 14;
 static_assert(kMostPayload < 1U << kLengthBits);
-constexpr std::uint32_t kMagic = 0x4d434632;
+constexpr std::uint32_t kMagic = 0x4d434633;
 
 }  // namespace
 
@@ -24,6 +24,7 @@ std::array<std::byte, kHeaderBytes> encode(const Header& header) {
     wire::put(&out[24], static_cast<std::uint64_t>(header.to));
     wire::put(&out[32], header.number);
     wire::put(&out[40], header.oldest);
+    wire::put(&out[48], header.serial);
     return out;
 }
 
@@ -42,6 +43,7 @@ Result<Header> decode(Bytes packet) {
     header.to = static_cast<MemberId>(wire::get<std::uint64_t>(&packet[24]));
     header.number = wire::get<std::uint64_t>(&packet[32]);
     header.oldest = wire::get<std::uint64_t>(&packet[40]);
+    header.serial = wire::get<std::uint64_t>(&packet[48]);
     if (header.from == kEverybody) return Error{EBADMSG, "a packet from nobody"};
     return header;
 }

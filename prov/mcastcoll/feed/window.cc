@@ -1,20 +1,26 @@
 #include "feed/window.h"
 
 #include <cassert>
-
-#include "wire/bytes.h"
+#include <new>
 
 namespace mcastcoll::feed {
 namespace {
 
 constexpr std::size_t kMostBytesInRow = 65000;
 
+// What a packet of so many bytes costs the store, with what the allocator adds.
+std::size_t cost_of(std::size_t bytes) {
+    constexpr std::size_t kOverhead = 32;
+    return bytes + kOverhead;
+}
+
 }  // namespace
 
-Outgoing::Outgoing(std::size_t window, std::size_t payload, const Header& data)
+Outgoing::Outgoing(std::size_t window, std::size_t payload, const Header& data, Proof& proof)
     : payload_(payload),
       stride_(kHeaderBytes + payload),
       data_(data),
+      proof_(proof),
       places_(window),
       bytes_(std::make_unique_for_overwrite<std::byte[]>(window * stride_)),
       limit_(window) {}
@@ -58,8 +64,10 @@ void Outgoing::close() {
     header.number = next_;
     header.oldest = oldest_;
     header.size = static_cast<std::uint16_t>(std::min<std::size_t>(limit_, UINT16_MAX));
+    header.serial = Proof::serial_of_data(next_);
     const auto front = encode(header);
     std::copy(front.begin(), front.end(), at(next_));
+    proof_.stamp({at(next_), kHeaderBytes + open_});
     places_[next_ % places_.size()] = Place{.length = kHeaderBytes + open_};
     open_ = 0;
     ++next_;
@@ -86,7 +94,6 @@ Bytes Outgoing::again(std::uint64_t number, Nanoseconds now, Nanoseconds since) 
     Place& place = places_[number % places_.size()];
     if (now - place.again < since) return {};
     place.again = now;
-    wire::put(at(number) + 40, oldest_);
     return {at(number), place.length};
 }
 
@@ -94,22 +101,34 @@ void Outgoing::trim(std::uint64_t oldest) {
     oldest_ = std::max(oldest_, std::min(oldest, unsent_));
 }
 
-Incoming::Incoming(std::size_t window, std::size_t payload, std::uint64_t start)
-    : payload_(payload),
-      places_(window),
-      bytes_(std::make_unique_for_overwrite<std::byte[]>(window * payload)),
-      taken_(start),
-      complete_(start),
-      end_(start) {}
+Incoming::Incoming(std::size_t window, std::size_t payload, std::uint64_t start, Store& store)
+    : payload_(payload), store_(store), places_(window), taken_(start), complete_(start), end_(start) {}
 
-bool Incoming::put(std::uint64_t number, Bytes body) {
-    if (number < taken_ || number - taken_ >= places_.size() || body.size() > payload_) return false;
+Incoming::~Incoming() {
+    store_.give_back(kept_, kept_);
+}
+
+Put Incoming::put(std::uint64_t number, Bytes body) {
+    if (number < taken_ || number - taken_ >= places_.size() || body.size() > payload_) return Put::useless;
     Place& place = places_[number % places_.size()];
-    if (place.here) return false;
-    place = {true, body.size()};
-    std::copy(body.begin(), body.end(), bytes_.get() + (number % places_.size()) * payload_);
+    if (place.bytes) return Put::useless;
     end_ = std::max(end_, number + 1);
-    return true;
+    const std::size_t cost = cost_of(body.size());
+    if (!store_.take(kept_, cost)) return Put::no_room;
+    place.bytes.reset(new (std::nothrow) std::byte[body.size()]);
+    if (!place.bytes) return store_.give_back(kept_ + cost, cost), Put::no_room;
+    kept_ += cost;
+    place.length = body.size();
+    std::copy(body.begin(), body.end(), place.bytes.get());
+    return Put::taken;
+}
+
+void Incoming::clear(std::uint64_t number) {
+    Place& place = places_[number % places_.size()];
+    if (!place.bytes) return;
+    store_.give_back(kept_, cost_of(place.length));
+    kept_ -= cost_of(place.length);
+    place = {};
 }
 
 void Incoming::note_end(std::uint64_t next) {
@@ -120,8 +139,7 @@ void Incoming::note_end(std::uint64_t next) {
 bool Incoming::skip_to(std::uint64_t oldest) {
     if (oldest <= first_missing()) return true;
     if (begun_) return false;
-    while (taken_ < oldest && taken_ < complete_ + places_.size())
-        places_[taken_++ % places_.size()].here = false;
+    while (taken_ < oldest && taken_ < complete_ + places_.size()) clear(taken_++);
     taken_ = oldest;
     offset_ = 0;
     complete_ = oldest;
@@ -131,7 +149,8 @@ bool Incoming::skip_to(std::uint64_t oldest) {
 
 Bytes Incoming::body() const {
     assert(ready());
-    return {bytes_.get() + (taken_ % places_.size()) * payload_, places_[taken_ % places_.size()].length};
+    const Place& place = places_[taken_ % places_.size()];
+    return {place.bytes.get(), place.length};
 }
 
 void Incoming::take_piece(std::uint8_t flags, std::size_t end) {
@@ -141,7 +160,7 @@ void Incoming::take_piece(std::uint8_t flags, std::size_t end) {
 }
 
 void Incoming::take() {
-    places_[taken_ % places_.size()].here = false;
+    clear(taken_);
     offset_ = 0;
     ++taken_;
     end_ = std::max(end_, taken_);

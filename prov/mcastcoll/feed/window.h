@@ -1,12 +1,13 @@
-// The two ends of a window of packets, each a ring by number that is allocated once: what a sender keeps
-// until all receivers have it, and what a receiver has of one sender. And how often a sender may send.
+// The two ends of a window of packets, each a ring by number: what a sender keeps until all receivers have
+// it, and what a receiver has of one sender, in memory that is bounded for all senders together. And how
+// often a sender may send.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "feed/packet.h"
+#include "feed/proof.h"
 
 namespace mcastcoll::feed {
 
@@ -17,8 +18,8 @@ class Outgoing {
     // Packets that one call of the system sends at most; the system's own bounds are 64 and 64 KiB.
     static constexpr std::size_t kMostInRow = 44;
 
-    // The header of all packets, but for number and oldest.
-    Outgoing(std::size_t window, std::size_t payload, const Header& data);
+    // The header of all packets, but for number, oldest and serial. The proof outlives this.
+    Outgoing(std::size_t window, std::size_t payload, const Header& data, Proof& proof);
 
     // Of the packets that are full or closed.
     std::uint64_t next() const { return next_; }
@@ -31,6 +32,8 @@ class Outgoing {
     // Packets that may be kept at once; never more than the window.
     void limit(std::size_t packets) { limit_ = std::min(packets, places_.size()); }
     bool fits(std::size_t bytes) const;
+    // A receiver is far behind.
+    bool is_crowded() const { return 2 * (next_ - oldest_) > limit_; }
     // The message must fit. The bytes are copied.
     void append(Bytes message);
     void close();
@@ -43,7 +46,7 @@ class Outgoing {
     Row unsent();
     void sent(const Row& row) { unsent_ += row.packets; }
 
-    // Again, if it was sent, is kept, and was not sent again within `since`.
+    // The same bytes again, if it was sent, is kept, and was not sent again within `since`.
     Bytes again(std::uint64_t number, Nanoseconds now, Nanoseconds since);
     // All below have been received.
     void trim(std::uint64_t oldest);
@@ -57,6 +60,7 @@ class Outgoing {
 
     const std::size_t payload_, stride_;
     const Header data_;
+    Proof& proof_;
     std::vector<Place> places_;
     std::unique_ptr<std::byte[]> bytes_;
     std::size_t limit_;
@@ -64,14 +68,47 @@ class Outgoing {
     std::uint64_t next_ = 0, oldest_ = 0, unsent_ = 0;
 };
 
+// How many bytes the packets of all senders may have that came before their turn: each has a share of its
+// own, of half of them, and more while the other half lasts.
+class Store {
+  public:
+    Store(std::size_t bytes, std::size_t senders) : share_(bytes / 2 / senders), left_(bytes / 2) {}
+
+    // For somebody who has `own` bytes.
+    bool take(std::size_t own, std::size_t bytes) {
+        const std::size_t more = beyond(own + bytes) - beyond(own);
+        if (more > left_) return false;
+        left_ -= more;
+        return true;
+    }
+    // By somebody who has `own` bytes yet.
+    void give_back(std::size_t own, std::size_t bytes) { left_ += beyond(own) - beyond(own - bytes); }
+    // Beyond shares.
+    std::size_t left() const { return left_; }
+
+  private:
+    std::size_t beyond(std::size_t own) const { return own > share_ ? own - share_ : 0; }
+
+    const std::size_t share_;
+    std::size_t left_;
+};
+
+enum class Put : std::uint8_t {
+    taken,
+    useless,  // it is here already, or outside the window
+    no_room,  // it is missing from now on
+};
+
 // Packets in any order within a window, taken out in the order of their numbers.
 class Incoming {
   public:
-    // The first number that counts; until something is taken, skip_to() may move it.
-    Incoming(std::size_t window, std::size_t payload, std::uint64_t start);
+    // The first number that counts; until something is taken, skip_to() may move it. The store outlives this.
+    Incoming(std::size_t window, std::size_t payload, std::uint64_t start, Store& store);
+    ~Incoming();
+    Incoming(const Incoming&) = delete;
+    Incoming& operator=(const Incoming&) = delete;
 
-    // False: it is here already, or outside the window.
-    bool put(std::uint64_t number, Bytes body);
+    Put put(std::uint64_t number, Bytes body);
     // The sender has sent everything below.
     void note_end(std::uint64_t next);
     // What is below can no longer be had. False: something of it is missing, and something was taken already.
@@ -97,17 +134,18 @@ class Incoming {
 
   private:
     struct Place {
-        bool here = false;
+        std::unique_ptr<std::byte[]> bytes;  // null: not here
         std::size_t length = 0;
     };
     bool present(std::uint64_t number) const {
-        return number < taken_ + places_.size() && places_[number % places_.size()].here;
+        return number < taken_ + places_.size() && places_[number % places_.size()].bytes;
     }
+    void clear(std::uint64_t number);
 
     const std::size_t payload_;
+    Store& store_;
+    std::size_t kept_ = 0;  // bytes
     std::vector<Place> places_;
-    // Not touched, and so not there, unless something must be kept.
-    std::unique_ptr<std::byte[]> bytes_;
     std::uint64_t taken_, complete_, end_;
     std::size_t offset_ = 0;
     bool begun_ = false, in_message_ = false;

@@ -11,7 +11,9 @@ mcc_parts += \
 	%reldir%/peer_table.cc \
 	%reldir%/peer_table.h \
 	%reldir%/protection.cc \
-	%reldir%/protection.h
+	%reldir%/protection.h \
+	%reldir%/taken_numbers.cc \
+	%reldir%/taken_numbers.h
 nodist_%canon_reldir%_libmccwire_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(NETTLE_CFLAGS) $(ZSTD_CFLAGS)

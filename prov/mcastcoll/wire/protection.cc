@@ -48,21 +48,6 @@ std::optional<Bytes> proven(Bytes word, const JoinKey& key) {
     return inner;
 }
 
-bool TakenNumbers::take(std::uint64_t number) {
-    const std::uint64_t block = number / kBits, last = last_ / kBits;
-    if (number > last_) {
-        for (std::uint64_t i = 1; i <= std::min(block - last, kWords); ++i) taken_[(last + i) % kWords] = 0;
-        last_ = number;
-    } else if (last - block >= kWords) {
-        return false;
-    }
-    std::uint64_t& word = taken_[block % kWords];
-    const std::uint64_t bit = std::uint64_t{1} << number % kBits;
-    const bool taken = (word & bit) != 0;
-    word |= bit;
-    return !taken;
-}
-
 Protection::Protection(Security security, const Key& key) : security_(security) {
     if (security_ == Security::authenticate) mac_.emplace(key);
     if (security_ != Security::encrypt) return;

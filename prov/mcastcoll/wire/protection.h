@@ -11,6 +11,7 @@
 #include "wire/crypto.h"
 #include "wire/packet.h"
 #include "wire/peer.h"
+#include "wire/taken_numbers.h"
 
 namespace mcastcoll::wire {
 
@@ -27,20 +28,6 @@ using JoinKey = std::optional<Key>;
 ByteString prove(Bytes word, const JoinKey& key);
 // The word that has the right tag behind it, or nothing.
 std::optional<Bytes> proven(Bytes word, const JoinKey& key);
-
-// Which numbers of one sender have been taken, as far as the latest ones go; older ones count as taken (RFC
-// 6479).
-class TakenNumbers {
-  public:
-    static constexpr std::uint64_t kBack = 960;  // at least so many
-    // False: it was taken before, or is too old.
-    bool take(std::uint64_t number);
-
-  private:
-    static constexpr std::uint64_t kBits = 64, kWords = kBack / kBits + 1;
-    std::uint64_t last_ = 0;
-    std::array<std::uint64_t, kWords> taken_{};
-};
 
 // Protects the packets of one group, as one member sends and takes them: by a Mac, or encrypted by
 // AES-128-GCM, with the sender's rank and a number that it never uses twice as nonce. A key is of one group

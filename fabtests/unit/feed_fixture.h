@@ -1,0 +1,171 @@
+// Groups of reliable multicast messages on a made-up network that loses, delays and reorders, from a seed.
+#pragma once
+
+#include <criterion/criterion.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "feed/feed.h"
+
+namespace mcastcoll::feed_test {
+
+using namespace mcastcoll::feed;
+
+inline constexpr std::int64_t kStepNs = 100'000;
+inline constexpr Nanoseconds kPeerTimeout = Nanoseconds::from_ms(1000);
+
+constexpr Nanoseconds ms(std::int64_t count) {
+    return Nanoseconds::from_ms(count);
+}
+
+constexpr MemberId id(std::uint64_t number) {
+    return static_cast<MemberId>(number);
+}
+
+// Where the member with this id is, unless somebody says so from elsewhere.
+inline Place place(MemberId id) {
+    Place place;
+    std::memcpy(place.bytes.data(), &id, sizeof id);
+    place.size = sizeof id;
+    return place;
+}
+
+class Network;
+
+// A member and its application, which checks that each sender's messages come one after the other.
+class Node final : public Feed::Host {
+  public:
+    Node(Network& network, MemberId id, const Config& config, Nanoseconds now)
+        : id_(id), network_(network), feed_(std::make_unique<Feed>(config, *this, now)) {}
+
+    Feed& feed() { return *feed_; }
+    MemberId id() const { return id_; }
+    void hear(Bytes packet, const Place& source, Nanoseconds now) {
+        feed_->on_packet(decode(packet).value(), packet, source, now);
+    }
+    void publish(Nanoseconds now) {
+        // Some are packed with others into a packet, some are cut.
+        std::vector<std::byte> message(sizeof sent + sent % 90, static_cast<std::byte>(sent));
+        std::memcpy(message.data(), &sent, sizeof sent);
+        feed_->send(message, now);
+        ++sent;
+    }
+
+    bool alive = true;    // else it neither hears nor says anything
+    bool mute = false;    // else nobody hears what it says
+    bool reading = true;  // else its application takes nothing, and nobody drives it
+    std::uint64_t sent = 0;
+    std::map<MemberId, std::uint64_t> first, next;
+    std::vector<Loss> losses;
+
+  private:
+    bool multicast(Bytes packets, std::size_t unit) override;
+    void send(const Place& to, Bytes packet) override;
+    bool deliver(const Member& member, std::uint8_t flags, Bytes piece) override {
+        if (!reading) return false;
+        const MemberId from = member.id;
+        std::vector<std::byte>& message = partial_[from];
+        cr_assert_eq((flags & kFirst) != 0, message.empty());
+        message.insert(message.end(), piece.begin(), piece.end());
+        if ((flags & kLast) == 0) return true;
+        std::uint64_t number = 0;
+        cr_assert(message.size() >= sizeof number);
+        std::memcpy(&number, message.data(), sizeof number);
+        cr_assert_eq(message.size(), sizeof number + number % 90);
+        for (std::size_t i = sizeof number; i < message.size(); ++i)
+            cr_assert_eq(message[i], static_cast<std::byte>(number));
+        message.clear();
+        first.try_emplace(from, number);
+        std::uint64_t& expected = next.try_emplace(from, number).first->second;
+        cr_assert_eq(number, expected, "message %lu came instead of %lu", number, expected);
+        ++expected;
+        return true;
+    }
+    void lost(const Member&, Loss how) override { losses.push_back(how); }
+
+    const MemberId id_;
+    Network& network_;
+    std::unique_ptr<Feed> feed_;
+    std::map<MemberId, std::vector<std::byte>> partial_;
+};
+
+class Network {
+  public:
+    Network(std::uint64_t seed, double loss) : random_(seed), loss_(loss) {}
+
+    Node& add(bool sends, bool receives) {
+        const auto id = static_cast<MemberId>(random_() | 1);
+        Config config;
+        config.self = id;
+        config.group = 7;
+        config.sends = sends;
+        config.receives = receives;
+        config.window = 128;
+        config.payload = 64;
+        config.peer_timeout = kPeerTimeout;
+        config.key = key;
+        nodes_.push_back(std::make_unique<Node>(*this, id, config, now()));
+        return *nodes_.back();
+    }
+    std::optional<wire::Key> key{};  // of those that are added
+    bool recording = false;
+    std::vector<std::vector<std::byte>> recorded;  // what anybody sent, lost or not
+
+    Nanoseconds now() const { return {now_}; }
+    void step() {
+        const std::int64_t end = now_ + kStepNs;
+        while (!packets_.empty() && packets_.begin()->first <= end) {
+            const auto first = packets_.begin();
+            now_ = std::max(now_, first->first);
+            const auto [to, bytes] = std::move(first->second);
+            packets_.erase(first);
+            const auto header = decode(bytes);
+            cr_assert(header.ok());
+            if (to->alive) to->hear(bytes, place(header.value().from), now());
+        }
+        now_ = end;
+        for (const auto& node : nodes_) {
+            if (!node->alive || !node->reading) continue;
+            node->feed().deliver();
+            node->feed().tick(now());
+        }
+    }
+    void run_ms(int ms) {
+        for (std::int64_t end = now_ + ms * std::int64_t{1'000'000}; now_ < end;) step();
+    }
+    void put(const Node* from, MemberId to, Bytes packet) {
+        if (from->mute) return;
+        if (recording) recorded.emplace_back(packet.begin(), packet.end());
+        for (const auto& node : nodes_) {
+            if (node.get() == from || !from->alive || (to != kEverybody && node->id() != to)) continue;
+            if (std::uniform_real_distribution<double>(0, 100)(random_) < loss_) continue;
+            const std::int64_t at = now_ + 20'000 + static_cast<std::int64_t>(random_() % 60'000);
+            packets_.emplace(at, std::pair(node.get(), std::vector(packet.begin(), packet.end())));
+        }
+    }
+
+  private:
+    std::mt19937_64 random_;
+    const double loss_;
+    std::int64_t now_ = 1'000'000'000;
+    std::vector<std::unique_ptr<Node>> nodes_;
+    std::multimap<std::int64_t, std::pair<Node*, std::vector<std::byte>>> packets_;
+};
+
+inline bool Node::multicast(Bytes packets, std::size_t unit) {
+    for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
+        network_.put(this, kEverybody, packets.first(std::min(unit, packets.size())));
+    return true;
+}
+inline void Node::send(const Place& to, Bytes packet) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, to.bytes.data(), sizeof number);
+    network_.put(this, MemberId{number}, packet);
+}
+
+}  // namespace mcastcoll::feed_test

@@ -1,0 +1,102 @@
+// How the members of a Feed meet. Everybody may say that it is somebody, and send again what it has heard: so
+// each has to answer what it is told now before it counts as there.
+#include <algorithm>
+
+#include "feed/feed.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll::feed {
+
+Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
+    if (Member* known = members_.find(id); known != nullptr) return known;
+    if (members_.full()) {
+        const auto evicted = members_.evict(now, config_.peer_timeout);
+        if (evicted == nullptr) return nullptr;
+        if (evicted->incoming) host_.lost(*evicted, Loss::silent);
+        trim();
+    }
+    Member& added = members_.add(id, place, now);
+    // In the beginning it may know of a join that this member has sent to all. Later it may have been here,
+    // and be forgotten: what it said then does not count.
+    added.asked_from = now < meets_until_ ? 1 : proof_.last_serial() + 1;
+    return &added;
+}
+
+Header Feed::introduction(Kind kind, MemberId to) const {
+    Header one = header(kind, to);
+    one.flags = static_cast<std::uint8_t>((config_.sends ? kSends : 0) | (config_.receives ? kReceives : 0));
+    one.size = static_cast<std::uint16_t>(config_.payload);
+    one.number = outgoing_.next();
+    one.oldest = config_.room;
+    return one;
+}
+
+void Feed::send_join(MemberId to, const Place& place, Nanoseconds now) {
+    flush(now);
+    tell(introduction(Kind::join, to), place);
+}
+
+void Feed::welcome(Member& member) {
+    Header one = introduction(Kind::welcome, member.id);
+    if (!member.answered) one.flags |= kAnswer;
+    if (member.receives) one.number = member.start;
+    std::array<std::byte, kEchoBytes> echo;
+    wire::put(echo.data(), member.introduced);
+    tell(one, member.place, echo);
+}
+
+bool Feed::is_answer(const Member& member, const Header& header, Bytes body) const {
+    if (header.kind != Kind::welcome || body.size() < kEchoBytes) return false;
+    const auto echo = wire::get<std::uint64_t>(body.data());
+    return echo >= member.asked_from && echo <= proof_.last_serial();
+}
+
+// A join or a welcome: the other says what it does, and where its packets begin for this member.
+void Feed::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
+                           Nanoseconds now) {
+    if (member.leaving) return;
+    member.heard = now;
+    member.introduced = header.serial;
+    if (!member.answered) {
+        member.place = source;
+        member.answered = is_answer(member, header, body);
+        if (member.answered) member.ask.stop();
+    }
+    if (config_.sends && (header.flags & kReceives) != 0) add_receiver(member, header, now);
+    if (config_.receives && (header.flags & kSends) != 0 && member.answered) add_sender(member, header);
+    if (header.kind == Kind::join || (header.flags & kAnswer) != 0) welcome(member);
+}
+
+void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
+    const bool joins = header.kind == Kind::join;
+    // It goes on from where it was, which cannot be had any more.
+    if (member.expelled && !joins) return tell(this->header(Kind::expelled, member.id), member.place);
+    if (!member.receives) {
+        // It begins with a whole message.
+        flush(now);
+        member.receives = true;
+        member.expelled = false;
+        member.room = static_cast<std::size_t>(std::min<std::uint64_t>(header.oldest, config_.window));
+        // Who joins begins with the next message. Who was told an earlier number, by a join of this member,
+        // gets what is still kept.
+        member.start = member.acked = joins ? outgoing_.next() : outgoing_.oldest();
+        member.moved = now;
+    }
+    limit_window();
+}
+
+void Feed::add_sender(Member& member, const Header& header) {
+    if (member.incoming || member.barred || header.size <= kPieceHeader || header.size > kMostPayload) return;
+    member.incoming = std::make_unique<Incoming>(config_.window, header.size, header.number, store_);
+    member.reported = header.number;
+}
+
+void Feed::ask_again(Nanoseconds now) {
+    for (const auto& member : members_) {
+        if (member->gone || now < member->ask.deadline()) continue;
+        welcome(*member);
+        member->ask.asked(now);
+    }
+}
+
+}  // namespace mcastcoll::feed

@@ -1,0 +1,157 @@
+// The sending half of a Feed: what leaves and when, repairs, and how far it may be ahead of its receivers.
+#include <algorithm>
+
+#include "feed/feed.h"
+
+namespace mcastcoll::feed {
+namespace {
+
+// Several who ask for the same get one answer. Who asks first has waited for what was reordered.
+constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
+constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
+constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
+constexpr unsigned kFarewells = 3;
+// So many full packets do not wait for others.
+constexpr std::size_t kFullRow = 16;
+// When the system has no room for a packet.
+constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
+// However small somebody's receive buffer is, and however wrong what it says of it: the largest message fits.
+constexpr std::size_t kLeastWindow = 64;
+// Of the peer timeout: for so long who has not answered is waited for.
+constexpr std::int64_t kPatienceShare = 20;
+
+}  // namespace
+
+void Feed::leave(Nanoseconds now) {
+    flush(now);
+    Header farewell = header(Kind::leave, kEverybody);
+    farewell.number = outgoing_.next();
+    // Who misses them all finds out by the peer timeout.
+    for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
+}
+
+void Feed::send(Bytes message, Nanoseconds now) {
+    for (const auto& member : members_)
+        if (member->acked == outgoing_.next()) member->moved = now;
+    outgoing_.append(message);
+    if (pacer_.take(now)) {
+        outgoing_.close();
+        emit(now);
+    } else if (outgoing_.waiting() >= kFullRow) {
+        emit(now);
+    }
+    if (outgoing_.waiting() > 0 || outgoing_.has_open())
+        flush_at_ = std::min(flush_at_, std::max(pacer_.next(), now));
+}
+
+void Feed::flush(Nanoseconds now) {
+    flush_at_ = kNever;
+    if (outgoing_.has_open()) pacer_.force(now);
+    outgoing_.close();
+    emit(now);
+}
+
+void Feed::emit(Nanoseconds now) {
+    flush_at_ = kNever;
+    bool any = false;
+    for (auto row = outgoing_.unsent(); row.packets > 0; row = outgoing_.unsent()) {
+        if (!host_.multicast(row.bytes, row.unit)) {
+            flush_at_ = now + kSendAgain;
+            break;
+        }
+        outgoing_.sent(row);
+        counters_.sent += row.packets;
+        any = true;
+    }
+    if (!any) return;
+    beat_after_ = kBeatFirst;
+    beat_at_ = now + beat_after_;
+    if (receivers() == 0) trim();
+}
+
+void Feed::on_report(Member* member, const Header& header, Bytes body, const Place& source, Nanoseconds now) {
+    if (member == nullptr || !member->receives)
+        return tell(this->header(Kind::expelled, header.from), source);
+    if (!member->answered) {
+        ++counters_.unanswered;
+        return member->ask.resume(now);
+    }
+    member->heard = now;
+    if (header.number > member->acked && header.number <= outgoing_.next()) {
+        member->acked = header.number;
+        member->moved = now;
+        trim();
+    }
+    repair(header, body, now);
+}
+
+void Feed::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
+    const std::size_t bits = 8 * std::min(bitmap.size(), kBitmapBytes);
+    for (std::size_t bit = 0; bit < bits; ++bit) {
+        if ((bitmap[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
+        const Bytes packet = outgoing_.again(report.oldest + bit, now, kRepairPause);
+        if (packet.empty()) continue;
+        ++counters_.repaired;
+        // What the system has no room for is asked for again.
+        host_.multicast(packet, packet.size());
+    }
+}
+
+void Feed::trim() {
+    const std::uint64_t oldest = members_.acked_by_all(outgoing_.next());
+    if (oldest > outgoing_.oldest()) beat_after_ = kBeatFirst;
+    outgoing_.trim(oldest);
+}
+
+void Feed::limit_window() {
+    outgoing_.limit(std::max(members_.least_room(config_.window), kLeastWindow));
+}
+
+void Feed::beat(bool wanted, Nanoseconds now) {
+    Header one = header(Kind::beat, kEverybody);
+    one.number = outgoing_.next();
+    one.oldest = outgoing_.oldest();
+    one.flags = wanted ? kReport : 0;
+    ++counters_.beats;
+    tell(one);
+    const Nanoseconds idle{config_.peer_timeout.value / 10};
+    beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
+    beat_after_ = std::min(beat_after_ + beat_after_, kBeatLongest);
+}
+
+void Feed::expel_late(Nanoseconds now) {
+    bool expelled = false;
+    for (const auto& member : members_) {
+        if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
+        if (now - member->moved <= config_.peer_timeout) continue;
+        // It may go on sending.
+        member->receives = false;
+        member->expelled = expelled = true;
+        ++counters_.expelled;
+        tell(header(Kind::expelled, member->id), member->place);
+    }
+    if (!expelled) return;
+    trim();
+    limit_window();
+}
+
+// Who has not answered may be nobody: it holds the window for a short time, and all of them together for a
+// quarter of the time, however many come.
+void Feed::drop_unanswered(Nanoseconds now) {
+    if (!outgoing_.is_crowded()) return;
+    const Nanoseconds patience{config_.peer_timeout.value / kPatienceShare};
+    bool dropped = false;
+    for (const auto& member : members_) {
+        if (!member->receives || member->answered || member->acked == outgoing_.next()) continue;
+        if (now >= impatient_until_ && now - member->moved <= patience) continue;
+        // If it is there after all it is told when it answers.
+        member->receives = false;
+        member->expelled = dropped = true;
+        ++counters_.dropped;
+    }
+    if (!dropped) return;
+    if (now >= impatient_until_) impatient_until_ = now + Nanoseconds{3 * patience.value};
+    trim();
+}
+
+}  // namespace mcastcoll::feed
