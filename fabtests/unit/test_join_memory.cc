@@ -95,3 +95,41 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
         cr_assert_eq(early_count(memory), std::min(count, most), "what is forgotten makes room");
     }
 }
+
+// From who was started again it is no late one, whatever its number: that one counts from zero.
+Test(join_memory, a_greeting_for_a_join_that_is_over_comes_late) {
+    JoinMemory memory;
+    const wire::Hello fourth = hello_of(4, 1);
+    cr_assert_not(memory.comes_late(fourth));
+    memory.keep_greeted(7, {&fourth});
+    for (const std::uint32_t sequence : {0U, 3U, 4U, 5U})
+        cr_assert_eq(memory.comes_late(hello_of(sequence, 1)), sequence <= 4, "%u", sequence);
+    cr_assert_not(memory.comes_late(hello_of(4, 2)), "another rank");
+    wire::Hello other_list = hello_of(4, 1);
+    other_list.id.list_hash = 8;
+    cr_assert_not(memory.comes_late(other_list));
+    wire::Hello again = hello_of(0, 1);
+    again.peer.private_address = {std::byte{9}};
+    cr_assert_not(memory.comes_late(again), "another process");
+
+    const wire::Hello second = hello_of(2, 1), of_two = hello_of(2, 2);
+    memory.keep_greeted(7, {&second, &of_two});
+    cr_assert(memory.comes_late(hello_of(4, 1)), "joins may end in another order than they were called in");
+    cr_assert(memory.comes_late(hello_of(2, 2)));
+    memory.keep_greeted(7, {&again});
+    cr_assert(memory.comes_late(again));
+    cr_assert_not(memory.comes_late(hello_of(4, 1)), "of the process before nothing is known any more");
+}
+
+Test(join_memory, who_has_greeted_is_remembered_of_the_latest_lists) {
+    for (const std::uint64_t count : {63U, 64U, 65U}) {
+        JoinMemory memory;
+        wire::Hello hello = hello_of(0, 1);
+        for (hello.id.list_hash = 1; hello.id.list_hash <= count; ++hello.id.list_hash) {
+            memory.keep_greeted(hello.id.list_hash, {&hello});
+            memory.keep_greeted(hello.id.list_hash, {&hello});
+        }
+        hello.id.list_hash = 1;
+        cr_assert_eq(memory.comes_late(hello), count <= 64);
+    }
+}

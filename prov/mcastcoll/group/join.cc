@@ -113,8 +113,13 @@ bool Join::greeted_by_another(const wire::Hello& hello) const {
     return known != nullptr && known->peer != hello.peer;
 }
 
+bool Join::has_greeted(const wire::Hello& hello) const {
+    const wire::Hello* known = gathering_.of(hello.rank);
+    return known != nullptr && known->peer == hello.peer && known->id.sequence >= hello.id.sequence;
+}
+
 // A process that was started again counts its joins from zero. So when everybody greets, but not for the same
-// join, and goes on doing so, it is the same join all the same.
+// join, nor for one that is over, it is the same join all the same.
 void Join::adopt_miscounted(Nanoseconds now) {
     adopt_at_ = now + kMiscountGrace;
     const std::vector<Rank> missing = gathering_.missing();

@@ -74,6 +74,10 @@ class Join {
     bool greeted_by_another(const wire::Hello& hello) const;
     // It is to greet here, and has not.
     bool misses(Rank rank) const { return gathers(rank) && gathering_.of(rank) == nullptr; }
+    // Whether the same process has greeted here, and not for an earlier join than this greeting is for.
+    bool has_greeted(const wire::Hello& hello) const;
+    // The greetings of those that greet here, as far as they have.
+    std::vector<const wire::Hello*> heard() const { return gathering_.heard(); }
 
   private:
     bool under_way() const { return state_ == State::greeting || state_ == State::surveying; }

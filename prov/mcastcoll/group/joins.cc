@@ -1,6 +1,8 @@
 #include "group/joins.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <tuple>
 
 #include "base/result.h"
 
@@ -24,7 +26,32 @@ void bring(Joins::Member& member, Nanoseconds now, FunctionRef<void(Join&)> it) 
     member.within(now, [&] { member.core().on_join(it, now); });
 }
 
+// What tells it from the one that was there before.
+std::uint64_t process_of(const wire::Hello& hello) {
+    return wire::hash_addresses({hello.peer.private_address, hello.peer.watch_point});
+}
+
 }  // namespace
+
+void JoinMemory::keep_greeted(std::uint64_t list, const std::vector<const wire::Hello*>& heard) {
+    Greeted now{.list = list};
+    if (const Greeted* before = greeted(list)) now = *before;
+    for (const wire::Hello* hello : heard) {
+        const std::pair one(process_of(*hello), hello->id.sequence);
+        auto& [process, sequence] = now.by.try_emplace(hello->rank, one).first->second;
+        if (process != one.first || sequence < one.second) std::tie(process, sequence) = one;
+    }
+    greeted_.forget_if([&](const Greeted& one) { return one.list == list; });
+    greeted_.keep(std::move(now));
+}
+
+bool JoinMemory::comes_late(const wire::Hello& hello) const {
+    const Greeted* list = greeted(hello.id.list_hash);
+    if (list == nullptr) return false;
+    const auto known = list->by.find(hello.rank);
+    return known != list->by.end() && known->second.first == process_of(hello) &&
+           hello.id.sequence <= known->second.second;
+}
 
 Joins::Member* Joins::find(const wire::JoinId& id) const {
     const auto found =
@@ -57,7 +84,9 @@ void Joins::deliver_early(Member& member, Nanoseconds now) {
 
 void Joins::remove(Member& member) noexcept {
     std::erase(members_, &member);
-    attempt([&] { memory_.keep_key(member.join_id().list_hash, member.key()); });
+    const std::uint64_t list = member.join_id().list_hash;
+    attempt([&] { memory_.keep_key(list, member.key()); });
+    attempt([&] { memory_.keep_greeted(list, member.core().join().heard()); });
     if (member.core().error() == 0) return;
     attempt([&] {
         memory_.keep_failed_group({member.core().ended_word(), member.members(), member.core().roster()});
@@ -237,10 +266,17 @@ void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Na
         port_.tell({peer.value()}, prove(head.to, wire::encode(wire::Ended{head.answer_id(), ECANCELED})));
 }
 
+bool Joins::comes_late(const wire::Hello& hello) const {
+    return memory_.comes_late(hello) || std::ranges::any_of(members_, [&](Member* member) {
+               return member->join_id().list_hash == hello.id.list_hash &&
+                      member->core().join().has_greeted(hello);
+           });
+}
+
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
     const JoinMemory::EarlyHello* found = memory_.early().latest([&](const JoinMemory::EarlyHello& early) {
         return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
-               is_of(member, early);
+               is_of(member, early) && !comes_late(early.hello);
     });
     return found == nullptr ? nullptr : &found->hello;
 }

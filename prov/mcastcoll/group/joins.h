@@ -4,6 +4,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <utility>
 
 #include "group/group.h"
 
@@ -33,9 +35,13 @@ class Recent {
     }
     // The latest for which this holds, or null.
     template <typename Predicate>
-    T* latest(Predicate&& predicate) {
+    const T* latest(Predicate&& predicate) const {
         const auto found = std::find_if(entries_.rbegin(), entries_.rend(), predicate);
         return found == entries_.rend() ? nullptr : &*found;
+    }
+    template <typename Predicate>
+    T* latest(Predicate&& predicate) {
+        return const_cast<T*>(std::as_const(*this).latest(std::forward<Predicate>(predicate)));
     }
     // From the latest to the oldest.
     auto begin() const { return entries_.rbegin(); }
@@ -111,6 +117,11 @@ class JoinMemory {
         return leader;
     }
 
+    // Who has greeted here, in a join that is over: what the same process has said of it, or of an earlier
+    // one of the same list, may still come.
+    void keep_greeted(std::uint64_t list, const std::vector<const wire::Hello*>& heard);
+    bool comes_late(const wire::Hello& hello) const;
+
     // The key that joins of this list have, or had.
     void keep_key(std::uint64_t list, const wire::JoinKey& key) {
         if (key_of(list) == nullptr) keys_.keep({list, key});
@@ -142,7 +153,16 @@ class JoinMemory {
         std::uint64_t list;
         wire::JoinKey key;
     };
+    // By rank: its process, and the number of its latest join.
+    struct Greeted {
+        std::uint64_t list = 0;
+        std::map<Rank, std::pair<std::uint64_t, std::uint32_t>> by{};
+    };
+    const Greeted* greeted(std::uint64_t list) const {
+        return greeted_.latest([&](const Greeted& one) { return one.list == list; });
+    }
     Recent<EarlyHello, kEarlyBytes> early_;
+    Recent<Greeted, 64> greeted_;
     Recent<ListKey, 256> keys_;
     Recent<wire::Answer, 64> failed_;
     Recent<GivenUp, 64> given_up_;
@@ -211,6 +231,8 @@ class Joins {
     Member* find_called(const wire::JoinId& id) const;
     // What somebody says of a list of members that were never called here.
     void on_unknown(Bytes word, const Source& source);
+    // The process has greeted here for that join, or for a later one of its list: it was on its way long.
+    bool comes_late(const wire::Hello& hello) const;
     // Null: no member of such a list is known.
     const wire::JoinKey* key_of(std::uint64_t list);
     static bool is_of(Member& member, const JoinMemory::EarlyHello& early);
