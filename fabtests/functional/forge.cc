@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <iterator>
 
+#include "functional/forge_attacked.h"
 #include "functional/forge_greetings.h"
 #include "functional/forge_intruder.h"
+#include "functional/forge_spoofed.h"
 #include "functional/forge_strangers.h"
 #include "support/program.h"
 #include "support/statistics.h"
@@ -61,33 +63,6 @@ void under_fire(Member& me) {
         if (words[kCaptured].load() == 0)
             fail("no genuine datagram was seen: the groups do not use multicast");
     }
-}
-
-// Broadcasts that a stranger can foresee but for their bytes: each like the one before.
-void foreseen_under_fire(Member& me) {
-    me.stage("foreseen by a stranger");
-    const auto set = me.everybody();
-    const auto group = me.join(set.get());
-    auto& words = me.board().words;
-    const auto deadline = Clock::now() + std::chrono::seconds(me.options().timeout_s / 2);
-    for (unsigned round = 0;; ++round) {
-        Buffer buffer(1000);
-        buffer.poison();
-        if (me.rank() == 0) buffer.fill(round);
-        me.finish(me.broadcast(*group, buffer.data(), buffer.size(), 0));
-        buffer.check(round, "a broadcast that a stranger foresaw");
-        if (round % 16 != 15) continue;
-        me.meet();
-        if (me.rank() == 0) {
-            words[kRoundsDone] = round + 1;
-            const bool enough = words[kThrown].load() >= kEnoughThrown && round >= 1000;
-            if (enough || Clock::now() > deadline) words[kMembersDone] = 1;
-        }
-        me.meet();
-        if (words[kMembersDone].load() != 0) break;
-    }
-    if (me.rank() == 0 && words[kThrown].load() < 1000)
-        fail("only {} datagrams were thrown", words[kThrown].load());
 }
 
 // Groups come and go while greetings are thrown.
@@ -217,15 +192,6 @@ int main(int argc, char** argv) {
                      .outsider = outsider,
                      .after = [counters, counted] { check_strangers(counters, counted); }});
     };
-    const std::string spoofed = statistics_prefix("mcc-spoofed");
-    const SecretFile secret;
-    program.add(
-        {.name = "forged ahead of time, from members' own addresses and ports",
-         .body = foreseen_under_fire,
-         .environment = {{"FI_MCASTCOLL_STATS", spoofed}, {"FI_MCASTCOLL_KEY_FILE", secret.path()}},
-         .only_mcastcoll = true,
-         .outsider = [](Board& board, const Options& options) { Intruder(board, options, true).run(); },
-         .after = [spoofed] { check_strangers(spoofed, {"unproven_packets"}); }});
     add_strangers("strangers greet for members of a live group",
                   [](Board& board, const Options&) { greet_as_members(board, kStrangersHosts, kStrangers); },
                   {"foreign_datagrams", "doubts"});
@@ -234,5 +200,7 @@ int main(int argc, char** argv) {
                       send_echoes(board, options, kStrangersHosts, kStrangers);
                   },
                   {"foreign_messages"});
+    const SecretFile secret;
+    add_attacks(program, secret.path());
     return program.run(argc, argv);
 }

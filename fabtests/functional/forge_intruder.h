@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "functional/forge_spoofed.h"
 #include "functional/multicast_sockets.h"
 #include "support/program.h"
 #include "wire/packet.h"
@@ -48,17 +47,14 @@ using Packet = std::vector<std::byte>;
 
 class Intruder {
   public:
-    // spoofs: it sends from the members' own addresses and ports, through raw sockets, and what they are
-    // going to send next, with other bytes.
-    Intruder(Board& board, const Options& options, bool spoofs = false)
-        : board_(board), spoofs_(spoofs), random_(options.seed) {}
+    Intruder(Board& board, const Options& options) : board_(board), random_(options.seed) {}
 
     void run() {
         if (!find_groups()) fail("found no multicast socket of the members");
         board_.words[kGroupsFound] = groups_.size();
         while (board_.words[kMembersDone].load() == 0 && !board_.abandoned) {
             capture();
-            for (int i = 0; i < 20 && !spoofs_; ++i) throw_one();
+            for (int i = 0; i < 20; ++i) throw_one();
             std::this_thread::sleep_for(std::chrono::microseconds(500));
         }
     }
@@ -108,9 +104,7 @@ class Intruder {
                 if (got <= 0) break;
                 if (is_own(source)) continue;
                 const Bytes packet(bytes.data(), static_cast<std::size_t>(got));
-                const auto checksum = spoofs_ ? wire::Checksum::none : wire::Checksum::crc32c;
-                if (wire::decode(packet, checksum).refusal != wire::Refusal::none) continue;
-                if (spoofs_) throw_ahead(packet, source);
+                if (wire::decode(packet).refusal != wire::Refusal::none) continue;
                 board_.words[kCaptured].fetch_add(1);
                 if (captured_.size() < 256)
                     captured_.emplace_back(packet.begin(), packet.end());
@@ -205,24 +199,6 @@ class Intruder {
         }
     }
 
-    // Of an operation that is to come: before the root sends it.
-    void throw_ahead(Bytes original, const sockaddr_in& source) {
-        const wire::Decoded decoded = wire::decode(original, wire::Checksum::none);
-        if (decoded.header.kind != wire::Kind::fragment || decoded.payload.empty()) return;
-        Packet packet(original.begin(), original.end());
-        const std::span payload(packet.begin() + wire::kHeaderBytes, packet.end());
-        for (std::byte& byte : payload) byte ^= std::byte{0xff};
-        for (std::uint64_t ahead = 1; ahead <= 16; ++ahead) {
-            wire::Header header = decoded.header;
-            header.operation = operation_of(number_of(header.operation) + ahead);
-            wire::HeaderBytes head;
-            wire::encode(header, payload, head);
-            std::copy_n(head.begin(), wire::kNumberOffset, packet.begin());
-            for (const sockaddr_in& group : groups_) raw_.send(packet, source, group);
-            board_.words[kThrown].fetch_add(1);
-        }
-    }
-
     void throw_one() {
         const Packet packet = next();
         const sockaddr_in& group = groups_[random_() % groups_.size()];
@@ -233,9 +209,7 @@ class Intruder {
     }
 
     Board& board_;
-    const bool spoofs_;
     std::mt19937_64 random_;
-    RawSender raw_;
     std::vector<sockaddr_in> groups_;
     std::vector<std::unique_ptr<Socket>> listeners_, senders_;
     std::vector<Packet> captured_;

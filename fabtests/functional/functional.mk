@@ -67,7 +67,26 @@ fi_mcc_failures_SOURCES = %reldir%/failures.cc %reldir%/datagram_node.h fabtests
 fi_mcc_failures_CPPFLAGS = $(functional_cppflags)
 fi_mcc_failures_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 fi_mcc_failures_LDADD = $(functional_ldadd) -ldl
-fi_mcc_forge_SOURCES = %reldir%/forge.cc %reldir%/forge_greetings.cc %reldir%/forge_greetings.h %reldir%/forge_intruder.h %reldir%/forge_spoofed.cc %reldir%/forge_spoofed.h %reldir%/forge_strangers.cc %reldir%/forge_strangers.h %reldir%/datagram_node.h %reldir%/multicast_sockets.cc %reldir%/multicast_sockets.h
+fi_mcc_forge_SOURCES = \
+	%reldir%/datagram_node.h \
+	%reldir%/forge.cc \
+	%reldir%/forge_attacked.cc \
+	%reldir%/forge_attacked.h \
+	%reldir%/forge_attacks.cc \
+	%reldir%/forge_attacks.h \
+	%reldir%/forge_greetings.cc \
+	%reldir%/forge_greetings.h \
+	%reldir%/forge_intruder.h \
+	%reldir%/forge_listening.cc \
+	%reldir%/forge_listening.h \
+	%reldir%/forge_sender.cc \
+	%reldir%/forge_sender.h \
+	%reldir%/forge_spoofed.cc \
+	%reldir%/forge_spoofed.h \
+	%reldir%/forge_strangers.cc \
+	%reldir%/forge_strangers.h \
+	%reldir%/multicast_sockets.cc \
+	%reldir%/multicast_sockets.h
 fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
 fi_mcc_forge_LDADD = $(functional_ldadd) prov/mcastcoll/transport/libmcctransport.la prov/mcastcoll/wire/libmccwire.la
 fi_mcc_groups_SOURCES = %reldir%/groups.cc

@@ -91,7 +91,8 @@ void Program::set_environment(const Case& one, unsigned index, unsigned members)
     if (options_.is_mcastcoll()) setenv("FI_PROVIDER", "mcastcoll", 0);
     if (!options_.inner.empty()) setenv("FI_MCASTCOLL_INNER", options_.inner.c_str(), 1);
     if (!options_.fault.empty()) setenv("FI_MCASTCOLL_FAULT", options_.fault.c_str(), 1);
-    setenv("FI_MCASTCOLL_TOPOLOGY", topology_of(options_.places, index, members).c_str(), 0);
+    const std::string& places = one.places.empty() ? options_.places : one.places;
+    setenv("FI_MCASTCOLL_TOPOLOGY", topology_of(places, index, members).c_str(), 0);
     if (options_.verbose) setenv("FI_LOG_LEVEL", "warn", 0);
 }
 

@@ -24,12 +24,13 @@ struct Case {
     std::string name;
     std::function<void(Member&)> body;
     Opening opening{};
-    unsigned members = 0;                                    // 0: as the command line says
-    unsigned timeout_s = 0;                                  // 0: as the command line says
-    std::vector<unsigned> victims{};                         // members that are to be killed
-    std::map<std::string, std::string> environment{};        // of the processes, unless the caller has set it
-    bool only_mcastcoll = false;                             // other providers do not do it
-    bool only_large = false;                                 // only with --large
+    unsigned members = 0;                              // 0: as the command line says
+    unsigned timeout_s = 0;                            // 0: as the command line says
+    std::vector<unsigned> victims{};                   // members that are to be killed
+    std::map<std::string, std::string> environment{};  // of the processes, unless the caller has set it
+    std::string places{};                              // of the members; empty: as the command line says
+    bool only_mcastcoll = false;                       // other providers do not do it
+    bool only_large = false;                           // only with --large
     std::function<void(Board&, const Options&)> outsider{};  // one more process that is no member
     std::function<void()> after{};  // in the launcher, when all processes have ended well
 };

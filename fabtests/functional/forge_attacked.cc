@@ -1,0 +1,237 @@
+#include "functional/forge_attacked.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+
+#include "functional/forge_attacks.h"
+#include "support/statistics.h"
+
+namespace mcastcoll::fabtest {
+namespace {
+
+enum class Late { nobody, rank_0, others };
+// What an attack does to members without a secret, for certain.
+enum class Unprotected { unknown, harmed, safe };
+
+struct Attack {
+    const char* name;
+    void (*by)(const Scene&);
+    // A counter that tells of what was refused with a secret, or null.
+    const char* refused = nullptr;
+    // And without one, or null.
+    const char* counted = nullptr;
+    Unprotected unprotected = Unprotected::unknown;
+    // Joins are attacked, and by whom they are called late.
+    bool joins = false;
+    Late late = Late::nobody;
+    const char* places = "";
+    unsigned enough = 2'000;
+};
+
+constexpr unsigned kJoins = 3, kRounds = 300;
+constexpr std::chrono::milliseconds kLateBy{500};
+// What serves connections that a stranger makes.
+constexpr std::size_t kForStrangers = 16;
+
+std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator entries("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+// A member that works while it is attacked, and tells what goes wrong.
+class Target {
+  public:
+    Target(Member& me, const Attack& attack, bool keyed)
+        : me_(me), attack_(attack), keyed_(keyed), words_(me.board().words), set_(me.everybody()) {}
+
+    void run() {
+        me_.wait_until("the attacker", [&] { return words_[kListening].load() != 0; });
+        groups_.push_back(me_.join(set_.get()));
+        for (unsigned round = 0; round < 8; ++round) work(*groups_.back());
+        const std::size_t descriptors = open_descriptors();
+        if (attack_.joins) groups_.back()->mc.reset();
+        me_.meet();
+        words_[kReady] = 1;
+        me_.stage("under attack");
+        for (unsigned round = 0; !over(round); ++round) attempt(round);
+        words_[kStopAttack] = 1;
+        if (keyed_ || words_[kHarm].load() == 0) {
+            me_.stage("after the attack");
+            groups_.push_back(me_.join(set_.get()));
+            for (unsigned round = 0; round < 8; ++round) work(*groups_.back());
+            if (open_descriptors() > descriptors + kForStrangers)
+                fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
+        }
+        me_.meet();
+    }
+
+  private:
+    void work(const Join& group) {
+        ++round_;
+        buffer_.poison();
+        if (me_.rank() == 0) buffer_.fill(round_);
+        finish(me_.broadcast(group, buffer_.data(), buffer_.size(), 0));
+        finish(me_.barrier(group));
+        buffer_.check(round_, "a broadcast under attack");
+        while (me_.read_event())
+            ;
+        if (!me_.group_errors().empty()) fail("a group ended: error {}", me_.group_errors().front().error);
+    }
+
+    bool others_are_harmed() const { return !keyed_ && words_[kHarm].load() > 0; }
+
+    // Who waits for members that have been harmed may wait for ever.
+    void finish(Ticket& ticket) {
+        me_.wait_until("an operation", [&] { return ticket.done || others_are_harmed(); });
+        if (!ticket.done) fail("an operation is waited for in vain");
+        if (ticket.error != 0) fail("an operation ended with error {}", ticket.error);
+    }
+
+    // All together: it has been enough, or there is harm. Rank 0 decides while all wait.
+    bool over(unsigned rounds) {
+        me_.meet();
+        const bool enough =
+            words_[kAttacks].load() >= attack_.enough && rounds >= (attack_.joins ? kJoins : kRounds);
+        if (me_.rank() == 0 && (enough || words_[kHarm].load() > 0)) words_[kMembersOver] = 1;
+        me_.meet();
+        return words_[kMembersOver].load() != 0;
+    }
+
+    void attempt(unsigned round) {
+        try {
+            if (attack_.joins) return join_under_attack();
+            // The others wait already.
+            if (me_.rank() == 0) me_.idle(std::chrono::milliseconds(1));
+            work(*groups_.back());
+        } catch (const Failure& failure) {
+            if (me_.board().abandoned) throw;
+            words_[kHarm].fetch_add(1);
+            fmt::print("     rank {}, round {}: {}\n", me_.rank(), round, failure.what());
+        }
+    }
+
+    void join_under_attack() {
+        const bool late = (attack_.late == Late::rank_0) == (me_.rank() == 0);
+        if (attack_.late != Late::nobody && late) me_.idle(kLateBy);
+        groups_.push_back(me_.start_join(set_.get()));
+        Join& next = *groups_.back();
+        me_.wait_until("a join", [&] { return next.done || others_are_harmed(); });
+        if (next.done && next.error != 0) fail("a join ended with error {}", next.error);
+        if (!others_are_harmed()) work(next);
+    }
+
+    Member& me_;
+    const Attack& attack_;
+    const bool keyed_;
+    decltype(Board::words)& words_;
+    const Fid<fid_av_set> set_;
+    Buffer buffer_{kForeseenBytes};
+    std::vector<std::unique_ptr<Join>> groups_;
+    std::uint64_t round_ = 0;
+};
+
+void judge(Member& me, const Attack& attack, bool keyed) {
+    if (me.rank() != 0) return;
+    const auto& words = me.board().words;
+    const std::uint64_t attacks = words[kAttacks].load(), ms = std::max<std::uint64_t>(words[kAttackMs], 1);
+    const bool harmed = words[kHarm].load() > 0;
+    fmt::print("     {}: {} packets, {} a second; harm: {}\n", keyed ? "with a secret" : "without", attacks,
+               attacks * 1000 / ms, words[kHarm].load());
+    if (attacks == 0) fail("there was no attack");
+    if (keyed && harmed) fail("strangers do harm in spite of a secret");
+    if (!keyed && harmed && attack.unprotected == Unprotected::safe) fail("it does harm");
+    if (!keyed && !harmed && attack.unprotected == Unprotected::harmed)
+        fail("it does no harm without a secret: it is no attack");
+}
+
+void check_refused(const std::string& prefix, const char* counted) {
+    auto sum = take_statistics(prefix);
+    if (counted == nullptr) return;
+    if (sum.empty()) fail("no member has left its counters in {}.*", prefix);
+    fmt::print("     {}: {}\n", counted, sum[counted]);
+    CHECK(sum[counted] > 0);
+}
+
+const Attack kAttackList[] = {
+    {.name = "greetings of others for a live group",
+     .by = greet_for_the_living,
+     .refused = "foreign_datagrams",
+     .counted = "doubts",
+     .unprotected = Unprotected::safe},
+    {.name = "greetings ahead of joins to come",
+     .by = greet_for_what_is_to_come,
+     .refused = "foreign_datagrams",
+     .unprotected = Unprotected::harmed,
+     .joins = true},
+    {.name = "aborts to those who greet",
+     .by = abort_those_who_greet,
+     .refused = "foreign_datagrams",
+     .unprotected = Unprotected::harmed,
+     .joins = true,
+     .late = Late::rank_0},
+    {.name = "greetings of a join that is over",
+     .by = repeat_greetings,
+     .unprotected = Unprotected::safe,
+     .joins = true,
+     .late = Late::others},
+    {.name = "forged multicasts ahead of time",
+     .by = forge_multicasts,
+     .refused = "unproven_packets",
+     .unprotected = Unprotected::harmed},
+    {.name = "words of a group's end to private endpoints",
+     .by = tell_words_of_the_end,
+     .refused = "foreign_messages",
+     .unprotected = Unprotected::harmed},
+    {.name = "foreseen data to private endpoints",
+     .by = send_foreseen_data,
+     .refused = "unproven_packets",
+     .unprotected = Unprotected::harmed},
+    {.name = "failures to private endpoints",
+     .by = send_failures,
+     .refused = "unproven_packets",
+     .unprotected = Unprotected::harmed},
+    {.name = "pongs to private endpoints",
+     .by = send_pongs,
+     .refused = "unproven_packets",
+     .counted = "unexpected_kind",
+     .unprotected = Unprotected::safe},
+    {.name = "names of shared memory",
+     .by = watch_names,
+     .unprotected = Unprotected::harmed,
+     .places = "1x2",
+     .enough = 1},
+};
+
+}  // namespace
+
+void add_attacks(Program& program, const std::string& key_file) {
+    if (geteuid() != 0) return;  // raw sockets, and who may become somebody else
+    for (const Attack& attack : kAttackList)
+        for (const bool keyed : {false, true}) {
+            const std::string prefix = statistics_prefix(fmt::format("mcc-attack-{}", keyed));
+            program.add({.name = fmt::format("{}, {}", attack.name, keyed ? "with a secret" : "without"),
+                         .body =
+                             [&attack, keyed](Member& me) {
+                                 Target(me, attack, keyed).run();
+                                 judge(me, attack, keyed);
+                             },
+                         .members = kAttacked,
+                         .environment = {{"FI_MCASTCOLL_STATS", prefix},
+                                         keyed ? std::pair{"FI_MCASTCOLL_KEY_FILE", key_file}
+                                               : std::pair{"FI_MCASTCOLL_SECURITY", std::string("off")}},
+                         .places = attack.places,
+                         .only_mcastcoll = true,
+                         .outsider =
+                             [&attack, keyed](Board& board, const Options& options) {
+                                 attack.by({board, options, keyed});
+                             },
+                         .after = [prefix, counted = keyed ? attack.refused
+                                                           : nullptr] { check_refused(prefix, counted); }});
+        }
+}
+
+}  // namespace mcastcoll::fabtest

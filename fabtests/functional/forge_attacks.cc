@@ -1,0 +1,361 @@
+#include "functional/forge_attacks.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "functional/forge_listening.h"
+#include "functional/forge_sender.h"
+#include "functional/forge_spoofed.h"
+#include "functional/multicast_sockets.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll::fabtest {
+namespace {
+
+using wire::ByteString;
+
+constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::microseconds kPause{200};  // between turns: the members have two processors perhaps
+constexpr uid_t kNobody = 65534;
+
+bool goes_on(const Scene& scene) {
+    return scene.board.words[kStopAttack].load() == 0 && !scene.board.abandoned;
+}
+
+// Until the members say that it is enough.
+void attack(const Scene& scene, const std::function<unsigned()>& turn) {
+    const auto begin = Clock::now();
+    while (goes_on(scene) && Clock::now() - begin < kPatience) {
+        scene.board.words[kAttacks].fetch_add(turn());
+        const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+        scene.board.words[kAttackMs] = static_cast<std::uint64_t>(time.count());
+        std::this_thread::sleep_for(kPause);
+    }
+}
+
+std::vector<pid_t> members_of(const Scene& scene) {
+    std::vector<pid_t> processes;
+    for (unsigned rank = 0; rank < kAttacked; ++rank) processes.push_back(scene.board.places[rank].pid);
+    return processes;
+}
+
+void await_members(const Scene& scene) {
+    const auto deadline = Clock::now() + kPatience;
+    while (scene.board.words[kReady].load() == 0 && goes_on(scene)) {
+        if (Clock::now() > deadline) fail("no group of the members' came");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+// A host of the network: it hears the join of the members' first group, and what ids joins have.
+class Neighbour {
+  public:
+    explicit Neighbour(const Scene& scene) : scene_(scene) {
+        scene.board.words[kListening] = 1;
+        while (scene.board.words[kReady].load() == 0 && goes_on(scene)) {
+            hear();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        hear();
+        std::vector<ByteString> addresses;
+        for (unsigned rank = 0; rank < kAttacked; ++rank) {
+            const sockaddr_in address = service_address(scene.board, rank);
+            const auto* at = reinterpret_cast<const std::byte*>(&address);
+            addresses.emplace_back(at, at + sizeof address);
+        }
+        const std::uint64_t computed = wire::hash_addresses(addresses);
+        if (!goes_on(scene)) return;
+        const auto heard = tap_.list();
+        CHECK(heard.has_value());
+        lists_ = {computed, *heard};
+        if ((lists_.size() == 1) == scene.keyed)
+            fail("strangers {} compute ids", scene.keyed ? "can" : "cannot");
+    }
+
+    void hear() { tap_.listen(scene_.board, kAttacked); }
+    const std::vector<Wiretap::Heard>& heard() const { return tap_.heard(); }
+    const std::set<std::uint64_t>& lists() const { return lists_; }
+    // In the name of one member to another. With a key there is something behind it, but not the right proof.
+    void say(ByteString word, unsigned from, unsigned to) {
+        if (scene_.keyed) word.resize(word.size() + wire::kTagBytes, kForgedByte);
+        say_exactly(word, service_address(scene_.board, from), service_address(scene_.board, to));
+    }
+    void say_exactly(Bytes word, const sockaddr_in& from, const sockaddr_in& to) {
+        raw_.send(word, from, to);
+    }
+
+  private:
+    const Scene& scene_;
+    Wiretap tap_;
+    RawSender raw_;
+    std::set<std::uint64_t> lists_;
+};
+
+// Where an attacker wants members to connect to.
+class Lure {
+  public:
+    Lure() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+        const sockaddr_in anywhere = local_port(0);
+        CHECK(bind(descriptor_, reinterpret_cast<const sockaddr*>(&anywhere), sizeof anywhere) == 0);
+        CHECK(listen(descriptor_, 16) == 0);
+    }
+    ~Lure() { close(descriptor_); }
+    Lure(const Lure&) = delete;
+    Lure& operator=(const Lure&) = delete;
+    ByteString address() const {
+        sockaddr_in address{};
+        socklen_t length = sizeof address;
+        CHECK(getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+        const auto* at = reinterpret_cast<const std::byte*>(&address);
+        return {at, at + sizeof address};
+    }
+    // Somebody has come.
+    bool caught() const {
+        pollfd entry{descriptor_, POLLIN, 0};
+        return poll(&entry, 1, 0) > 0;
+    }
+
+  private:
+    int descriptor_;
+};
+
+wire::Hello hello_of(std::uint64_t list, std::uint32_t sequence, unsigned rank, const Lure& lure) {
+    wire::Hello hello;
+    hello.id = {list, sequence};
+    hello.rank = Rank{rank};
+    hello.members = kAttacked;
+    hello.datagram_bytes = 1472;
+    hello.window = 64;
+    hello.address_family = 4;
+    hello.room = 1;
+    hello.gathered = 1;
+    hello.peer.private_address = lure.address();
+    return hello;
+}
+
+// Joins of the members' that are to come, by the number of those before.
+constexpr std::uint32_t kNext = 1, kMaxNext = 8;
+
+// Another user of the members' host. Where they listen it would find by trying everything that the kernel's
+// tables say somebody listens at; here others may be at work.
+class LocalUser {
+  public:
+    explicit LocalUser(const Scene& scene) {
+        scene.board.words[kListening] = 1;
+        await_members(scene);
+        if (!goes_on(scene)) return;
+        const std::vector<pid_t> processes = members_of(scene);
+        const std::vector<sockaddr_in> listeners = listeners_of(processes);
+        const std::vector<sockaddr_in> groups = multicast_sockets_of(processes);
+        CHECK(setgroups(0, nullptr) == 0 && setgid(kNobody) == 0 && setuid(kNobody) == 0);
+        ear_.emplace(groups);
+        sender_.emplace(scene.options);
+        for (const sockaddr_in& listener : listeners) peers_.push_back(sender_->peer(listener));
+        CHECK(peers_.size() >= kAttacked);
+    }
+    const std::optional<Eavesdropper::Heard>& heard() { return ear_->latest(); }
+    unsigned tell_everybody(Bytes message) {
+        unsigned taken = 0;
+        for (const fi_addr_t peer : peers_) taken += sender_->send(peer, message);
+        return taken;
+    }
+
+  private:
+    std::optional<Eavesdropper> ear_;
+    std::optional<Sender> sender_;
+    std::vector<fi_addr_t> peers_;
+};
+
+// A message with the key and the epoch of the members' group. Its number and tag are those of a genuine
+// packet.
+ByteString message_of(const wire::HeaderBytes& heard, const wire::Header& header, Bytes payload, bool keyed) {
+    wire::HeaderBytes bytes;
+    wire::encode(header, payload, bytes, keyed ? wire::Checksum::none : wire::Checksum::crc32c);
+    if (keyed)
+        std::copy(heard.begin() + wire::kNumberOffset, heard.end(), bytes.begin() + wire::kNumberOffset);
+    ByteString message(bytes.begin(), bytes.end());
+    message.insert(message.end(), payload.begin(), payload.end());
+    return message;
+}
+
+void send_messages(const Scene& scene, const std::function<void(wire::Header&)>& change, Bytes payload) {
+    LocalUser user(scene);
+    attack(scene, [&]() -> unsigned {
+        const auto& heard = user.heard();
+        if (!heard) return 0;
+        unsigned sent = 0;
+        for (std::uint64_t ahead = 2; ahead <= 16; ahead += 2) {  // every other one is a barrier
+            wire::Header next = heard->header;
+            next.payload_bytes = static_cast<std::uint32_t>(payload.size());
+            next.operation = operation_of(number_of(next.operation) + ahead);
+            change(next);
+            sent += user.tell_everybody(message_of(heard->bytes, next, payload, scene.keyed));
+        }
+        return sent;
+    });
+}
+
+}  // namespace
+
+void forge_multicasts(const Scene& scene) {
+    scene.board.words[kListening] = 1;
+    await_members(scene);
+    const std::vector<sockaddr_in> groups = multicast_sockets_of(members_of(scene));
+    Eavesdropper ear(groups);
+    const RawSender raw;
+    const ByteString other(kForeseenBytes, kForgedByte);
+    attack(scene, [&]() -> unsigned {
+        const auto& heard = ear.latest();
+        if (!heard) return 0;
+        unsigned sent = 0;
+        for (std::uint64_t ahead = 2; ahead <= 32; ahead += 2) {
+            wire::Header next = heard->header;
+            next.operation = operation_of(number_of(next.operation) + ahead);
+            const ByteString packet = message_of(heard->bytes, next, other, scene.keyed);
+            for (const sockaddr_in& group : groups) raw.send(packet, heard->from, group), ++sent;
+        }
+        return sent;
+    });
+}
+
+void greet_for_the_living(const Scene& scene) {
+    Neighbour neighbour(scene);
+    const Lure lure;
+    attack(scene, [&] {
+        unsigned said = 0;
+        for (const std::uint64_t list : neighbour.lists())
+            for (unsigned rank = 1; rank < kAttacked; ++rank, ++said)
+                neighbour.say(wire::encode(hello_of(list, 0, rank, lure)), rank, 0);
+        return said;
+    });
+    if (lure.caught()) scene.board.words[kHarm].fetch_add(1);
+}
+
+void greet_for_what_is_to_come(const Scene& scene) {
+    Neighbour neighbour(scene);
+    const Lure lure;
+    attack(scene, [&] {
+        unsigned said = 0;
+        for (const std::uint64_t list : neighbour.lists())
+            for (std::uint32_t next = kNext; next < kMaxNext; ++next)
+                for (unsigned rank = 1; rank < kAttacked; ++rank, ++said)
+                    neighbour.say(wire::encode(hello_of(list, next, rank, lure)), rank, 0);
+        if (lure.caught()) scene.board.words[kHarm].fetch_add(1);
+        return said;
+    });
+}
+
+void abort_those_who_greet(const Scene& scene) {
+    Neighbour neighbour(scene);
+    attack(scene, [&] {
+        unsigned said = 0;
+        for (const std::uint64_t list : neighbour.lists())
+            for (std::uint32_t next = kNext; next < kMaxNext; ++next)
+                for (unsigned rank = 1; rank < kAttacked; ++rank, ++said)
+                    neighbour.say(wire::encode(wire::Answer{wire::JoinKind::abort, {list, next}, ECONNRESET}),
+                                  0, rank);
+        return said;
+    });
+}
+
+void repeat_greetings(const Scene& scene) {
+    Neighbour neighbour(scene);
+    const std::vector<Wiretap::Heard> heard = neighbour.heard();
+    attack(scene, [&] {
+        for (const Wiretap::Heard& one : heard) neighbour.say_exactly(one.word, one.from, one.to);
+        return static_cast<unsigned>(heard.size());
+    });
+}
+
+void tell_words_of_the_end(const Scene& scene) {
+    std::set<std::uint64_t> lists;
+    {
+        // Somebody else has heard the ids.
+        const Neighbour neighbour(scene);
+        lists = neighbour.lists();
+    }
+    LocalUser user(scene);
+    attack(scene, [&] {
+        unsigned said = 0;
+        for (const std::uint64_t list : lists)
+            for (ByteString word : {wire::encode(wire::Answer{wire::JoinKind::abort, {list, 0}, ECONNRESET}),
+                                    wire::encode(wire::Ended{{list, 0}, ECONNRESET, Rank{2}})}) {
+                if (scene.keyed) word.resize(word.size() + wire::kTagBytes, kForgedByte);
+                said += user.tell_everybody(word);
+            }
+        return said;
+    });
+}
+
+void send_foreseen_data(const Scene& scene) {
+    const ByteString other(kForeseenBytes, kForgedByte);
+    send_messages(
+        scene,
+        [](wire::Header& header) {
+            header.kind = wire::Kind::data;
+            header.fragment = FragmentIndex{0};
+            header.total = kForeseenBytes;
+        },
+        other);
+}
+
+void send_failures(const Scene& scene) {
+    send_messages(scene,
+                  [](wire::Header& header) {
+                      header.kind = wire::Kind::fail;
+                      header.sender = Rank{1};
+                      header.fragment = FragmentIndex{2};
+                      header.total = ECONNRESET;
+                  },
+                  {});
+}
+
+void send_pongs(const Scene& scene) {
+    send_messages(scene,
+                  [](wire::Header& header) {
+                      header.kind = wire::Kind::pong;
+                      header.sender = Rank{1};
+                      header.total = 1;
+                  },
+                  {});
+}
+
+void watch_names(const Scene& scene) {
+    const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    CHECK(watch >= 0 && inotify_add_watch(watch, "/dev/shm", IN_CREATE) >= 0);
+    scene.board.words[kListening] = 1;
+    LocalUser user(scene);
+    while (goes_on(scene) && !user.heard()) std::this_thread::sleep_for(kPause);
+    if (!goes_on(scene)) fail("no packet of the members' was heard");
+    const wire::Header& heard = user.heard()->header;
+    alignas(inotify_event) char events[65536];
+    std::string names;
+    for (ssize_t got = 0; (got = read(watch, events, sizeof events)) > 0;)
+        for (ssize_t at = 0; at < got;) {
+            const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+            if (event->len > 0) {
+                names += std::string(event->name) + "\n";
+                scene.board.words[kAttacks].fetch_add(1);
+            }
+            at += static_cast<ssize_t>(sizeof *event + event->len);
+        }
+    close(watch);
+    if (names.find("mcastcoll-") == std::string::npos) fail("the members share no memory");
+    for (const std::string& told : {fmt::format("{:x}", static_cast<std::uint64_t>(heard.key)),
+                                    fmt::format("{:x}", static_cast<std::uint32_t>(heard.epoch))})
+        if (names.find(told) != std::string::npos) scene.board.words[kHarm].fetch_add(1);
+    scene.board.words[kAttackMs] = 1;
+}
+
+}  // namespace mcastcoll::fabtest
