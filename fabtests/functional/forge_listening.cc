@@ -72,7 +72,7 @@ std::optional<std::uint64_t> Wiretap::list() const {
     return heard_.empty() ? std::nullopt : wire::peek_list(heard_.back().word);
 }
 
-Eavesdropper::Eavesdropper(const std::vector<sockaddr_in>& groups) {
+Eavesdropper::Eavesdropper(const std::vector<sockaddr_in>& groups) : groups_(groups) {
     for (const sockaddr_in& group : groups) {
         const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         CHECK(descriptor >= 0);
@@ -96,15 +96,15 @@ const std::optional<Eavesdropper::Heard>& Eavesdropper::latest() {
     sockaddr_in from{};
     socklen_t length = sizeof from;
     auto* const source = reinterpret_cast<sockaddr*>(&from);
-    for (const int descriptor : descriptors_)
+    for (std::size_t i = 0; i < descriptors_.size(); ++i)
         for (ssize_t got = 0;
-             (got = recvfrom(descriptor, bytes.data(), bytes.size(), 0, source, &length)) >= 0;) {
+             (got = recvfrom(descriptors_[i], bytes.data(), bytes.size(), 0, source, &length)) >= 0;) {
             const Bytes packet(bytes.data(), static_cast<std::size_t>(got));
             if (!packet.empty() && packet.back() == kForgedByte) continue;
             const wire::Decoded decoded = wire::decode(packet, wire::Checksum::none);
             if (decoded.refusal != wire::Refusal::none || decoded.header.kind != wire::Kind::fragment)
                 continue;
-            latest_ = {decoded.header, {}, from};
+            latest_ = {decoded.header, {}, from, groups_[i]};
             std::copy_n(packet.begin(), latest_->bytes.size(), latest_->bytes.begin());
         }
     return latest_;

@@ -53,12 +53,13 @@ class Eavesdropper {
     struct Heard {
         wire::Header header;
         wire::HeaderBytes bytes;
-        sockaddr_in from;
+        sockaddr_in from, to;
     };
     // The latest genuine fragment of a broadcast so far.
     const std::optional<Heard>& latest();
 
   private:
+    const std::vector<sockaddr_in> groups_;
     std::vector<int> descriptors_;
     std::optional<Heard> latest_;
 };

@@ -11,7 +11,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-Info find(const std::string& provider) {
+Info find(const std::string& provider, const char* own_address) {
     const Info hints(fi_allocinfo(), &fi_freeinfo);
     CHECK(hints != nullptr);
     hints->caps = FI_MSG;
@@ -21,7 +21,7 @@ Info find(const std::string& provider) {
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->fabric_attr->prov_name = strdup(provider.c_str());
     fi_info* found = nullptr;
-    const int rc = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found);
+    const int rc = fi_getinfo(FI_VERSION(1, 17), own_address, nullptr, FI_SOURCE, hints.get(), &found);
     return Info(rc == 0 ? found : nullptr, &fi_freeinfo);
 }
 template <typename T>
@@ -66,12 +66,12 @@ std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes) {
     return found;
 }
 
-Sender::Sender(const Options& options) {
+Sender::Sender(const Options& options, const char* own_address) {
     unsetenv("FI_PROVIDER");  // it keeps all but mcastcoll from being found
     // Members' own messages over TCP go through "net" where there is one.
     const bool chosen = options.inner.empty() || options.inner == "tcp";
     for (const std::string& name : {chosen ? std::string("net") : options.inner, std::string("tcp;ofi_rxm")})
-        if (!info_) info_ = find(name);
+        if (!info_) info_ = find(name, own_address);
     CHECK(info_ != nullptr);
     CHECK_RETURNS(0, fi_fabric(info_->fabric_attr, made(fabric_), nullptr));
     CHECK_RETURNS(0, fi_domain(fabric_.get(), info_.get(), made(domain_), nullptr));

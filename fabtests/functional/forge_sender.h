@@ -18,7 +18,8 @@ std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes);
 // An endpoint of the provider that members' messages go through.
 class Sender {
   public:
-    explicit Sender(const Options& options);
+    // On the interface with this address.
+    explicit Sender(const Options& options, const char* own_address = "127.0.0.1");
     fi_addr_t peer(const sockaddr_in& address);
     // False: it takes nothing now, or is none to send to.
     bool send(fi_addr_t peer, Bytes bytes);

@@ -37,6 +37,7 @@ functional_programs = \
 	fi_mcc_collectives \
 	fi_mcc_datagram \
 	fi_mcc_failures \
+	fi_mcc_flood \
 	fi_mcc_forge \
 	fi_mcc_join \
 	fi_mcc_large \
@@ -67,6 +68,21 @@ fi_mcc_failures_SOURCES = %reldir%/failures.cc %reldir%/datagram_node.h fabtests
 fi_mcc_failures_CPPFLAGS = $(functional_cppflags)
 fi_mcc_failures_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 fi_mcc_failures_LDADD = $(functional_ldadd) -ldl
+fi_mcc_flood_SOURCES = \
+	%reldir%/datagram_node.h \
+	%reldir%/flood.cc \
+	%reldir%/flood_source.cc \
+	%reldir%/flood_source.h \
+	%reldir%/forge_listening.cc \
+	%reldir%/forge_listening.h \
+	%reldir%/forge_sender.cc \
+	%reldir%/forge_sender.h \
+	%reldir%/forge_spoofed.cc \
+	%reldir%/forge_spoofed.h \
+	%reldir%/multicast_sockets.cc \
+	%reldir%/multicast_sockets.h
+fi_mcc_flood_CPPFLAGS = $(functional_cppflags)
+fi_mcc_flood_LDADD = $(functional_ldadd) prov/mcastcoll/transport/libmcctransport.la prov/mcastcoll/wire/libmccwire.la
 fi_mcc_forge_SOURCES = \
 	%reldir%/datagram_node.h \
 	%reldir%/forge.cc \
