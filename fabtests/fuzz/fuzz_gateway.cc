@@ -77,8 +77,8 @@ void send_all(int socket, Bytes bytes) {
 
 // Nobody without the key gets in, whatever its hello is.
 void as_stranger(fuzz::Input& in) {
-    static const TlsContext rennes(Secret{std::byte{1}}, "rennes", {"lyon"}),
-        lyon(Secret{std::byte{2}}, "lyon", {"rennes"});
+    static const TlsContext rennes(wire::Key{std::byte{1}}, "rennes", {"lyon"}),
+        lyon(wire::Key{std::byte{2}}, "lyon", {"rennes"});
     Pair pair;
     std::vector<std::byte> hello;
     if (in.flag()) {
@@ -141,8 +141,8 @@ class Liar {
   private:
     // Of the gateway in lyon, with the one in rennes, which is us.
     std::unique_ptr<Tls> shake_hands() {
-        static const TlsContext lyon(Secret{std::byte{1}}, "lyon", {"rennes"}),
-            rennes(Secret{std::byte{1}}, "rennes", {"lyon"});
+        static const TlsContext lyon(wire::Key{std::byte{1}}, "lyon", {"rennes"}),
+            rennes(wire::Key{std::byte{1}}, "rennes", {"lyon"});
         theirs_.emplace(lyon, pair_.far.get(), "rennes");
         auto ours = std::make_unique<Tls>(rennes, pair_.near.get(), Bytes());
         for (int i = 0; i < 4; ++i)

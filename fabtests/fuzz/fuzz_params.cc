@@ -23,8 +23,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         "PEER_TIMEOUT", "STALL_TIMEOUT", "SECURITY",  "FAULT",       "STATS"};
     if (size == 0) return 0;
     const std::string name = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
-    const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
-    ::setenv(name.c_str(), text.c_str(), 1);
+    // In memory of our own: setenv() keeps each value for good.
+    static std::string variable;
+    variable = name + '=' + std::string(reinterpret_cast<const char*>(data + 1), size - 1);
+    ::putenv(variable.data());
     if (const auto settings = ofi::read_settings()) {
         const ofi::Settings& read = settings.value();
         fuzz::check(read.group.channels >= 1 && read.group.channels <= group::kMostChannels, "channels");
