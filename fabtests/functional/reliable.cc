@@ -3,9 +3,12 @@
 // from then on, whoever stalls is waited for and then expelled, and whoever is killed is dropped.
 #include <signal.h>
 
+#include <fstream>
 #include <map>
 
 #include "functional/datagram_node.h"
+#include "functional/forge_spoofed.h"
+#include "functional/reliable_strangers.h"
 
 namespace {
 
@@ -21,6 +24,7 @@ constexpr std::chrono::seconds kPatience{600};
 constexpr std::size_t kSent = 0;
 constexpr std::size_t kLateIsIn = 1;
 constexpr std::size_t kAllSent = 2;
+constexpr AssaultWords kAssault{.phase = 3, .thrown = 4};
 
 const Wish kReliable{.type = FI_EP_RDM};
 
@@ -195,6 +199,54 @@ void publish_and_subscribe(Member& me) {
         subscriber(me, count);
 }
 
+std::uint64_t resident_mib() {
+    std::uint64_t pages = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> pages >> resident;
+    return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) >> 20;
+}
+
+// Member 0 publishes for a while in peace and in each phase of an assault; the others check every byte.
+void among_strangers(Member& me) {
+    const std::chrono::milliseconds each(quick() ? 500 : 1500);
+    Wish wish = kReliable;
+    wish.op_flags = FI_MULTICAST;
+    Node node(wish, me.options());
+    Reader reader(node);
+    const auto mc = node.join(group(3), me.rank() == 0 ? FI_SEND : FI_RECV);
+    me.meet();
+    const std::uint64_t before = resident_mib();
+    auto& words = me.board().words;
+    std::uint64_t sent = 0;
+    for (std::uint64_t phase = 0; me.rank() == 0 && phase < static_cast<std::uint64_t>(Phase::over);
+         ++phase) {
+        words[kAssault.phase] = phase;
+        const std::uint64_t first = sent, thrown = words[kAssault.thrown];
+        const auto begin = Clock::now();
+        while (Clock::now() - begin < each || (phase > 0 && words[kAssault.thrown] == thrown)) {
+            if (publish(node, fi_mc_addr(mc.get()), 0, sent)) ++sent;
+            fi_cq_tagged_entry entry{};
+            fi_cq_read(node.cq.get(), &entry, 1);
+            if (me.board().abandoned) fail("somebody else has failed");
+        }
+        const std::chrono::duration<double> took = Clock::now() - begin;
+        fmt::print("     phase {}: {:.0f} messages a second, {} packets thrown\n", phase,
+                   static_cast<double>(sent - first) / took.count(), words[kAssault.thrown] - thrown);
+        words[kSent] = sent;
+    }
+    if (me.rank() == 0) {
+        words[kAssault.phase] = static_cast<std::uint64_t>(Phase::over);
+        words[kAllSent] = 1;
+    }
+    wait_for(me, "all messages", [&] {
+        reader.read();
+        return words[kAllSent] != 0 &&
+               (me.rank() == 0 || (reader.next.count(0) != 0 && reader.next[0] == words[kSent]));
+    });
+    if (me.rank() != 0) CHECK(reader.first[0] == 0 && reader.next.size() == 1);
+    if (resident_mib() > before + 64) fail("grew from {} to {} MiB", before, resident_mib());
+    me.meet();
+}
+
 void refusals(Member& me) {
     if (me.rank() != 0) return;
     Node node(kReliable, me.options()), peer(kReliable, me.options());
@@ -249,6 +301,20 @@ int main(int argc, char** argv) {
                  .timeout_s = 180,
                  .victims = {2},
                  .environment = patient});
+    const SecretFile secret;
+    std::map<std::string, std::string> proven{{"FI_MCASTCOLL_PEER_TIMEOUT", "60000"},
+                                              {"FI_MCASTCOLL_KEY_FILE", secret.path()}};
+    program.add({.name = "strangers in a group with a key",
+                 .body = among_strangers,
+                 .members = 3,
+                 .environment = proven,
+                 .only_mcastcoll = true,
+                 .outsider = [](Board& board, const Options&) {
+                     const sockaddr_storage where = group(3);
+                     assail(board, reinterpret_cast<const sockaddr_in&>(where), kAssault);
+                 }});
+    proven["FI_MCASTCOLL_FAULT"] = "loss=5";
+    program.add({.name = "all to all, with proofs", .body = all_to_all, .environment = proven});
     // With --operations 1000000 as many messages; a publisher and eight subscribers.
     program.add({.name = "a publisher and its subscribers, large",
                  .body = publish_and_subscribe,

@@ -133,7 +133,9 @@ bool Feed::takes_from(Member* sender, const Header& header, const Place& source,
 
 void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds now) {
     Incoming& incoming = *member.incoming;
-    member.report_every = std::max<std::uint64_t>(1, header.size / kReportsPerWindow);
+    // What comes late, or again, tells of a window that was.
+    if (header.number >= incoming.taken())
+        member.report_every = std::max<std::uint64_t>(1, header.size / kReportsPerWindow);
     // What comes in its turn is not kept, unless the application has no room.
     const bool in_turn = header.number == incoming.taken() && !incoming.ready();
     if (in_turn && hand_over(member, body)) {
