@@ -3,7 +3,7 @@ if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_ports
 TESTS += %reldir%/test_ports
 endif
-%canon_reldir%_test_ports_SOURCES = prov/mcastcoll/provider/key_file.cc %reldir%/test_key_file.cc %reldir%/test_messenger.cc
+%canon_reldir%_test_ports_SOURCES = prov/mcastcoll/provider/key_file.cc %reldir%/test_greetings.cc %reldir%/test_key_file.cc %reldir%/test_messenger.cc
 %canon_reldir%_test_ports_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) $(FMT_CFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_test_ports_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_ports_LDADD = prov/mcastcoll/ports/libmccports.la prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la \

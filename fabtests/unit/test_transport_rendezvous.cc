@@ -199,3 +199,17 @@ Test(transport_rendezvous, the_greetings_of_a_thousand_members_fit) {
         cr_assert_eq(from.send(leader.address.bytes(), candidate, text_bytes(greeting)), 0);
     cr_assert_eq(receive_texts(to, members).size(), members);
 }
+
+Test(transport_rendezvous, reads_no_more_than_it_is_told) {
+    const Listener listener("127.0.0.1:0");
+    Rendezvous bound = must(Rendezvous::open(listener.address.bytes()));
+    const unsigned own = candidate_of(bound, listener.address.bytes());
+    for (int i = 0; i < 5; ++i) cr_assert_eq(bound.send(listener.address.bytes(), own, text_bytes("x")), 0);
+    unsigned delivered = 0;
+    const auto count = [&](Bytes, const RendezvousSource&) { ++delivered; };
+    cr_assert_eq(bound.receive(count, 0), 0);
+    cr_assert_eq(bound.receive(count, 2), 2);
+    cr_assert_eq(delivered, 2);
+    cr_assert_eq(bound.receive(count), 3, "as many as there are");
+    cr_assert_eq(delivered, 5);
+}

@@ -21,11 +21,9 @@ void Station::progress() {
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
     messenger->poll();
-    if (look_around || groups_.any_greeting())
-        greetings.receive([&](Bytes bytes, const group::Source& source) {
-            // A greeting that is lost comes again. Echoes measure: what was done before took its time.
-            succeeds([&] { joins.on_datagram(bytes, source, monotonic_now()); });
-        });
+    // They may be what has ended a sleep.
+    if (look_around || groups_.any_greeting() || slept_) receive_greetings(time);
+    slept_ = false;
     receive_multicasts(time);
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -43,6 +41,16 @@ void Station::progress() {
     if (report_due && time >= next_report_) succeeds([&] { write_report(time); });
     messenger->flush_told();
     keep_alarm();
+}
+
+void Station::receive_greetings(Nanoseconds time) {
+    const unsigned most = greeting_pace_.may_read(groups_.any_greeting(), busy_groups_ > 0, time);
+    const std::uint64_t foreign_before = joins.foreign_datagrams();
+    const std::size_t count = greetings.receive(most, [&](Bytes bytes, const group::Source& source) {
+        // A greeting that is lost comes again. Echoes measure: what was done before took its time.
+        succeeds([&] { joins.on_datagram(bytes, source, monotonic_now()); });
+    });
+    greeting_pace_.has_read(count, most, joins.foreign_datagrams() > foreign_before, time);
 }
 
 void Station::receive_multicasts(Nanoseconds time) {
@@ -114,12 +122,23 @@ Nanoseconds Station::next_deadline() const {
     return next;
 }
 
+// When they are to be read again, if they are not to end a sleep before.
+Nanoseconds Station::heed_greetings() {
+    const Nanoseconds time = monotonic_now();
+    const Nanoseconds until = greeting_pace_.rests_until(groups_.any_greeting(), time);
+    const bool heeds = until <= time;
+    if (heeds != greetings_heeded_) wait_set.heed(greetings.descriptor(), heeds);
+    greetings_heeded_ = heeds;
+    return heeds ? kNever : until;
+}
+
 bool Station::prepare_wait() {
     progress();
     if (multicast && !multicast.transport().prepare_wait()) return false;
     if (!messenger->prepare_wait()) return false;
-    const Nanoseconds next = next_deadline();
-    return next > monotonic_now() && wait_set.set_alarm(next);
+    const Nanoseconds next = std::min(next_deadline(), heed_greetings());
+    slept_ = next > monotonic_now() && wait_set.set_alarm(next);
+    return slept_;
 }
 
 void Station::keep_alarm() {

@@ -48,6 +48,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     void dispatch(Bytes message, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
+    void receive_greetings(Nanoseconds now);
+    Nanoseconds heed_greetings();
     void receive_multicasts(Nanoseconds now);
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
@@ -63,6 +65,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;
     Nanoseconds looked_around_at_{};
+    GreetingPace greeting_pace_;
+    bool greetings_heeded_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0;
 
     // What mcastcoll-topo --job shows of this endpoint, in a file of its own (topology/report.h).

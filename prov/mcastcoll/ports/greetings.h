@@ -8,6 +8,29 @@
 
 namespace mcastcoll::ofi {
 
+// How many greetings are read at once. Unless a group greets there are none for a while after as many as
+// that: who floods the socket is to take little of the groups' time. What has no room meanwhile the kernel
+// drops, and a genuine greeting comes again.
+class GreetingPace {
+  public:
+    static constexpr unsigned kMaxAtWork = 8;
+    static constexpr Nanoseconds kPause = Nanoseconds::from_ms(1);
+    unsigned may_read(bool greets, bool works, Nanoseconds now) const {
+        if (rests_until(greets, now) > now) return 0;
+        return works && !greets ? kMaxAtWork : Rendezvous::kReceiveLimit;
+    }
+    void has_read(std::size_t count, unsigned of, bool strangers, Nanoseconds now) {
+        if (strangers || (of > 0 && count >= of)) paused_until_ = now + kPause;
+    }
+    // Now: it does not.
+    Nanoseconds rests_until(bool greets, Nanoseconds now) const {
+        return greets ? now : std::max(paused_until_, now);
+    }
+
+  private:
+    Nanoseconds paused_until_{};
+};
+
 class Greetings final : public group::Joins::Port {
   public:
     Result<void> open(const wire::ByteString& own_address);
@@ -17,12 +40,14 @@ class Greetings final : public group::Joins::Port {
 
     // A datagram to where a member very likely has its service address: each attempt tries another place.
     void greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
+    // Not more than so many; returns how many were read.
     template <typename Take>
-    void receive(Take take) {
-        rendezvous_->receive([&](Bytes bytes, const RendezvousSource& source) {
+    std::size_t receive(unsigned most, Take take) {
+        const auto deliver = [&](Bytes bytes, const RendezvousSource& source) {
             const Bytes from = source.bytes();
             take(bytes, group::Source{from.begin(), from.end()});
-        });
+        };
+        return rendezvous_->receive(deliver, most);
     }
 
     void reply(const group::Source& source, Bytes datagram) override;

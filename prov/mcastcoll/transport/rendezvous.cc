@@ -132,24 +132,22 @@ bool Rendezvous::may_be(Bytes inner_address, const RendezvousSource& source) {
     return false;
 }
 
-std::size_t Rendezvous::receive(Deliver deliver) {
+std::size_t Rendezvous::receive(Deliver deliver, unsigned most) {
     std::array<std::byte, kRendezvousMaxBytes> buffer;
-    std::size_t delivered = 0;
-    for (unsigned turn = 0; turn < kReceiveLimit; ++turn) {
+    for (unsigned turn = 0; turn < most; ++turn) {
         RendezvousSource source;
         source.size_ = sizeof source.address_;
         const ssize_t got = ::recvfrom(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC,
                                        &source.address_.any, &source.size_);
         if (got < 0) {
-            if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+            if (errno == EAGAIN || errno == EWOULDBLOCK) return turn;
             continue;  // Interrupted, or an error a datagram of ours brought back: it is forgotten by being
                        // read.
         }
         if (static_cast<std::size_t>(got) > buffer.size()) continue;
-        ++delivered;
         deliver(Bytes(buffer.data(), static_cast<std::size_t>(got)), source);
     }
-    return delivered;
+    return most;
 }
 
 }  // namespace mcastcoll

@@ -69,8 +69,9 @@ class Rendezvous {
     int reply(const RendezvousSource& source, Bytes bytes);
     // Whether this is one of the candidates.
     static bool may_be(Bytes inner_address, const RendezvousSource& source);
-    // Delivers at most kReceiveLimit waiting datagrams, without those that are too long; returns how many.
-    std::size_t receive(Deliver deliver);
+    // Reads at most so many waiting datagrams, and delivers those that are not too long; returns how many it
+    // has read.
+    std::size_t receive(Deliver deliver, unsigned most = kReceiveLimit);
 
     int descriptor() const { return socket_.get(); }
     const RendezvousSource& local() const { return local_; }

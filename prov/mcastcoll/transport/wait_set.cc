@@ -27,6 +27,13 @@ Result<void> WaitSet::add(int descriptor) {
     return system_error(errno, fmt::format("cannot wait for descriptor {}", descriptor));
 }
 
+void WaitSet::heed(int descriptor, bool heeds) const {
+    epoll_event event{};
+    event.events = heeds ? static_cast<std::uint32_t>(EPOLLIN) : 0;
+    event.data.fd = descriptor;
+    (void)epoll_ctl(descriptors_.get(), EPOLL_CTL_MOD, descriptor, &event);
+}
+
 // A timer of 0 would be none; one in the past rings at once.
 bool WaitSet::set_alarm(Nanoseconds time) {
     alarm_at_ = time;

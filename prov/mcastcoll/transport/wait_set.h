@@ -12,6 +12,8 @@ class WaitSet {
     Result<void> open();
     // Who slept without one of them would not wake. Negative ones are none.
     Result<void> add(int descriptor);
+    // Whether what comes there, which was added, ends a sleep.
+    void heed(int descriptor, bool heeds) const;
     // False: nobody may sleep.
     bool set_alarm(Nanoseconds time);
     // An earlier one than is set.

@@ -1,0 +1,50 @@
+// How fast greetings are read.
+#include <criterion/criterion.h>
+
+#include "ports/greetings.h"
+
+using namespace mcastcoll;
+using ofi::GreetingPace;
+
+namespace {
+
+constexpr Nanoseconds kNow = Nanoseconds::from_ms(5'000);
+
+}  // namespace
+
+Test(greeting_pace, who_greets_reads_all_it_can) {
+    GreetingPace pace;
+    for (int turn = 0; turn < 10; ++turn) {
+        cr_assert_eq(pace.may_read(true, true, kNow), Rendezvous::kReceiveLimit);
+        pace.has_read(Rendezvous::kReceiveLimit, Rendezvous::kReceiveLimit, true, kNow);
+        cr_assert(pace.rests_until(true, kNow) == kNow);
+    }
+}
+
+// None, one less than it may, exactly so many.
+Test(greeting_pace, who_does_not_reads_some_and_rests) {
+    for (const bool works : {false, true}) {
+        const unsigned most = works ? GreetingPace::kMaxAtWork : Rendezvous::kReceiveLimit;
+        for (const unsigned there : {0U, most - 1, most}) {
+            GreetingPace pace;
+            cr_assert_eq(pace.may_read(false, works, kNow), most);
+            pace.has_read(there, most, false, kNow);
+            const bool rests = there == most;
+            const Nanoseconds end = kNow + GreetingPace::kPause, just_before = end - Nanoseconds{1};
+            for (const Nanoseconds time : {kNow, just_before}) {
+                cr_assert_eq(pace.may_read(false, works, time), rests ? 0 : most, "%u", there);
+                cr_assert(pace.rests_until(false, time) == (rests ? end : time));
+                pace.has_read(0, pace.may_read(false, works, time), false, time);
+            }
+            cr_assert_eq(pace.may_read(false, works, end), most);
+            cr_assert_eq(pace.may_read(true, works, kNow), Rendezvous::kReceiveLimit, "a join begins");
+        }
+    }
+}
+
+Test(greeting_pace, who_has_heard_a_stranger_rests) {
+    GreetingPace pace;
+    pace.has_read(1, Rendezvous::kReceiveLimit, true, kNow);
+    cr_assert_eq(pace.may_read(false, false, kNow), 0);
+    cr_assert_eq(pace.may_read(false, false, kNow + GreetingPace::kPause), Rendezvous::kReceiveLimit);
+}
