@@ -24,6 +24,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/broadcasts_here.conf \
 	%reldir%/common.sh \
 	%reldir%/faults.sh \
+	%reldir%/flood.sh \
 	%reldir%/host_bench.py \
 	%reldir%/host_table.py \
 	%reldir%/kill.sh \

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,9 +123,24 @@ class Target {
             buffer_.poison();
             const auto root = static_cast<unsigned>(round_ % me_.size());
             if (me_.rank() == root) buffer_.fill(round_);
-            me_.finish(me_.broadcast(*group_, buffer_.data(), buffer_.size(), root));
+            finish(me_.broadcast(*group_, buffer_.data(), buffer_.size(), root));
             buffer_.check(round_, "a broadcast in a flood");
         }
+    }
+
+    // Asleep: more members than processors are not to measure who of them is let run.
+    void finish(Ticket& ticket) {
+        const auto until = Clock::now() + std::chrono::seconds(me_.options().wait_s);
+        for (fi_cq_tagged_entry entry{}; !ticket.done;) {
+            const ssize_t got = fi_cq_sread(me_.cq(), &entry, 1, nullptr, 1'000);
+            if (got == 1)
+                me_.take(entry);
+            else if (got == -FI_EAVAIL)
+                me_.take_error();
+            else if (Clock::now() > until || me_.board().abandoned)
+                fail("a broadcast is waited for in vain");
+        }
+        me_.finish(ticket);
     }
 
     // All together, as rank 0 finds.
@@ -136,8 +152,9 @@ class Target {
     }
 
     struct Measured {
-        double us = 0;    // of a broadcast
-        double rate = 0;  // packets a second
+        double us = 0;            // of a broadcast
+        double rate = 0;          // packets a second
+        double processor_us = 0;  // of who gets them, for a packet, while the members sleep
     };
     // All together. Of rank 0.
     Measured measure(std::uint64_t flood) {
@@ -153,12 +170,34 @@ class Target {
         const std::chrono::duration<double> time = Clock::now() - begin;
         const double packets = double(words_[kFloodSent].load() - sent);
         me_.meet();
-        return {time.count() * 1e6 / kOperations, packets / time.count()};
+        return {time.count() * 1e6 / kOperations, packets / time.count(),
+                reader_ > 0 && flood != 0 ? processor_time(Flood::of(flood).victim) : 0};
     }
 
     decltype(Board::words)& words() { return words_; }
 
   private:
+    static std::uint64_t nanoseconds(clockid_t clock) {
+        timespec time{};
+        CHECK(clock_gettime(clock, &time) == 0);
+        return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+               static_cast<std::uint64_t>(time.tv_nsec);
+    }
+    // Sleeping members work for nothing but the flood.
+    double processor_time(Victim victim) {
+        clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+        if (victim != Victim::members) CHECK(clock_getcpuclockid(reader_, &clock) == 0);
+        words_[kProcessorNs] = 0;
+        me_.meet();
+        const std::uint64_t sent = words_[kFloodSent].load(), used = nanoseconds(clock);
+        const auto until = Clock::now() + std::chrono::milliseconds(300);
+        fi_cq_tagged_entry entry{};
+        while (Clock::now() < until) CHECK_RETURNS(-FI_EAGAIN, fi_cq_sread(me_.cq(), &entry, 1, nullptr, 50));
+        words_[kProcessorNs].fetch_add(nanoseconds(clock) - used);
+        const auto packets = std::max<std::uint64_t>(words_[kFloodSent].load() - sent, 1);
+        me_.meet();
+        return double(words_[kProcessorNs].load()) / 1e3 / double(packets);
+    }
     // The same ports on all hosts.
     void open_sinks(in_addr own) {
         const auto open = [&] {
@@ -233,24 +272,26 @@ void measure_costs(Member& me) {
         for (const Victim victim : {Victim::unread, Victim::read, Victim::members})
             if (port != Port::messages || victim != Victim::unread)
                 floods.push_back(Flood{port, victim}.code());
-    std::vector<std::vector<double>> us(floods.size()), rates(floods.size());
+    std::vector<std::vector<double>> us(floods.size()), rates(floods.size()), processor(floods.size());
     for (unsigned round = 0; round < kRounds; ++round)
         for (std::size_t i = 0; i < floods.size(); ++i) {
             const std::size_t which = (i + round) % floods.size();
             const Target::Measured one = target.measure(floods[which]);
             us[which].push_back(one.us), rates[which].push_back(one.rate);
+            processor[which].push_back(one.processor_us);
         }
     target.words()[kFloodOver] = 1;
     me.meet();
     if (me.rank() != 0) return;
     constexpr const char* kVictims[] = {"members", "nobody reads", "somebody reads"};
-    fmt::print("     {:16} {:14} {:>10} {:>10} {:>10}\n", "flooded", "who reads", "packets/s", "us", "more");
+    fmt::print("     {:16} {:14} {:>10} {:>10} {:>10} {:>14}\n", "flooded", "who reads", "packets/s", "us",
+               "more", "processor us");
     for (std::size_t i = 0; i < floods.size(); ++i) {
         const Flood flood = Flood::of(std::max<std::uint64_t>(floods[i], 1));
-        fmt::print("     {:16} {:14} {:10.0f} {:10.1f} {:10.1f}\n",
+        fmt::print("     {:16} {:14} {:10.0f} {:10.1f} {:10.1f} {:14.2f}\n",
                    i == 0 ? "-" : kPortNames[std::size_t(flood.port)],
                    i == 0 ? "-" : kVictims[std::size_t(flood.victim)], median(rates[i]), median(us[i]),
-                   median(us[i]) - median(us[0]));
+                   median(us[i]) - median(us[0]), median(processor[i]));
     }
 }
 
@@ -270,11 +311,12 @@ int main(int argc, char** argv) {
     using namespace mcastcoll::fabtest;
     Program program("fi_mcc_flood", "Broadcasts while strangers flood the members' ports");
     const SecretFile secret;
-    const auto add = [&](const char* name, auto body, bool large) {
+    const auto add = [&](const char* name, void (*body)(Member&), bool large) {
         const std::string prefix = statistics_prefix(large ? "mcc-flood-cost" : "mcc-flood");
         program.add(
             {.name = name,
              .body = body,
+             .opening = {.queue_wait = FI_WAIT_UNSPEC},
              .members = kFlooded,
              .environment = {{"FI_MCASTCOLL_STATS", prefix}, {"FI_MCASTCOLL_KEY_FILE", secret.path()}},
              .only_mcastcoll = true,

@@ -21,6 +21,7 @@ struct Flood {
 
 inline constexpr unsigned kFlooded = 4;  // members
 inline constexpr std::size_t kGoesOn = 29;
+inline constexpr std::size_t kProcessorNs = 30;
 inline constexpr std::size_t kFloodBytes = 8;
 inline constexpr char kSinkGroup[] = "239.77.77.77";
 
