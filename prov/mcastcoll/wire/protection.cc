@@ -71,7 +71,8 @@ const char* Protection::describe() const {
 }
 
 Protection::Tag Protection::tag_of(Bytes header, Bytes payload, Rank to) {
-    const Mac::Tag made = mac_->tag(nonce_of(header), readable(header, to), payload);
+    // The payload first: what is aligned to UMAC's blocks it need not copy.
+    const Mac::Tag made = mac_->tag(nonce_of(header), payload, readable(header, to));
     Tag tag{};  // what it does not fill is zeros
     std::copy(made.begin(), made.end(), tag.begin());
     return tag;
