@@ -18,6 +18,9 @@
 // Of Open MPI's own tags, beside that of agreements.
 enum { kMeetingTag = -30102, kObituaryTag = -30103 };
 enum { kMostChildren = 32, kMostSaid = 512 };
+// Of the processes of a host at once: all look, so it is some milliseconds of processor time in a second for
+// each, however many there are.
+enum { kMostLooked = 8 };
 static const double kLookEveryS = 0.1, kFarewellS = 2;
 
 // What every message begins with; it is all of one that ends the meeting.
@@ -55,7 +58,7 @@ typedef struct {
     Said said[kMostSaid];
     int said_count;
     MccNear* near;
-    size_t near_count;
+    size_t near_count, next_near;
     double look_at_s;
 } Meeting;
 
@@ -123,10 +126,11 @@ static int look(Meeting* t) {
     const double now_s = mcc_now_s();
     if (now_s < t->look_at_s) return 0;
     t->look_at_s = now_s + kLookEveryS;
-    for (size_t i = 0; i < t->near_count; ++i) {
-        if (!mcc_process_gone(&t->near[i].process)) continue;
-        (void)end(t, FI_ECONNRESET, t->near[i].rank);
-        announce(t, t->near[i].rank);
+    for (size_t i = 0; i < kMostLooked && i < t->near_count; ++i) {
+        const MccNear* one = &t->near[t->next_near++ % t->near_count];
+        if (!mcc_process_gone(&one->process)) continue;
+        (void)end(t, FI_ECONNRESET, one->rank);
+        announce(t, one->rank);
         return t->end.error;
     }
     return 0;
@@ -284,6 +288,7 @@ static Meeting* call(ompi_communicator_t* comm) {
     t->first = first_child(t->rank, t->size);
     t->children = count_children(t->rank, t->size);
     t->near_count = mcc_peers_near(comm, &t->near);
+    t->next_near = (size_t)t->rank;
     for (int i = 0; i < kMostChildren; ++i) t->receives[i] = MPI_REQUEST_NULL;
     (void)expect(t, MPI_ANY_SOURCE, kObituaryTag, &t->obituary, sizeof(t->obituary), &t->expected);
     return t;
