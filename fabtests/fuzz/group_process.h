@@ -127,6 +127,7 @@ class Process final : public group::Joins::Member,
         fuzz::check(!ended_[cookie], "nothing completes twice");
         ended_[cookie] = true;
     }
+    std::string stray_greeting() override { return {}; }
     void warn(std::string_view) override {}
     std::string address_of(Rank rank) const override { return std::to_string(index_of(rank)); }
     std::string text_of(int error) const override { return std::to_string(error); }
