@@ -10,15 +10,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "functional/flood_source.h"
 #include "functional/forge_listening.h"
 #include "functional/forge_sender.h"
 #include "functional/forge_spoofed.h"
 #include "functional/multicast_sockets.h"
+#include "support/process.h"
 #include "support/program.h"
 #include "support/statistics.h"
 
@@ -29,11 +28,6 @@ constexpr unsigned kOperations = 200;  // of one measurement
 constexpr std::uint64_t kHighRate = 100'000;
 constexpr std::size_t kMaxGroups = 1'000;
 constexpr std::size_t kMaxGrowth = std::size_t{32} << 20;
-
-std::size_t open_descriptors() {
-    const std::filesystem::directory_iterator entries("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
 
 std::size_t resident_bytes() {
     std::size_t all = 0, resident = 0;

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
-#include <netinet/udp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "functional/forge_listening.h"
 #include "functional/forge_sender.h"
+#include "functional/forge_spoofed.h"
 #include "functional/multicast_sockets.h"
 
 namespace mcastcoll::fabtest {
@@ -37,21 +37,7 @@ class Barrage {
     Barrage& operator=(const Barrage&) = delete;
 
     void add(Bytes payload, const sockaddr_in& from, const sockaddr_in& to) {
-        iphdr ip{};
-        ip.version = 4;
-        ip.ihl = sizeof ip / 4;
-        ip.ttl = 1;
-        ip.protocol = IPPROTO_UDP;
-        ip.saddr = from.sin_addr.s_addr;
-        ip.daddr = to.sin_addr.s_addr;
-        udphdr udp{};
-        udp.source = from.sin_port;
-        udp.dest = to.sin_port;
-        udp.len = htons(static_cast<std::uint16_t>(sizeof udp + payload.size()));
-        ByteString& packet = packets_.emplace_back(sizeof ip + sizeof udp + payload.size());
-        std::memcpy(packet.data(), &ip, sizeof ip);
-        std::memcpy(packet.data() + sizeof ip, &udp, sizeof udp);
-        std::memcpy(packet.data() + sizeof ip + sizeof udp, payload.data(), payload.size());
+        packets_.push_back(raw_packet(payload, from, to));
         targets_.push_back(to);
     }
     unsigned send() {

@@ -20,8 +20,6 @@ struct Flood {
 };
 
 inline constexpr unsigned kFlooded = 4;  // members
-inline constexpr std::size_t kGoesOn = 29;
-inline constexpr std::size_t kProcessorNs = 30;
 inline constexpr std::size_t kFloodBytes = 8;
 inline constexpr char kSinkGroup[] = "239.77.77.77";
 
@@ -34,6 +32,8 @@ inline constexpr std::size_t kFloodOver = 24;
 inline constexpr std::size_t kFloodGroups = 25;  // so many addresses at kGroups may be the members'
 inline constexpr std::size_t kFloodList = 26;    // of their join
 inline constexpr std::size_t kUnreadPort = 27, kReadPort = 28;
+inline constexpr std::size_t kGoesOn = 29;        // all measure once more
+inline constexpr std::size_t kProcessorNs = 30;   // of all members
 inline constexpr std::size_t kGroups = 64;        // address and port
 inline constexpr std::size_t kPrivatePorts = 32;  // two for each member, or one
 

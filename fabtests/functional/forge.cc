@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <iterator>
 
 #include "functional/forge_attacked.h"
 #include "functional/forge_greetings.h"
 #include "functional/forge_intruder.h"
 #include "functional/forge_spoofed.h"
 #include "functional/forge_strangers.h"
+#include "support/process.h"
 #include "support/program.h"
 #include "support/statistics.h"
 
@@ -93,11 +92,6 @@ constexpr unsigned kStrangersHosts = 4;  // members of the cases with strangers
 constexpr StrangerWords kStrangers{kRoundsDone, kThrown, kMembersDone};
 // Of connections that a stranger makes to a member: those it listens at, and what serves each.
 constexpr std::size_t kForStrangers = 16;
-
-std::size_t open_descriptors() {
-    const std::filesystem::directory_iterator entries("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
 
 // A group lives and works while strangers speak as if they were of it, and so does the next one.
 void among_strangers(Member& me) {

@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <iterator>
 #include <memory>
 
 #include "functional/forge_attacks.h"
+#include "support/process.h"
 #include "support/statistics.h"
 
 namespace mcastcoll::fabtest {
@@ -36,11 +35,6 @@ constexpr unsigned kJoins = 3, kRounds = 300;
 constexpr std::chrono::milliseconds kLateBy{500};
 // What serves connections that a stranger makes.
 constexpr std::size_t kForStrangers = 16;
-
-std::size_t open_descriptors() {
-    const std::filesystem::directory_iterator entries("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
 
 // A member that works while it is attacked, and tells what goes wrong.
 class Target {

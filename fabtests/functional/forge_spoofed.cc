@@ -23,9 +23,7 @@ RawSender::~RawSender() {
 }
 
 // The kernel fills in the packet's length, number and checksum; a UDP checksum of zero is none.
-void RawSender::send(Bytes payload, const sockaddr_in& from, const sockaddr_in& to) const {
-    if (descriptor_ < 0) return;
-    setsockopt(descriptor_, IPPROTO_IP, IP_MULTICAST_IF, &from.sin_addr, sizeof from.sin_addr);
+std::vector<std::byte> raw_packet(Bytes payload, const sockaddr_in& from, const sockaddr_in& to) {
     iphdr ip{};
     ip.version = 4;
     ip.ihl = sizeof ip / 4;
@@ -41,6 +39,13 @@ void RawSender::send(Bytes payload, const sockaddr_in& from, const sockaddr_in& 
     std::memcpy(packet.data(), &ip, sizeof ip);
     std::memcpy(packet.data() + sizeof ip, &udp, sizeof udp);
     std::memcpy(packet.data() + sizeof ip + sizeof udp, payload.data(), payload.size());
+    return packet;
+}
+
+void RawSender::send(Bytes payload, const sockaddr_in& from, const sockaddr_in& to) const {
+    if (descriptor_ < 0) return;
+    setsockopt(descriptor_, IPPROTO_IP, IP_MULTICAST_IF, &from.sin_addr, sizeof from.sin_addr);
+    const auto packet = raw_packet(payload, from, to);
     sendto(descriptor_, packet.data(), packet.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
 }
 

@@ -4,10 +4,14 @@
 #include <netinet/in.h>
 
 #include <string>
+#include <vector>
 
 #include "base/types.h"
 
 namespace mcastcoll::fabtest {
+
+// A UDP datagram, for a raw socket.
+std::vector<std::byte> raw_packet(Bytes payload, const sockaddr_in& from, const sockaddr_in& to);
 
 // Sends UDP datagrams from any address and port. Who may not have raw sockets sends nothing.
 class RawSender {

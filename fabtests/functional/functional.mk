@@ -14,6 +14,7 @@ mcc_parts += \
 	fabtests/support/member.h \
 	fabtests/support/options.h \
 	fabtests/support/program.cc \
+	fabtests/support/process.h \
 	fabtests/support/program.h \
 	fabtests/support/reduction.cc \
 	fabtests/support/reduction.h

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
 #include "base/file_descriptor.h"
 #include "mcastcoll/mcastcoll.h"
+#include "support/process.h"
 #include "support/program.h"
 
 namespace {
@@ -302,11 +302,6 @@ void members_with_different_secrets(Member& me) {
         CHECK(me.rank() != 0 || last > text.find("join failed: "));
     }
     me.meet();
-}
-
-std::size_t open_descriptors() {
-    const std::filesystem::directory_iterator entries("/proc/self/fd");
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
 void close_and_rejoin(Member& me) {
