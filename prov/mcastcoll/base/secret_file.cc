@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/file_descriptor.h"
+#include "base/system.h"
 
 namespace mcastcoll {
 namespace {
@@ -20,7 +20,7 @@ Error refused(const std::string& path, std::string_view why) {
 }
 
 Error unreadable(const std::string& path) {
-    return {errno, fmt::format("cannot read {}: {}", path, std::strerror(errno))};
+    return system_error(errno, "cannot read " + path);
 }
 
 bool is_line_break(std::byte byte) {

@@ -11,7 +11,6 @@ constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr std::uint64_t kReportsPerWindow = 8;
 // Who looks less often than this has paused.
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(50);
-constexpr Nanoseconds kBeatOfIdle = Nanoseconds::from_ms(128);
 
 }  // namespace
 
@@ -27,7 +26,7 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
       probe_at_(now),
       stray_at_(now),
       looked_at_(now),
-      beat_after_(kBeatOfIdle) {}
+      beat_after_(kBeatLongest) {}
 
 Header Feed::header(Kind kind, MemberId to) const {
     return {.kind = kind, .group = config_.group, .from = config_.self, .to = to};

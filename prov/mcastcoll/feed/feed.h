@@ -80,6 +80,8 @@ class Feed {
     const FeedCounters& counters() const { return counters_; }
 
   private:
+    static constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
+
     // Null: there are too many.
     Member* find_or_add(MemberId id, const Place& place, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;

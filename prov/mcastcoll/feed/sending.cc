@@ -9,7 +9,6 @@ namespace {
 // Several who ask for the same get one answer. Who asks first has waited for what was reordered.
 constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
 constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
-constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
 constexpr unsigned kFarewells = 3;
 // So many full packets do not wait for others.
 constexpr std::size_t kFullRow = 16;
