@@ -15,8 +15,8 @@ TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
-all=(packages build asan-build units selftest loss loss-ob1 loss-ipv6 kill faults levels host-kill forming collectives long pmpi verbs sites gateways cut policies large
-    thousand asan-pure symbols install fuzz commands dist quickstart measured slow valgrind asan-units asan-pmpi style scripts)
+# As they stand at the end of this file.
+mapfile -t all < <(sed -nE 's/^ *(\[[^|]*\|\| )?(step|aside) ([a-z0-9-]+) [0-9].*/\3/p' "$0")
 quick=(packages build units symbols style scripts)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 steps=("${all[@]}")
