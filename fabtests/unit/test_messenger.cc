@@ -1,10 +1,12 @@
-// The messenger over a real inner provider: its pools one less than full, full, and beyond.
+// The messenger over a real inner provider: a group's share of its pools one less than full, full, and
+// beyond.
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,7 @@ using ofi::Messenger;
 
 namespace {
 
-constexpr std::size_t kSmallSends = 512, kLargeSends = 32, kReceives = 64;
+constexpr std::size_t kSmallSends = 384, kLargeSends = 24, kReceives = 64;  // three quarters of the pools
 constexpr std::size_t kLargeBytes = 40'000;  // of a message that takes a large buffer
 using Clock = std::chrono::steady_clock;
 constexpr auto kLimit = std::chrono::seconds(60);  // of what takes milliseconds
@@ -59,21 +61,29 @@ struct Info {
     fid_fabric* fabric = nullptr;
 };
 
+std::unique_ptr<Messenger> open(const Info& info, Counter& counter) {
+    auto opened = Messenger::open(info.fabric, info.info, counter);
+    cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
+    return std::move(opened).value();
+}
+
+fi_addr_t address_of(Messenger& from, const Messenger& to) {
+    auto peer = from.peer(to.address());
+    cr_assert(peer.ok());
+    return peer.value();
+}
+
 // Two messengers of one process, of which each moves only when it is polled.
 class Pair {
   public:
-    Pair() : from_(open(sent_)), to_(open(received_)) {
-        auto peer = from_->peer(to_->address());
-        cr_assert(peer.ok());
-        peer_ = peer.value();
-    }
+    Pair() : peer_(address_of(*from_, *to_)) {}
     // Sends messages of so many bytes while there is room, `most` at most; how many.
     std::size_t send(std::size_t most, std::size_t bytes) {
         std::size_t sent = 0;
-        for (; sent < most && from_->can_send(); ++sent) {
+        for (; sent < most && from_->can_send(account_); ++sent) {
             std::vector<std::byte> message(bytes, std::byte(number_ % 251));
             std::memcpy(message.data(), &number_, sizeof number_);
-            from_->send(peer_, Bytes(message).first(8), Bytes(message).subspan(8));
+            from_->send(account_, peer_, Bytes(message).first(8), Bytes(message).subspan(8));
             ++number_;
         }
         return sent;
@@ -92,22 +102,58 @@ class Pair {
     std::size_t under_way() const { return from_->under_way(); }
 
   private:
-    std::unique_ptr<Messenger> open(Counter& counter) {
-        auto opened = Messenger::open(info_.fabric, info_.info, counter);
-        cr_assert(opened.ok(), "%s", opened.ok() ? "" : opened.error().message.c_str());
-        return std::move(opened).value();
-    }
-
     Info info_;
     Counter sent_, received_;
-    std::unique_ptr<Messenger> from_, to_;
-    fi_addr_t peer_ = FI_ADDR_UNSPEC;
+    const std::unique_ptr<Messenger> from_ = open(info_, sent_), to_ = open(info_, received_);
+    Messenger::Account account_{*from_};
+    const fi_addr_t peer_;
     std::uint64_t number_ = 0;
 };
 
 }  // namespace
 
 TestSuite(messenger, .timeout = 300);
+
+// Two groups wait for one who never looks; a third goes on.
+Test(messenger, a_peer_that_takes_nothing_leaves_room_for_others) {
+    for (const std::size_t bytes : {std::size_t{100}, kLargeBytes}) {
+        const Info info;
+        Counter sent, unread, taken;
+        const auto from = open(info, sent), deaf = open(info, unread), other = open(info, taken);
+        const fi_addr_t to_deaf = address_of(*from, *deaf), to_other = address_of(*from, *other);
+        const std::vector<std::byte> message(bytes);
+        std::size_t waiting = 0;
+        Messenger::Account first(*from), second(*from), third(*from);
+        for (Messenger::Account* const account : {&first, &second})
+            for (; from->can_send(*account); ++waiting) from->send(*account, to_deaf, message, {});
+        cr_assert_gt(waiting, bytes == kLargeBytes ? kLargeSends : kSmallSends, "both wait");
+        cr_assert(from->can_send(third));
+        from->send(third, to_other, message, {});
+        for (const auto end = Clock::now() + kLimit; taken.count() == 0 && Clock::now() < end;)
+            from->poll(), other->poll();
+        cr_assert_eq(taken.count(), 1);
+        cr_assert_eq(unread.count(), 0);
+    }
+}
+
+// Its buffers are nobody's then, and come back all the same.
+Test(messenger, a_group_goes_while_its_messages_are_under_way) {
+    const Info info;
+    Counter sent, taken;
+    const auto from = open(info, sent), to = open(info, taken);
+    const fi_addr_t peer = address_of(*from, *to);
+    const std::vector<std::byte> message(kLargeBytes);
+    for (int round = 0; round < 3; ++round) {
+        std::optional<Messenger::Account> account(std::in_place, *from);
+        std::size_t count = 0;
+        for (; from->can_send(*account); ++count) from->send(*account, peer, message, {});
+        cr_assert_eq(count, kLargeSends, "all that there is");
+        account.reset();
+        for (const auto end = Clock::now() + kLimit; from->under_way() > 0 && Clock::now() < end;)
+            from->poll(), to->poll();
+        cr_assert_eq(from->under_way(), 0);
+    }
+}
 
 // Nobody answers, so that everything waits here.
 Test(messenger, as_many_small_messages_as_there_are_buffers) {

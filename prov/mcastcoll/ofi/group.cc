@@ -13,6 +13,7 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
                  [this](const std::vector<wire::ByteString>& listeners) {
                      return groups_.find_loan(plan_.parent, listeners);
                  }),
+      account_(*shared.messenger),
       core_(plan_.core, *this) {}
 
 std::array<GroupKey, 2> Group::keys() const {

@@ -164,9 +164,9 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
         shared_.messenger->tell(std::move(to), wire::prove(word, key()));
     }
     void withdraw() override { shared_.messenger->withdraw(plan_.token); }
-    bool can_send() const override { return shared_.messenger->can_send(); }
+    bool can_send() const override { return shared_.messenger->can_send(account_); }
     void send_message(fi_addr_t to, const wire::HeaderBytes& header, Bytes payload) override {
-        shared_.messenger->send(to, header, payload);
+        shared_.messenger->send(account_, to, header, payload);
     }
     void watch(fi_addr_t peer, const wire::ByteString& watch_point, Nanoseconds now) override {
         shared_.watch.watch(peer, watch_point, now);
@@ -198,6 +198,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     GroupTable& groups_;
     const JoinPlan plan_;
     GroupMulticast multicast_;
+    Messenger::Account account_;
     std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
     OpenOperations operations_;
     // Blocking calls may go straight to the host's shared memory, and one does.

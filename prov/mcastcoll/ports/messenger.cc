@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace mcastcoll::ofi {
 namespace {
@@ -205,9 +206,9 @@ bool Messenger::try_send(Request& request) {
     return true;
 }
 
-void Messenger::send(fi_addr_t peer, Bytes header, Bytes payload) {
-    assert(can_send());
-    send_now(peer, header, payload);
+void Messenger::send(Account& by, fi_addr_t peer, Bytes header, Bytes payload) {
+    assert(can_send(by));
+    send_now(&by, peer, header, payload);
 }
 
 void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, group::Outbox::Owner owner) {
@@ -215,12 +216,14 @@ void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, group:
     outbox_.post(std::move(peers), std::move(word), owner);
 }
 
-void Messenger::send_now(fi_addr_t peer, Bytes header, Bytes payload) {
+void Messenger::send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payload) {
     const std::size_t length = header.size() + payload.size();
     assert(has_room(length) && length <= kMessageBytes);
     auto& pool = length <= kSmallMessageBytes ? free_small_ : free_large_;
     Request& request = *pool.back();
     pool.pop_back();
+    request.by = by;
+    if (by != nullptr) ++(request.use == Request::Use::small ? by->small_ : by->large_);
     ++under_way_;
     std::memcpy(request.buffer, header.data(), header.size());
     if (!payload.empty()) std::memcpy(request.buffer + header.size(), payload.data(), payload.size());
@@ -235,7 +238,15 @@ void Messenger::send_now(fi_addr_t peer, Bytes header, Bytes payload) {
 
 void Messenger::finish(Request& request) {
     --under_way_;
-    (request.use == Request::Use::small ? free_small_ : free_large_).push_back(&request);
+    const bool small = request.use == Request::Use::small;
+    (small ? free_small_ : free_large_).push_back(&request);
+    Account* const by = std::exchange(request.by, nullptr);
+    if (by != nullptr) --(small ? by->small_ : by->large_);
+}
+
+void Messenger::forget(const Account& account) {
+    for (Request& request : requests_)
+        if (request.by == &account) request.by = nullptr;
 }
 
 void Messenger::flush() {

@@ -3,8 +3,9 @@
 // queues.
 //
 // A message is copied into a buffer of fixed pools, so the caller's memory is free when send() returns. The
-// pools are the bound on what is under way; can_send() says when they are used up. Who cannot come back when
-// there is room tells its word, which then waits here, and everything else behind it.
+// pools are the bound on what is under way; can_send() says when they are used up, or the caller's share of
+// them. Who cannot come back when there is room tells its word, which then waits here, and everything else
+// behind it.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -36,6 +37,24 @@ class Messenger final : private group::Outbox::Port {
         ~Receiver() = default;
     };
 
+    // What one group has under way. It takes a buffer only as long as it has fewer than three times those
+    // that are left: a group that waits for a peer that takes nothing leaves room for all others, and one
+    // that is alone has three quarters. Switches share their memory among ports so (Choudhury and Hahne,
+    // Dynamic queue length thresholds, 1998).
+    class Account {
+      public:
+        explicit Account(Messenger& its_messenger) : messenger_(its_messenger) {}
+        ~Account() { messenger_.forget(*this); }
+        Account(const Account&) = delete;
+        Account& operator=(const Account&) = delete;
+
+      private:
+        friend Messenger;
+        static constexpr std::size_t kShare = 3;
+        Messenger& messenger_;
+        std::size_t small_ = 0, large_ = 0;
+    };
+
     // The fabric and the inner info are the station's; a domain of its own is opened on them.
     static Result<std::unique_ptr<Messenger>> open(fid_fabric* fabric, const fi_info* inner,
                                                    Receiver& receiver);
@@ -46,9 +65,12 @@ class Messenger final : private group::Outbox::Port {
     const wire::ByteString& address() const { return address_; }
     Result<fi_addr_t> peer(const wire::ByteString& address);
 
-    bool can_send() const { return !free_small_.empty() && !free_large_.empty() && outbox_.empty(); }
+    bool can_send(const Account& by) const {
+        return by.small_ < Account::kShare * free_small_.size() &&
+               by.large_ < Account::kShare * free_large_.size() && outbox_.empty();
+    }
     // Call only when can_send(). Header and payload together hold at most kMessageBytes.
-    void send(fi_addr_t peer, Bytes header, Bytes payload);
+    void send(Account& by, fi_addr_t peer, Bytes header, Bytes payload);
     // A word of at most kMessageBytes to each of them, as soon as there is room. The owner may withdraw it.
     void tell(std::vector<fi_addr_t> peers, wire::ByteString word,
               group::Outbox::Owner owner = group::Outbox::kNobody);
@@ -78,6 +100,7 @@ class Messenger final : private group::Outbox::Port {
         std::byte* buffer = nullptr;
         std::size_t length = 0;
         fi_addr_t peer = FI_ADDR_UNSPEC;
+        Account* by = nullptr;  // null: a word, or its group is gone
     };
     Messenger(fid_fabric* fabric, Receiver& receiver) : fabric_(fabric), receiver_(receiver) {}
     Result<void> open_endpoint(const fi_info* inner);
@@ -85,8 +108,9 @@ class Messenger final : private group::Outbox::Port {
     bool has_room(std::size_t bytes) const override {
         return !(bytes <= kSmallMessageBytes ? free_small_ : free_large_).empty();
     }
-    void send_word(group::Outbox::Peer to, Bytes word) override { send_now(to, word, {}); }
-    void send_now(fi_addr_t peer, Bytes header, Bytes payload);
+    void send_word(group::Outbox::Peer to, Bytes word) override { send_now(nullptr, to, word, {}); }
+    void send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payload);
+    void forget(const Account& account);
     void post_receive(Request& request);
     // False: the peer takes nothing now.
     bool try_send(Request& request);
