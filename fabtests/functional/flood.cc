@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "functional/flood_source.h"
 #include "functional/forge_listening.h"
@@ -28,12 +27,6 @@ constexpr unsigned kOperations = 200;  // of one measurement
 constexpr std::uint64_t kHighRate = 100'000;
 constexpr std::size_t kMaxGroups = 1'000;
 constexpr std::size_t kMaxGrowth = std::size_t{32} << 20;
-
-std::size_t resident_bytes() {
-    std::size_t all = 0, resident = 0;
-    std::ifstream("/proc/self/statm") >> all >> resident;
-    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 // A socket of this host at a port, 0 for any, and for what is sent to the sinks' group.
 int open_sink(in_addr own, std::uint16_t& port, int kind) {
@@ -246,8 +239,7 @@ void survive(Member& me) {
     (void)target.measure(0);
     if (open_descriptors() > descriptors + 16)
         fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
-    // Sanitizers keep what is freed.
-    if (!quick() && resident_bytes() > memory + kMaxGrowth)
+    if (kMeasuresMemory && resident_bytes() > memory + kMaxGrowth)
         fail("{} bytes of memory are used instead of {}", resident_bytes(), memory);
     target.words()[kFloodOver] = 1;
     me.meet();

@@ -3,11 +3,11 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
 
+#include "support/process.h"
 #include "support/program.h"
 #include "support/statistics.h"
 
@@ -73,7 +73,7 @@ Ranks random_subset(const Member& me, std::uint64_t draw) {
 
 // What a process holds that a group may have left behind.
 struct Holdings {
-    std::size_t descriptors = 0, memberships = 0, resident_kib = 0;
+    std::size_t descriptors = 0, memberships = 0, resident = 0;  // bytes
 };
 
 std::size_t joined_groups() {
@@ -89,16 +89,7 @@ std::size_t joined_groups() {
 }
 
 Holdings holdings() {
-    namespace fs = std::filesystem;
-    Holdings now;
-    now.descriptors = static_cast<std::size_t>(
-        std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator{}));
-    now.memberships = joined_groups();
-    std::ifstream status("/proc/self/status");
-    std::string line;
-    while (std::getline(status, line))
-        if (line.starts_with("VmRSS:")) now.resident_kib = std::stoul(line.substr(6));
-    return now;
+    return {open_descriptors(), joined_groups(), resident_bytes()};
 }
 
 // Closed groups linger until everybody has closed them, but not for long.
@@ -141,20 +132,13 @@ void come_and_go(Member& me, std::size_t count) {
     check_nothing_left(me, before, count - warm);
     const Holdings after = holdings();
     // A group that were kept whole would take about a mebibyte.
-    constexpr std::size_t kSlackKib = 8192;
-#ifdef __SANITIZE_ADDRESS__
-    // The sanitizer keeps freed memory for a while, and looks for leaks itself.
-    const bool measures_memory = false;
-#else
-    const bool measures_memory = true;
-#endif
-    if (measures_memory && after.resident_kib > before.resident_kib + kSlackKib)
-        fail("{} KiB resident before {} groups, {} after", before.resident_kib, count - warm,
-             after.resident_kib);
+    constexpr std::size_t kSlack = std::size_t{8} << 20;
+    if (kMeasuresMemory && after.resident > before.resident + kSlack)
+        fail("{} bytes resident before {} groups, {} after", before.resident, count - warm, after.resident);
     if (me.rank() == 0)
-        fmt::print("     {} groups: {:.2f} ms each; {} descriptors, {} KiB before and {} after\n", count,
-                   1e3 * seconds / static_cast<double>(count - warm), after.descriptors, before.resident_kib,
-                   after.resident_kib);
+        fmt::print("     {} groups: {:.2f} ms each; {} descriptors, {} bytes before and {} after\n", count,
+                   1e3 * seconds / static_cast<double>(count - warm), after.descriptors, before.resident,
+                   after.resident);
     me.meet();
 }
 

@@ -3,12 +3,12 @@
 // from then on, whoever stalls is waited for and then expelled, and whoever is killed is dropped.
 #include <signal.h>
 
-#include <fstream>
 #include <map>
 
 #include "functional/datagram_node.h"
 #include "functional/forge_spoofed.h"
 #include "functional/reliable_strangers.h"
+#include "support/process.h"
 
 namespace {
 
@@ -199,11 +199,7 @@ void publish_and_subscribe(Member& me) {
         subscriber(me, count);
 }
 
-std::uint64_t resident_mib() {
-    std::uint64_t pages = 0, resident = 0;
-    std::ifstream("/proc/self/statm") >> pages >> resident;
-    return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) >> 20;
-}
+constexpr std::size_t kMostGrowth = std::size_t{64} << 20;
 
 // Member 0 publishes for a while in peace and in each phase of an assault; the others check every byte.
 void among_strangers(Member& me) {
@@ -214,7 +210,7 @@ void among_strangers(Member& me) {
     Reader reader(node);
     const auto mc = node.join(group(3), me.rank() == 0 ? FI_SEND : FI_RECV);
     me.meet();
-    const std::uint64_t before = resident_mib();
+    const std::size_t before = resident_bytes();
     auto& words = me.board().words;
     std::uint64_t sent = 0;
     for (std::uint64_t phase = 0; me.rank() == 0 && phase < static_cast<std::uint64_t>(Phase::over);
@@ -243,14 +239,8 @@ void among_strangers(Member& me) {
                (me.rank() == 0 || (reader.next.count(0) != 0 && reader.next[0] == words[kSent]));
     });
     if (me.rank() != 0) CHECK(reader.first[0] == 0 && reader.next.size() == 1);
-#ifdef __SANITIZE_ADDRESS__
-    // The sanitizer keeps freed memory for a while.
-    constexpr bool kMeasuresMemory = false;
-#else
-    constexpr bool kMeasuresMemory = true;
-#endif
-    if (kMeasuresMemory && resident_mib() > before + 64)
-        fail("grew from {} to {} MiB", before, resident_mib());
+    if (kMeasuresMemory && resident_bytes() > before + kMostGrowth)
+        fail("grew from {} to {} bytes", before, resident_bytes());
     me.meet();
 }
 
