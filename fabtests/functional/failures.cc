@@ -278,7 +278,15 @@ void live(const Kind& kind, const Options& options, Fails how) {
         wait_for("the other join", sure, {&second, &first}, joined);
     }
     second.start(false);
-    first.start(true);
+    try {
+        first.start(true);
+    } catch (const Refused&) {
+        // A group that is used on is not closed: the other has to hear of it.
+        if (kind.collective())
+            wait_for("the other's part", sure, {&second, &first},
+                     [&](End& end) { return &end == &first || end.done(); });
+        throw;
+    }
     // Datagrams that a call has failed for are lost.
     wait_for("the traffic", sure && kind.type != FI_EP_DGRAM, {&first, &second},
              [](End& end) { return end.done(); });
