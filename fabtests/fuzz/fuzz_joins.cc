@@ -47,5 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     there_and_back(word, wire::decode_survey);
     there_and_back(word, wire::decode_echo);
     there_and_back(word, wire::decode_surveyed);
+    there_and_back(word, wire::decode_key_request);
+    there_and_back(word, wire::decode_key_reply);
     return 0;
 }

@@ -67,7 +67,8 @@ bool taken(Bytes bytes) {
     return wire::decode_hello(bytes) || wire::decode_welcome(bytes, 3) || wire::decode_part(bytes) ||
            wire::decode_host_welcome(bytes) || wire::decode_collect(bytes) || wire::decode_guests(bytes) ||
            wire::decode_answer(bytes) || wire::decode_ended(bytes) || wire::decode_survey(bytes) ||
-           wire::decode_echo(bytes) || wire::decode_surveyed(bytes) || wire::decode_waiting(bytes);
+           wire::decode_echo(bytes) || wire::decode_surveyed(bytes) || wire::decode_waiting(bytes) ||
+           wire::decode_key_request(bytes) || wire::decode_key_reply(bytes);
 }
 
 void refuse_all_damage(const ByteString& good) {
@@ -102,6 +103,42 @@ Test(wire_join, hello_round_trip) {
     cr_assert(back->verbs == hello.verbs);
     cr_assert(same(back->peer, hello.peer));
     cr_assert(!wire::decode_welcome(bytes, 0) && !wire::decode_answer(bytes));
+}
+
+Test(wire_join, key_requests_and_replies_round_trip) {
+    const wire::KeyRequest request{{0x1122334455667788, 3}, Rank{2}, 5, 0x99aabbccddeeff00};
+    const auto asked = encode(request);
+    cr_assert(wire::join_kind(asked) == JoinKind::key_request);
+    cr_assert_eq(asked.size(), wire::kKeyRequestBytes);
+    cr_assert(wire::decode_key_request(asked) == request);
+    for (const std::size_t length : {std::size_t{1}, std::size_t{231}, std::size_t{1000}}) {
+        const wire::KeyReply reply{request.id, request.rank, request.nonce, string_of(length, 3)};
+        const auto told = encode(reply);
+        const auto back = wire::decode_key_reply(told);
+        cr_assert(back && back->id == reply.id && back->to == reply.to && back->nonce == reply.nonce);
+        cr_assert(back->credential == reply.credential);
+        cr_assert(!wire::decode_key_request(told) && !wire::decode_key_reply(asked));
+    }
+}
+
+Test(wire_join, key_requests_of_no_member_or_another_length_are_refused) {
+    const wire::KeyRequest good{{7, 3}, Rank{4}, 5, 1};
+    cr_assert(wire::decode_key_request(encode(good)));
+    wire::KeyRequest beyond = good;
+    beyond.rank = Rank{5};
+    cr_assert(!wire::decode_key_request(encode(beyond)));
+    for (const std::size_t length : {wire::kKeyRequestBytes - 1, wire::kKeyRequestBytes + 1}) {
+        auto other = encode(good);
+        other.resize(length);
+        test::put_checksum(other);
+        cr_assert(!wire::decode_key_request(other), "%zu", length);
+    }
+    auto filled = encode(good);
+    filled.back() = std::byte{1};
+    test::put_checksum(filled);
+    cr_assert(!wire::decode_key_request(filled));
+    wire::KeyReply empty{{7, 3}, Rank{4}, 1, {}};
+    cr_assert(!wire::decode_key_reply(encode(empty)));
 }
 
 Test(wire_join, welcome_round_trip) {

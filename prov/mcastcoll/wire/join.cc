@@ -106,6 +106,16 @@ void fields(auto& io, Some<Surveyed> auto& surveyed) {
     io.template list<std::uint8_t>(surveyed.round_trips_ns, kMostSurveyed);
 }
 
+void fields(auto& io, Some<KeyRequest> auto& request) {
+    io(request.id, request.rank, request.members, request.nonce);
+    io.padding(kKeyRequestBytes);
+}
+
+void fields(auto& io, Some<KeyReply> auto& reply) {
+    io(reply.id, reply.to, reply.nonce);
+    io.rest(reply.credential);
+}
+
 class Writer {
   public:
     Writer(JoinKind kind, std::uint8_t version) { (*this)(kJoinMagic, version, kind, std::uint32_t{0}); }
@@ -122,6 +132,8 @@ class Writer {
     void agreement(const Agreement& of) { one(of); }
     // The last field of its message: it has no length.
     void rest(Bytes bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+    // Up to a length of the whole message.
+    void padding(std::size_t length) { bytes_.resize(length); }
     void peer_table(const Welcome& welcome) {
         one(static_cast<std::uint32_t>(welcome.peers.size()));
         rest(pack(welcome.peers, welcome.range_of, welcome.sequences));
@@ -154,7 +166,7 @@ class Reader {
   public:
     // members: that a table of peers is to have.
     explicit Reader(Bytes bytes, std::size_t members = 0)
-        : rest_(bytes.subspan(kBodyAt)), members_(members) {}
+        : rest_(bytes.subspan(kBodyAt)), length_(bytes.size()), members_(members) {}
     template <typename... Values>
     void operator()(Values&... values) {
         (one(values), ...);
@@ -170,6 +182,10 @@ class Reader {
     void agreement(Agreement& of) { one(of); }
     void rest(ByteString& bytes) {
         bytes.assign(rest_.begin(), rest_.end());
+        rest_ = {};
+    }
+    void padding(std::size_t length) {
+        good_ = good_ && length_ == length && std::ranges::count(rest_, std::byte{}) == std::ssize(rest_);
         rest_ = {};
     }
     void peer_table(Welcome& welcome) {
@@ -210,7 +226,7 @@ class Reader {
     }
 
     Bytes rest_;
-    const std::size_t members_;
+    const std::size_t length_, members_;
     bool good_ = true;
 };
 
@@ -290,6 +306,14 @@ ByteString encode(const Surveyed& surveyed) {
     return bytes_of(surveyed, JoinKind::surveyed);
 }
 
+ByteString encode(const KeyRequest& request) {
+    return bytes_of(request, JoinKind::key_request);
+}
+
+ByteString encode(const KeyReply& reply) {
+    return bytes_of(reply, JoinKind::key_reply);
+}
+
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
     if (bytes.size() < kBodyAt || get<std::uint16_t>(bytes.data()) != kJoinMagic) return {};
     const auto version = get<std::uint8_t>(bytes.data() + 2);
@@ -314,7 +338,7 @@ std::optional<JoinKind> join_kind(Bytes bytes) {
     if (!peek_list(bytes)) return {};
     const auto kind = get<std::uint8_t>(bytes.data() + 3);
     if (kind < static_cast<std::uint8_t>(JoinKind::hello) ||
-        kind > static_cast<std::uint8_t>(JoinKind::guests))
+        kind > static_cast<std::uint8_t>(JoinKind::key_reply))
         return {};
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
     return static_cast<JoinKind>(kind);
@@ -386,6 +410,17 @@ std::optional<Echo> decode_echo(Bytes bytes) {
 
 std::optional<Surveyed> decode_surveyed(Bytes bytes) {
     return message_of<Surveyed>(bytes, JoinKind::surveyed, anything);
+}
+
+std::optional<KeyRequest> decode_key_request(Bytes bytes) {
+    return message_of<KeyRequest>(bytes, JoinKind::key_request, [](const KeyRequest& request) {
+        return index_of(request.rank) < request.members;
+    });
+}
+
+std::optional<KeyReply> decode_key_reply(Bytes bytes) {
+    return message_of<KeyReply>(bytes, JoinKind::key_reply,
+                                [](const KeyReply& reply) { return !reply.credential.empty(); });
 }
 
 std::uint64_t hash_addresses(const std::vector<ByteString>& addresses) {

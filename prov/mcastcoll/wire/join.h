@@ -41,6 +41,9 @@ enum class JoinKind : std::uint8_t {
     host_welcome = 11,
     collect = 12,  // message to who has greeted for others: send me their greetings
     guests = 13,   // message back: these
+    // Before a join whose secret MUNGE carries. Nothing proves them; group/secret_exchange.h.
+    key_request = 14,  // datagram to who gathers this one's greeting: hand me the secret
+    key_reply = 15,    // datagram back: a credential that has it in it
 };
 
 // Which join: members call the joins of one ordered list of members in the same order.
@@ -176,6 +179,24 @@ struct Surveyed {
     std::vector<std::uint64_t> round_trips_ns;
 };
 
+// Id: of the list of members as who does not know the secret calls it.
+struct KeyRequest {
+    JoinId id;
+    Rank rank{};
+    std::uint32_t members = 0;
+    std::uint64_t nonce = 0;  // random, and never used again
+    bool operator==(const KeyRequest&) const = default;
+};
+// As long as the longest reply: who forges the source of requests has no more sent there than it sends.
+inline constexpr std::size_t kKeyRequestBytes = 512;
+
+struct KeyReply {
+    JoinId id;  // of the request
+    Rank to{};
+    std::uint64_t nonce = 0;
+    ByteString credential{};
+};
+
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
 ByteString encode_collect(const WordHead& head);
@@ -189,6 +210,8 @@ ByteString encode(const Waiting& waiting);
 ByteString encode(const Survey& survey);
 ByteString encode(const Echo& echo);
 ByteString encode(const Surveyed& surveyed);
+ByteString encode(const KeyRequest& request);
+ByteString encode(const KeyReply& reply);
 
 // The list of members that a word of this version is about, as far as it looks like one: it tells whose key
 // its proof is made with.
@@ -214,6 +237,8 @@ std::optional<Waiting> decode_waiting(Bytes bytes);
 std::optional<Survey> decode_survey(Bytes bytes);
 std::optional<Echo> decode_echo(Bytes bytes);
 std::optional<Surveyed> decode_surveyed(Bytes bytes);
+std::optional<KeyRequest> decode_key_request(Bytes bytes);
+std::optional<KeyReply> decode_key_reply(Bytes bytes);
 
 // FNV-1a over length-prefixed addresses in order; not for protection, only to tell lists apart.
 std::uint64_t hash_addresses(const std::vector<ByteString>& addresses);
