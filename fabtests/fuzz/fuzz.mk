@@ -4,6 +4,7 @@ fuzz_programs = \
 	%reldir%/fuzz_packets \
 	%reldir%/fuzz_joins \
 	%reldir%/fuzz_protection \
+	%reldir%/fuzz_secrets \
 	%reldir%/fuzz_engine \
 	%reldir%/fuzz_levels \
 	%reldir%/fuzz_group \
@@ -40,6 +41,10 @@ fuzz_host = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctra
 %canon_reldir%_fuzz_protection_SOURCES = %reldir%/fuzz_protection.cc $(fuzz_sources)
 %canon_reldir%_fuzz_protection_LDFLAGS = $(link_fuzzer)
 %canon_reldir%_fuzz_protection_LDADD = prov/mcastcoll/wire/libmccwire.la
+
+%canon_reldir%_fuzz_secrets_SOURCES = %reldir%/fuzz_secrets.cc $(fuzz_sources)
+%canon_reldir%_fuzz_secrets_LDFLAGS = $(link_fuzzer)
+%canon_reldir%_fuzz_secrets_LDADD = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la
 
 %canon_reldir%_fuzz_engine_SOURCES = %reldir%/fuzz_engine.cc $(fuzz_sources)
 %canon_reldir%_fuzz_engine_LDFLAGS = $(link_fuzzer)

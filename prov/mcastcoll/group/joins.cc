@@ -128,10 +128,14 @@ void Joins::on_datagram(Bytes word, const Source& source, Nanoseconds now) {
     }
 }
 
-// A greeting for a join that is still to come here: whether it has a proof, and the right one, is seen then.
+// A greeting for a join that is still to come here, or a request that comes before one: whether it has a
+// proof, and the right one, is seen then.
 void Joins::on_unknown(Bytes word, const Source& source) {
     auto hello = wire::decode_hello(word);
-    if (!hello && word.size() > wire::kTagBytes)
+    if (const auto request = wire::decode_key_request(word)) {
+        hello.emplace();
+        hello->id = request->id, hello->rank = request->rank, hello->members = request->members;
+    } else if (!hello && word.size() > wire::kTagBytes)
         hello = wire::decode_hello(word.first(word.size() - wire::kTagBytes));
     if (hello)
         memory_.keep_early(*hello, word, source);

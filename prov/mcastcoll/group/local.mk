@@ -18,6 +18,8 @@ mcc_parts += \
 	%reldir%/news.cc \
 	%reldir%/outbox.h \
 	%reldir%/port.h \
+	%reldir%/secret_exchange.cc \
+	%reldir%/secret_exchange.h \
 	%reldir%/survey.cc \
 	%reldir%/survey.h \
 	%reldir%/welcome.cc \

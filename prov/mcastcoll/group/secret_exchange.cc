@@ -1,0 +1,110 @@
+#include "group/secret_exchange.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace mcastcoll::group {
+namespace {
+
+// What a credential's payload begins with: no other program has such credentials made.
+constexpr std::string_view kPurpose = "mcastcoll: the secret of a group\n";
+// The longest wait between two requests, and when what comes is refused: munged has others to serve.
+constexpr std::int64_t kMostAskMs = 20, kMostRefusedMs = 500;
+
+wire::JoinKey reply_key(const wire::Key& secret) {
+    return wire::derive(secret, "key reply");
+}
+
+}  // namespace
+
+wire::ByteString payload_of(const wire::Key& secret) {
+    wire::ByteString payload(kPurpose.size() + secret.size());
+    const auto end = std::ranges::copy(std::as_bytes(std::span(kPurpose)), payload.begin()).out;
+    std::ranges::copy(secret, end);
+    return payload;
+}
+
+std::optional<wire::Key> secret_in(Bytes payload) {
+    wire::Key secret;
+    if (payload.size() != kPurpose.size() + secret.size()) return {};
+    if (!std::ranges::equal(payload.first(kPurpose.size()), std::as_bytes(std::span(kPurpose)))) return {};
+    std::ranges::copy(payload.subspan(kPurpose.size()), secret.begin());
+    return secret;
+}
+
+bool SecretExchange::may_answer(const wire::KeyRequest& request, const Source& source) {
+    return request.members == own_.members && request.rank != rank_of(0) &&
+           greeting_parent(request.rank) == own_.rank && port_.comes_from(request.rank, source);
+}
+
+void SecretExchange::answer(const wire::KeyRequest& request, const Source& source, Nanoseconds now) {
+    const wire::ByteString* const credential = secret_ ? port_.credential(now) : nullptr;
+    if (credential == nullptr) return;  // it asks again
+    const wire::KeyReply reply{request.id, request.rank, request.nonce, *credential};
+    const wire::ByteString datagram = wire::prove(wire::encode(reply), reply_key(*secret_));
+    if (datagram.size() <= wire::kKeyRequestBytes) port_.answer(source, datagram);
+}
+
+bool SecretExchange::on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source) {
+    if (reply.nonce != own_.nonce || reply.to != own_.rank || own_.rank == rank_of(0)) return false;
+    if (!port_.comes_from(greeting_parent(own_.rank), source)) return false;
+    // One at a time: a flood of forged ones has little done, and a true one comes again.
+    if (secret_ || !opening_.empty()) return true;
+    opening_.assign(datagram.begin(), datagram.end());
+    port_.unseal(reply.credential);
+    return true;
+}
+
+bool SecretExchange::on_opened(const std::optional<wire::Key>& secret) {
+    if (secret && !secret_ && wire::proven(opening_, reply_key(*secret))) secret_ = secret;
+    opening_.clear();
+    if (!secret_) ++refusals_;
+    return secret_.has_value();
+}
+
+void SecretExchange::on_timeout(Nanoseconds now) {
+    if (secret_ || now < ask_at_) return;
+    const std::int64_t wait_ms = refusals_ == 0
+                                     ? std::min(std::int64_t{1} << std::min(attempt_, 5U), kMostAskMs)
+                                     : std::min(kMostAskMs << std::min(refusals_, 5U), kMostRefusedMs);
+    ask_at_ = now + Nanoseconds::from_ms(wait_ms);
+    port_.ask(greeting_parent(own_.rank), attempt_++, wire::encode(own_));
+}
+
+bool SecretExchanges::on_datagram(Bytes datagram, const Source& source, Nanoseconds now) {
+    if (exchanges_.empty()) return false;
+    if (const auto request = wire::decode_key_request(datagram)) return on_request(*request, source, now);
+    if (datagram.size() <= wire::kTagBytes) return false;
+    const auto reply = wire::decode_key_reply(datagram.first(datagram.size() - wire::kTagBytes));
+    return reply && on_reply(*reply, datagram, source);
+}
+
+// Whatever the sequence: who was started again counts its joins anew, and the secret is of the process that
+// has drawn it.
+bool SecretExchanges::on_request(const wire::KeyRequest& request, const Source& source, Nanoseconds now) {
+    bool is_known = false, may = false;
+    for (SecretExchange* const one : exchanges_) {
+        if (one->own().id.list_hash != request.id.list_hash) continue;
+        is_known = true;
+        if (!one->may_answer(request, source)) continue;
+        may = true;
+        if (!one->secret()) continue;
+        one->answer(request, source, now);
+        return true;
+    }
+    foreign_datagrams_ += is_known && !may;
+    return is_known;
+}
+
+bool SecretExchanges::on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source) {
+    bool is_known = false;
+    for (SecretExchange* const one : exchanges_) {
+        if (one->own().id != reply.id) continue;
+        if (one->on_reply(reply, datagram, source)) return true;
+        is_known = true;
+    }
+    foreign_datagrams_ += is_known;
+    return is_known;
+}
+
+}  // namespace mcastcoll::group
