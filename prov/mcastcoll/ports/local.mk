@@ -5,6 +5,8 @@ mcc_parts += \
 	%reldir%/greetings.h \
 	%reldir%/group_multicast.cc \
 	%reldir%/group_multicast.h \
+	%reldir%/munge_secret.cc \
+	%reldir%/munge_secret.h \
 	%reldir%/multicast_sockets.cc \
 	%reldir%/multicast_sockets.h \
 	%reldir%/process_watch.cc \
@@ -14,6 +16,17 @@ mcc_parts += \
 nodist_%canon_reldir%_libmccports_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 # What can be tested without the provider stays apart.
-%canon_reldir%_libmccports_la_SOURCES = %reldir%/messenger.cc %reldir%/messenger.h
+%canon_reldir%_libmccports_la_SOURCES = \
+	%reldir%/messenger.cc \
+	%reldir%/messenger.h \
+	%reldir%/munge.h \
+	%reldir%/munge_call.cc \
+	%reldir%/munge_library.h
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
+# libmunge is opened at run time: of it the header alone is needed here.
+if HAVE_MUNGE
+%canon_reldir%_libmccports_la_SOURCES += %reldir%/munge_library.cc
+else
+%canon_reldir%_libmccports_la_SOURCES += %reldir%/munge_absent.cc
+endif
 EXTRA_DIST += %reldir%/README.md

@@ -1,0 +1,34 @@
+// A munged of a test's own, with a key and a socket that nobody else uses.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace mcastcoll::fabtest {
+
+class Munged {
+  public:
+    // Starts it; where that cannot be, why_not() says why. key: another one's folder, whose key it is to
+    // have.
+    explicit Munged(const std::string& key_of = {});
+    ~Munged();
+    Munged(const Munged&) = delete;
+    Munged& operator=(const Munged&) = delete;
+
+    const std::string& why_not() const { return why_not_; }
+    const std::string& folder() const { return folder_; }
+    std::string socket() const { return folder_ + "/socket"; }
+    // SIGSTOP, SIGCONT, SIGKILL.
+    void signal(int number) const;
+
+  private:
+    std::string make_key(const std::string& key_of) const;
+    void start();
+    void await_socket();
+
+    std::string folder_, why_not_;
+    pid_t process_ = -1;
+};
+
+}  // namespace mcastcoll::fabtest

@@ -1,0 +1,14 @@
+// A build without MUNGE.
+#include "ports/munge_library.h"
+
+namespace mcastcoll::ofi {
+
+MungeAnswer munge_encode_bytes(const std::string&, Bytes) {
+    return {.reason = "this build of mcastcoll has no MUNGE"};
+}
+
+MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential) {
+    return munge_encode_bytes(socket, credential);
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,17 @@
+// What a call asks of libmunge, in the calling thread.
+#pragma once
+
+#include "ports/munge.h"
+
+namespace mcastcoll::ofi {
+
+struct MungeAnswer {
+    MungeCall::State state = MungeCall::State::unavailable;
+    wire::ByteString bytes{};
+    std::string reason{};
+};
+
+MungeAnswer munge_encode_bytes(const std::string& socket, Bytes payload);
+MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential);
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,90 @@
+#include "ports/munge_secret.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mcastcoll::ofi {
+namespace {
+
+// Of the five minutes that a credential is good for. Who passes it on may have had it for as long, and who
+// was told it by that one, too.
+constexpr Nanoseconds kGoodFor = Nanoseconds::from_ms(60'000);
+// How often a call that is under way is looked at by who sleeps: nothing wakes it.
+constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
+
+constexpr const char* kSilent = "munged does not answer";
+
+}  // namespace
+
+const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds patience) {
+    const bool fresh = !credential_.empty() && now - made_at_ < kGoodFor;
+    if (fresh) return &credential_;
+    if (!call_) {
+        if (!why_not_.empty()) return nullptr;
+        call_ = MungeCall::encode(socket_, group::payload_of(secret_));
+        give_up_at_ = now + patience;
+    }
+    const MungeCall::State state = call_->state();
+    if (state == MungeCall::State::under_way && now < give_up_at_) return nullptr;
+    if (state == MungeCall::State::done) {
+        credential_ = call_->result();
+        made_at_ = now;
+    } else {
+        why_not_ = state == MungeCall::State::under_way ? kSilent : call_->reason();
+    }
+    call_.reset();
+    return state == MungeCall::State::done ? &credential_ : nullptr;
+}
+
+MungeSecret::MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
+                         Greetings& greetings)
+    : plan_(std::move(plan)),
+      members_(std::move(members)),
+      exchanges_(exchanges),
+      greetings_(greetings),
+      exchange_(plan_.request, plan_.own ? std::optional(plan_.own->secret()) : std::nullopt, *this),
+      sealed_(plan_.own) {
+    exchanges_.add(exchange_);
+    if (sealed_) sealed_->forgive();
+}
+
+void MungeSecret::unseal(const wire::ByteString& credential) {
+    opening_ = credential;
+    call_ = MungeCall::decode(plan_.socket, credential);
+    give_up_at_ = kNever;
+}
+
+void MungeSecret::progress(Nanoseconds now) {
+    looked_at_ = now;
+    if (plan_.own && members_->size() > 1) (void)credential(now);
+    if (call_) look_at_opened(now);
+    if (why_not_.empty()) exchange_.on_timeout(now);
+}
+
+void MungeSecret::look_at_opened(Nanoseconds now) {
+    if (give_up_at_ == kNever) give_up_at_ = now + plan_.patience;
+    const MungeCall::State state = call_->state();
+    if (state == MungeCall::State::under_way && now < give_up_at_) return;
+    const MungeCall call = *std::exchange(call_, {});
+    if (state == MungeCall::State::under_way || state == MungeCall::State::unavailable) {
+        why_not_ = state == MungeCall::State::under_way ? kSilent : call.reason();
+        return;
+    }
+    if (state == MungeCall::State::refused) refused_ = call.reason();
+    const auto secret =
+        state == MungeCall::State::done ? group::secret_in(call.result()) : std::optional<wire::Key>();
+    if (!exchange_.on_opened(secret)) return;
+    sealed_ = std::make_shared<SealedSecret>(plan_.socket, *exchange_.secret(), std::move(opening_), now);
+}
+
+std::string MungeSecret::why_not() const {
+    // Who has the secret but nothing to hand out leaves the others to ask in vain.
+    return plan_.own && why_not_.empty() ? sealed_->why_not() : why_not_;
+}
+
+Nanoseconds MungeSecret::next_deadline() const {
+    if (!call_ && !(sealed_ && sealed_->under_way())) return exchange_.next_deadline();
+    return std::min(exchange_.next_deadline(), looked_at_ + kLookEvery);
+}
+
+}  // namespace mcastcoll::ofi

@@ -1,0 +1,90 @@
+// The secret of a group where MUNGE carries it: a group's part of the exchange (group/secret_exchange.h) with
+// the sockets and munged behind it.
+#pragma once
+
+#include <optional>
+
+#include "group/secret_exchange.h"
+#include "ports/greetings.h"
+#include "ports/munge.h"
+
+namespace mcastcoll::ofi {
+
+// A secret and a credential that has it in it, made anew before it is too old. Rank 0's is one for all groups
+// of an endpoint.
+class SealedSecret {
+  public:
+    // socket: munged's, or "". Credential: of now, where there is one.
+    SealedSecret(std::string socket, const wire::Key& secret, wire::ByteString credential = {},
+                 Nanoseconds now = {})
+        : socket_(std::move(socket)), secret_(secret), credential_(std::move(credential)), made_at_(now) {}
+
+    const wire::Key& secret() const { return secret_; }
+    // Null: it is being made, or why_not().
+    const wire::ByteString* credential(Nanoseconds now, Nanoseconds patience);
+    // Why there is none: "" while there may be one yet.
+    const std::string& why_not() const { return why_not_; }
+    bool under_way() const { return call_.has_value(); }
+    // A failure is no longer one: it is tried again.
+    void forgive() { why_not_.clear(); }
+
+  private:
+    const std::string socket_;
+    const wire::Key secret_;
+    wire::ByteString credential_;
+    Nanoseconds made_at_, give_up_at_ = kNever;
+    std::optional<MungeCall> call_;
+    std::string why_not_;
+};
+
+class MungeSecret final : private group::SecretExchange::Port {
+  public:
+    struct Plan {
+        std::string socket;    // munged's, or ""
+        Nanoseconds patience;  // with munged
+        wire::KeyRequest request;
+        std::shared_ptr<SealedSecret> own;  // of rank 0
+    };
+    MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
+                Greetings& greetings);
+    MungeSecret(const MungeSecret&) = delete;
+    MungeSecret& operator=(const MungeSecret&) = delete;
+    ~MungeSecret() { exchanges_.remove(exchange_); }
+
+    // Asks, and looks what has become of calls.
+    void progress(Nanoseconds now);
+    Nanoseconds next_deadline() const;
+    const std::optional<wire::Key>& secret() const { return exchange_.secret(); }
+    // Why there will be none; "": there may.
+    std::string why_not() const;
+    // While there is none: whom this member asks, and what was refused of it, for people.
+    Rank asked() const { return group::greeting_parent(plan_.request.rank); }
+    const std::string& refused() const { return refused_; }
+
+  private:
+    void ask(Rank whom, std::uint32_t attempt, Bytes request) override {
+        greetings_.greet((*members_)[index_of(whom)], attempt, request);
+    }
+    bool comes_from(Rank rank, const group::Source& source) override {
+        return index_of(rank) < members_->size() && greetings_.may_be((*members_)[index_of(rank)], source);
+    }
+    void answer(const group::Source& source, Bytes reply) override { greetings_.reply(source, reply); }
+    const wire::ByteString* credential(Nanoseconds now) override {
+        return sealed_ ? sealed_->credential(now, plan_.patience) : nullptr;
+    }
+    void unseal(const wire::ByteString& credential) override;
+    void look_at_opened(Nanoseconds now);
+
+    const Plan plan_;
+    const group::MemberList members_;
+    group::SecretExchanges& exchanges_;
+    Greetings& greetings_;
+    group::SecretExchange exchange_;
+    std::shared_ptr<SealedSecret> sealed_;  // what others are answered
+    wire::ByteString opening_;
+    std::optional<MungeCall> call_;
+    Nanoseconds give_up_at_ = kNever, looked_at_{};
+    std::string why_not_, refused_;
+};
+
+}  // namespace mcastcoll::ofi
