@@ -11,6 +11,7 @@
 #include "functional/forge_intruder.h"
 #include "functional/forge_spoofed.h"
 #include "functional/forge_strangers.h"
+#include "support/munged.h"
 #include "support/process.h"
 #include "support/program.h"
 #include "support/statistics.h"
@@ -195,6 +196,8 @@ int main(int argc, char** argv) {
                   },
                   {"foreign_messages"});
     const SecretFile secret;
-    add_attacks(program, secret.path());
+    const Munged munged;
+    if (!munged.why_not().empty()) fmt::print("no secrets by MUNGE: {}\n", munged.why_not());
+    add_attacks(program, secret.path(), munged.why_not().empty() ? munged.socket() : "");
     return program.run(argc, argv);
 }

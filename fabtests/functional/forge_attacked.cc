@@ -29,6 +29,7 @@ struct Attack {
     Late late = Late::nobody;
     const char* places = "";
     unsigned enough = 2'000;
+    bool by_munge = false;  // also where MUNGE has carried the secret
 };
 
 constexpr unsigned kJoins = 3, kRounds = 300;
@@ -160,13 +161,15 @@ const Attack kAttackList[] = {
      .by = greet_for_what_is_to_come,
      .refused = "foreign_datagrams",
      .unprotected = Unprotected::harmed,
-     .joins = true},
+     .joins = true,
+     .by_munge = true},
     {.name = "aborts to those who greet",
      .by = abort_those_who_greet,
      .refused = "foreign_datagrams",
      .unprotected = Unprotected::harmed,
      .joins = true,
-     .late = Late::rank_0},
+     .late = Late::rank_0,
+     .by_munge = true},
     {.name = "greetings of a join that is over",
      .by = repeat_greetings,
      .unprotected = Unprotected::safe,
@@ -175,7 +178,8 @@ const Attack kAttackList[] = {
     {.name = "forged multicasts ahead of time",
      .by = forge_multicasts,
      .refused = "unproven_packets",
-     .unprotected = Unprotected::harmed},
+     .unprotected = Unprotected::harmed,
+     .by_munge = true},
     {.name = "words of a group's end to private endpoints",
      .by = tell_words_of_the_end,
      .refused = "foreign_messages",
@@ -202,30 +206,34 @@ const Attack kAttackList[] = {
 
 }  // namespace
 
-void add_attacks(Program& program, const std::string& key_file) {
+void add_attacks(Program& program, const std::string& key_file, const std::string& munged) {
     if (geteuid() != 0) return;  // raw sockets, and who may become somebody else
-    for (const Attack& attack : kAttackList)
-        for (const bool keyed : {false, true}) {
-            const std::string prefix = statistics_prefix(fmt::format("mcc-attack-{}", keyed));
-            program.add({.name = fmt::format("{}, {}", attack.name, keyed ? "with a secret" : "without"),
-                         .body =
-                             [&attack, keyed](Member& me) {
-                                 Target(me, attack, keyed).run();
-                                 judge(me, attack, keyed);
-                             },
-                         .members = kAttacked,
-                         .environment = {{"FI_MCASTCOLL_STATS", prefix},
-                                         keyed ? std::pair{"FI_MCASTCOLL_KEY_FILE", key_file}
-                                               : std::pair{"FI_MCASTCOLL_SECURITY", std::string("off")}},
-                         .places = attack.places,
-                         .only_mcastcoll = true,
-                         .outsider =
-                             [&attack, keyed](Board& board, const Options& options) {
-                                 attack.by({board, options, keyed});
-                             },
-                         .after = [prefix, counted = keyed ? attack.refused
-                                                           : nullptr] { check_refused(prefix, counted); }});
-        }
+    const auto add = [&](const Attack& attack, const char* how, bool keyed,
+                         const std::pair<const char*, std::string>& setting) {
+        const std::string prefix = statistics_prefix(fmt::format("mcc-attack-{}", keyed));
+        program.add({.name = fmt::format("{}, {}", attack.name, how),
+                     .body =
+                         [&attack, keyed](Member& me) {
+                             Target(me, attack, keyed).run();
+                             judge(me, attack, keyed);
+                         },
+                     .members = kAttacked,
+                     .environment = {{"FI_MCASTCOLL_STATS", prefix}, setting},
+                     .places = attack.places,
+                     .only_mcastcoll = true,
+                     .outsider =
+                         [&attack, keyed](Board& board, const Options& options) {
+                             attack.by({board, options, keyed});
+                         },
+                     .after = [prefix, counted = keyed ? attack.refused
+                                                       : nullptr] { check_refused(prefix, counted); }});
+    };
+    for (const Attack& attack : kAttackList) {
+        add(attack, "without", false, {"FI_MCASTCOLL_SECURITY", "off"});
+        add(attack, "with a secret", true, {"FI_MCASTCOLL_KEY_FILE", key_file});
+        if (attack.by_munge && !munged.empty())
+            add(attack, "with a secret by MUNGE", true, {"FI_MCASTCOLL_KEY_FILE", "munge:" + munged});
+    }
 }
 
 }  // namespace mcastcoll::fabtest

@@ -12,6 +12,8 @@ mcc_parts += \
 	fabtests/support/launcher.h \
 	fabtests/support/member.cc \
 	fabtests/support/member.h \
+	fabtests/support/munged.cc \
+	fabtests/support/munged.h \
 	fabtests/support/options.h \
 	fabtests/support/program.cc \
 	fabtests/support/process.h \
@@ -25,6 +27,10 @@ fabtests_support_libmccfabtest_a_CPPFLAGS = $(functional_cppflags)
 
 # The libraries' headers are included as the system's: our warnings are not for them.
 functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests -I$(top_srcdir)/util $(LIBFABRIC_CFLAGS)
+if HAVE_MUNGE
+else
+functional_cppflags += -DMCC_NO_MUNGE
+endif
 functional_ldadd = fabtests/support/libmccfabtest.a $(MCC_ARGUMENTS) $(LIBFABRIC_LIBS)
 
 functional_programs = \
@@ -43,6 +49,7 @@ functional_programs = \
 	fi_mcc_join \
 	fi_mcc_large \
 	fi_mcc_mpich \
+	fi_mcc_munge \
 	fi_mcc_tagged \
 	fi_mcc_reliable \
 	fi_mcc_threads \
@@ -121,6 +128,9 @@ fi_mcc_limits_LDADD = $(functional_ldadd)
 fi_mcc_mpich_SOURCES = %reldir%/mpich_contract.cc
 fi_mcc_mpich_CPPFLAGS = $(functional_cppflags)
 fi_mcc_mpich_LDADD = $(functional_ldadd)
+fi_mcc_munge_SOURCES = %reldir%/munge.cc
+fi_mcc_munge_CPPFLAGS = $(functional_cppflags)
+fi_mcc_munge_LDADD = $(functional_ldadd)
 # What programs share that exercise collectives.
 noinst_LIBRARIES += %reldir%/libmccexercise.a
 %canon_reldir%_libmccexercise_a_SOURCES = %reldir%/exercise.cc %reldir%/exercise.h

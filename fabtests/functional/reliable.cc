@@ -244,6 +244,24 @@ void among_strangers(Member& me) {
     me.meet();
 }
 
+// Whoever asks for proofs is not left without.
+void refuse_munge(Member& me) {
+    setenv("FI_MCASTCOLL_KEY_FILE", "munge:", 1);
+    std::string refusal;
+    try {
+        Node(kReliable, me.options());
+    } catch (const Failure& failure) {
+        refusal = failure.what();
+    }
+    if (refusal.find("fi_enable") == std::string::npos ||
+        refusal.find(describe(-FI_EOPNOTSUPP)) == std::string::npos)
+        fail("a secret by MUNGE is not refused: {}", refusal);
+    setenv("FI_MCASTCOLL_SECURITY", "off", 1);
+    Node(kReliable, me.options());
+    unsetenv("FI_MCASTCOLL_SECURITY");
+    unsetenv("FI_MCASTCOLL_KEY_FILE");
+}
+
 void refusals(Member& me) {
     if (me.rank() != 0) return;
     Node node(kReliable, me.options()), peer(kReliable, me.options());
@@ -260,6 +278,7 @@ void refusals(Member& me) {
     Wish wish = kReliable;
     wish.caps |= FI_TAGGED;
     CHECK(find_datagrams(wish, me.options().provider.c_str(), &result) == nullptr && result == -FI_ENODATA);
+    if (me.options().is_mcastcoll()) refuse_munge(me);
     // Leaving and joining again begins anew.
     Reader reader(peer);
     for (std::uint64_t round = 0; round < 3; ++round) {

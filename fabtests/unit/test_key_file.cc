@@ -42,6 +42,13 @@ Test(key_file, none_is_no_key) {
     cr_assert(key && !key.value());
 }
 
+Test(key_file, munge_is_told_from_paths) {
+    cr_assert(ofi::munge_socket("munge:") == "");
+    cr_assert(ofi::munge_socket("munge:/run/munge/other.socket") == "/run/munge/other.socket");
+    for (const char* const path : {"", "munge", "./munge:", "/munge:", "MUNGE:", "mung"})
+        cr_assert(!ofi::munge_socket(path), "%s", path);
+}
+
 // One less, exactly, one more.
 Test(key_file, lengths) {
     for (const std::size_t good : {16, 17, 4095, 4096}) cr_assert_eq(File(good).refusal(), "", "%zu", good);

@@ -52,6 +52,9 @@ Result<void> check_security(const Settings& settings) {
     if (settings.security == wire::Security::encrypt)
         return Error{FI_EOPNOTSUPP,
                      "FI_MCASTCOLL_SECURITY=encrypt: reliable messages carry proofs, and are not encrypted"};
+    if (settings.munge && settings.security != wire::Security::off)
+        return Error{FI_EOPNOTSUPP,
+                     "FI_MCASTCOLL_KEY_FILE=munge: is for collectives, and reliable messages need a file"};
     if (settings.security == wire::Security::authenticate && !settings.key)
         return Error{FI_ENOKEY, "FI_MCASTCOLL_SECURITY=authenticate wants FI_MCASTCOLL_KEY_FILE"};
     return {};

@@ -14,10 +14,53 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
                      return groups_.find_loan(plan_.parent, listeners);
                  }),
       account_(*shared.messenger),
-      core_(plan_.core, *this) {}
+      secret_(plan_.munge ? std::make_unique<MungeSecret>(*plan_.munge, plan_.members, shared.secrets,
+                                                          shared.greetings)
+                          : nullptr),
+      core_(new group::Group(plan_.core, *this)) {}
+
+// As the group's members call the list, and prove what they say.
+void JoinPlan::settle(const wire::Key& secret) {
+    core.means.key = wire::derive(secret, "join", set_key);
+    core.id.list_hash = wire::hash_members(*members, *core.means.key);
+}
+
+void Group::start(Nanoseconds now) {
+    if (secret_ && !secret_->secret()) return await_secret(now);
+    enter(now);
+    if (secret_) await_secret(now);
+}
+
+void Group::enter(Nanoseconds now) {
+    shared_.joins.add(*this);
+    entered_ = true;
+    core_->start(now);
+    shared_.joins.deliver_early(*this, now);
+    shared_.joins.forget_early(join_id());
+}
+
+// Before it is known there is a group that greets nobody, but has a deadline, and can be closed.
+void Group::await_secret(Nanoseconds now) {
+    if (core_->state() != group::Group::State::greeting) return secret_.reset();
+    secret_->progress(now);
+    if (const std::string why = secret_->why_not(); !why.empty()) {
+        warn("no secret from MUNGE, which FI_MCASTCOLL_KEY_FILE asks for: " + why);
+        core_->on_abort(FI_ENOKEY, kNoRank, now);
+    }
+    if (entered_ || !secret_->secret()) return;
+    explain("rank 0's secret has come by MUNGE");
+    plan_.settle(*secret_->secret());
+    core_.reset(new group::Group(plan_.core, *this));
+    enter(now);
+}
+
+void Group::pump(Nanoseconds now) {
+    if (secret_) await_secret(now);
+    core_->pump(now);
+}
 
 std::array<GroupKey, 2> Group::keys() const {
-    const group::LevelSet& levels = core_.levels();
+    const group::LevelSet& levels = core_->levels();
     return {levels.key(), levels.engine() != nullptr ? levels.engine()->config().key : levels.key()};
 }
 
@@ -32,21 +75,21 @@ bool Group::comes_from(Rank rank, const group::Source& source) {
 
 void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
     const int thrown = guard([&] { return body(), 0; });
-    if (thrown != 0) core_.break_down(-thrown, now);
+    if (thrown != 0) core_->break_down(-thrown, now);
 }
 
 void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now) {
-    const group::LevelSet& levels = core_.levels();
+    const group::LevelSet& levels = core_->levels();
     const std::size_t sender = index_of(wire::peek_sender(bytes));
     const auto& segment = levels.placement().segment();
     const bool known =
         levels.engine() != nullptr && sender < segment.size() && sender != levels.placement().segment_self();
     if (known && !multicast_.may_come_from(segment[sender], source)) return;
-    if (core_.on_datagram(bytes, now) && known) multicast_.came_from(segment[sender], source);
+    if (core_->on_datagram(bytes, now) && known) multicast_.came_from(segment[sender], source);
 }
 
 ssize_t Group::why_not_open() const {
-    switch (core_.state()) {
+    switch (core_->state()) {
         case group::Group::State::greeting:
         case group::Group::State::forming:
             return -FI_EOPBADSTATE;
@@ -63,7 +106,7 @@ ssize_t Group::why_not_open() const {
 
 ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (const ssize_t refused = why_not_open(); refused != 0) return refused;
-    if (over != nullptr && core_.error() != 0) return -core_.error();
+    if (over != nullptr && core_->error() != 0) return -core_->error();
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
@@ -71,7 +114,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (request.copies && request.kind == Kind::broadcast && request.root == self())
         request.copies->targets.clear();
     int refused = FI_EOTHER;
-    const int thrown = guard([&] { return core_.submit({request, cookie}, refused, now), 0; });
+    const int thrown = guard([&] { return core_->submit({request, cookie}, refused, now), 0; });
     // From there on it is open, and what goes wrong is told by its completion.
     const bool open = refused == 0;
     if (thrown != 0) {
@@ -79,7 +122,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
         // caller hears that it was refused, and nothing else.
         int unheard = 0;
         if (!open) operations_.at(cookie).over = &unheard;
-        core_.break_down(-thrown, now);
+        core_->break_down(-thrown, now);
         refused = -thrown;
     }
     if (open) return 0;
@@ -91,13 +134,13 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
 int Group::close(Nanoseconds now) {
     if (!operations_.empty() || in_team_) return -FI_EBUSY;
     team_alone_ = false;
-    core_.close(now);
+    core_->close(now);
     return 0;
 }
 
 std::optional<Loan> Group::lend(const std::vector<wire::ByteString>& members) {
-    if (!core_.joined()) return {};
-    const group::LevelSet& levels = core_.levels();
+    if (!core_->joined()) return {};
+    const group::LevelSet& levels = core_->levels();
     const engine::Engine* const engine = levels.engine();
     if (engine == nullptr || levels.placement().segments().size() > 1 || !multicast_.own_address() ||
         engine->phase() != engine::Phase::active || engine->graph().hearing_count() == 0)
@@ -106,7 +149,7 @@ std::optional<Loan> Group::lend(const std::vector<wire::ByteString>& members) {
 }
 
 void Group::add_counters(engine::Counters& sum, group::LevelCounters& levels) const {
-    if (core_.formed()) core_.levels().add_counters(sum, levels);
+    if (core_->formed()) core_->levels().add_counters(sum, levels);
     sum.bad_sender += multicast_.wrong_sources();
 }
 
@@ -134,8 +177,8 @@ void Group::keyed() {
 }
 
 void Group::changed() {
-    team_alone_ = core_.state() == group::Group::State::joined && core_.levels().host() != nullptr &&
-                  core_.levels().placement().hosts() == 1 && shared_.settings.stall_timeout_s == 0;
+    team_alone_ = core_->state() == group::Group::State::joined && core_->levels().host() != nullptr &&
+                  core_->levels().placement().hosts() == 1 && shared_.settings.stall_timeout_s == 0;
     shared_.report_due = true;
 }
 
@@ -152,6 +195,12 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
 }
 
 std::string Group::stray_greeting() {
+    if (secret_ && !secret_->secret())
+        return fmt::format(
+            "rank {} at {} has not handed out the secret: has it FI_MCASTCOLL_KEY_FILE=munge: and the same "
+            "list of members?{}{}",
+            index_of(secret_->asked()), address_of(secret_->asked()),
+            secret_->refused().empty() ? "" : " What came was refused, ", secret_->refused());
     const auto* stray = shared_.joins.stray_hello(*this);
     if (stray == nullptr) return "";
     return fmt::format(
@@ -228,7 +277,7 @@ std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
 
 Nanoseconds GroupTable::next_deadline() const {
     Nanoseconds next = kNever;
-    for (const auto& group : groups_) next = std::min(next, group->core().next_deadline());
+    for (const auto& group : groups_) next = std::min(next, group->next_deadline());
     return next;
 }
 

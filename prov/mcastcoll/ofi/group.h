@@ -11,6 +11,7 @@
 #include "ofi/request.h"
 #include "ports/greetings.h"
 #include "ports/group_multicast.h"
+#include "ports/munge_secret.h"
 #include "ports/process_watch.h"
 #include "ports/team_level.h"
 #include "provider/log.h"
@@ -33,6 +34,8 @@ struct Facilities {
     ProcessWatch watch;
     WaitSet wait_set;
     group::Joins joins{greetings};
+    group::SecretExchanges secrets;            // of joins whose secret MUNGE carries
+    std::shared_ptr<SealedSecret> own_secret;  // of those that this endpoint leads
     group::RoundTrips round_trips;
     wire::ByteString place;   // of this process, as greetings tell it
     bool report_due = false;  // something changed that mcastcoll-topo shows
@@ -45,7 +48,13 @@ struct JoinPlan {
     fi_addr_t token = 0;                  // what fi_mc_addr() shall say
     fi_addr_t parent = FI_ADDR_NOTAVAIL;  // the group that the application named as this one's parent
     void* context = nullptr;
+    std::uint64_t counted_as = 0;  // what stands for the list where its joins are counted
+    // Where MUNGE carries the secret. Until that is known nobody else has the key, so that nothing is proven.
+    std::optional<MungeSecret::Plan> munge{};
+    wire::ByteString set_key{};
 
+    // The secret is known.
+    void settle(const wire::Key& secret);
     std::string name() const {
         return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members->size());
     }
@@ -110,10 +119,22 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Rank self() const { return plan_.core.self; }
     const group::MemberList& members() const override { return plan_.members; }
     const wire::JoinKey& key() const override { return plan_.core.means.key; }
-    group::Group& core() override { return core_; }
-    const group::Group& core() const { return core_; }
+    group::Group& core() override { return *core_; }
+    const group::Group& core() const { return *core_; }
     // Once it is formed. Of what travels for this group: its own, and its engine's, which may be the same.
     std::array<GroupKey, 2> keys() const;
+
+    // Begins to join, or to ask for the secret that it takes.
+    void start(Nanoseconds now);
+    // Runs timers, carries out effects.
+    void pump(Nanoseconds now);
+    Nanoseconds next_deadline() const {
+        return std::min(core_->next_deadline(), secret_ ? secret_->next_deadline() : kNever);
+    }
+    // Nothing of the join is for it any more.
+    void leave_joins() noexcept {
+        if (std::exchange(entered_, false)) shared_.joins.remove(*this);
+    }
 
     bool comes_from(Rank rank, const group::Source& source) override;
     void within(Nanoseconds now, FunctionRef<void()> body) noexcept override;
@@ -130,7 +151,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     }
     void leave_team() { in_team_.store(false, std::memory_order_release); }
     // Once the host's leader has made it.
-    host::Team& team() { return static_cast<TeamLevel*>(core_.levels().host())->team(); }
+    host::Team& team() { return static_cast<TeamLevel*>(core_->levels().host())->team(); }
     // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until it is done.
     int close(Nanoseconds now);
     // Adds this group's counters to the sums.
@@ -140,6 +161,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
 
   private:
+    void enter(Nanoseconds now);
+    void await_secret(Nanoseconds now);
     ssize_t why_not_open() const;
     void write_error(std::uint32_t event, int error, std::uint64_t data);
 
@@ -183,7 +206,9 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void keyed() override;
     void changed() override;
     void join_ended(int error) override;
-    void remember_ended(int error) override { shared_.joins.remember_ended(*this, error); }
+    void remember_ended(int error) override {
+        if (entered_) shared_.joins.remember_ended(*this, error);
+    }
     void failed(int error, Rank lost) override;
     void completed(std::uint64_t cookie, int error) override;
     void explain(std::string_view sentence) override {
@@ -196,14 +221,16 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
 
     Facilities& shared_;
     GroupTable& groups_;
-    const JoinPlan plan_;
+    JoinPlan plan_;
     GroupMulticast multicast_;
     Messenger::Account account_;
     std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
     OpenOperations operations_;
     // Blocking calls may go straight to the host's shared memory, and one does.
     std::atomic<bool> team_alone_{false}, in_team_{false};
-    group::Group core_;
+    bool entered_ = false;                 // the joins know it
+    std::unique_ptr<MungeSecret> secret_;  // while it is asked for, or members may ask for it
+    std::unique_ptr<group::Group> core_;   // another one when the secret is known
 };
 
 // The groups of one endpoint, including closed ones that still linger for others' sake: by what the

@@ -28,7 +28,7 @@ void Station::progress() {
     busy_groups_ = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = groups_[i];
-        if (look_around || group.core().busy()) group.within(time, [&] { group.core().pump(time); });
+        if (look_around || group.core().busy()) group.within(time, [&] { group.pump(time); });
         busy_groups_ += group.core().busy();
     }
     succeeds([&] {
@@ -45,12 +45,14 @@ void Station::progress() {
 
 void Station::receive_greetings(Nanoseconds time) {
     const unsigned most = greeting_pace_.may_read(groups_.any_greeting(), busy_groups_ > 0, time);
-    const std::uint64_t foreign_before = joins.foreign_datagrams();
+    const std::uint64_t foreign_before = foreign_datagrams();
     const std::size_t count = greetings.receive(most, [&](Bytes bytes, const group::Source& source) {
         // A greeting that is lost comes again. Echoes measure: what was done before took its time.
-        succeeds([&] { joins.on_datagram(bytes, source, monotonic_now()); });
+        succeeds([&] {
+            if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
+        });
     });
-    greeting_pace_.has_read(count, most, joins.foreign_datagrams() > foreign_before, time);
+    greeting_pace_.has_read(count, most, foreign_datagrams() > foreign_before, time);
 }
 
 void Station::receive_multicasts(Nanoseconds time) {
@@ -164,7 +166,7 @@ void Station::bury_done() noexcept {
             ++i;
             continue;
         }
-        joins.remove(group);
+        group.leave_joins();
         groups_.remove(group);
         report_due = true;
     }

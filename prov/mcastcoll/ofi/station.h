@@ -49,10 +49,14 @@ class Station final : public Facilities, private Messenger::Receiver {
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void receive_greetings(Nanoseconds now);
+    std::uint64_t foreign_datagrams() const {
+        return joins.foreign_datagrams() + secrets.foreign_datagrams();
+    }
     Nanoseconds heed_greetings();
     void receive_multicasts(Nanoseconds now);
     void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
+    Result<void> plan_munge(JoinPlan& plan, const wire::ByteString& set_key);
     void bury_done() noexcept;
     void drain();
     void write_report(Nanoseconds now);
@@ -60,7 +64,7 @@ class Station final : public Facilities, private Messenger::Receiver {
 
     wire::ByteString own_address_;
     GroupTable groups_;
-    std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by hash of the member list
+    std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by JoinPlan::counted_as
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;

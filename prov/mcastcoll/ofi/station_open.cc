@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/new_file.h"
+#include "base/system.h"
 #include "host/segment.h"
 #include "ofi/av.h"
 #include "ofi/inner.h"
@@ -71,13 +72,13 @@ Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av)
 }
 
 // What proves that somebody is a member: the file's secret, or the set's comm_key if it is long enough to be
-// one, or both.
+// one, or both. None where there is no secret, or MUNGE is to carry it.
 constexpr std::size_t kLeastSecret = 16;
 
 Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString& set_key) {
     const bool secret = settings.key || set_key.size() >= kLeastSecret;
     if (settings.security == wire::Security::off) return wire::JoinKey();
-    if (!secret && settings.security)
+    if (!secret && !settings.munge && settings.security)
         return Error{FI_ENOKEY,
                      "FI_MCASTCOLL_SECURITY wants a secret, and there is neither FI_MCASTCOLL_KEY_FILE nor a "
                      "comm_key of 16 bytes"};
@@ -90,13 +91,13 @@ std::uint64_t hash_of(std::vector<wire::ByteString> members, const wire::ByteStr
                       const wire::JoinKey& key) {
     // With a key, joins of the same members may be called in any order, as threads do.
     if (!set_key.empty() && !key) members.push_back(set_key);
-    if (!key) return wire::hash_addresses(members);
-    wire::ByteString context;
-    for (const wire::ByteString& member : members) {
-        context.push_back(static_cast<std::byte>(member.size()));
-        context.insert(context.end(), member.begin(), member.end());
-    }
-    return wire::get<std::uint64_t>(wire::derive(*key, "members", context).data());
+    return key ? wire::hash_members(members, *key) : wire::hash_addresses(members);
+}
+
+Result<wire::Key> draw_key() {
+    wire::Key key;
+    if (auto drawn = kernel_random(key); !drawn) return drawn.error();
+    return key;
 }
 
 std::byte* map_pages(std::size_t bytes) {
@@ -126,6 +127,11 @@ Result<void> Station::open() {
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
 
     if (auto opened = greetings.open(own_address_); !opened) return opened.error();
+    if (settings.munge) {
+        const auto secret = draw_key();
+        if (!secret) return secret.error();
+        own_secret = std::make_shared<SealedSecret>(*settings.munge, secret.value());
+    }
 
     const bool chosen = settings.inner.empty() || settings.inner == "tcp";  // by us, so ours may differ
     const InfoOwner inner =
@@ -172,26 +178,23 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
         log_line(Level::warn, "fi_join: {}", plan.error().message);
         return -plan.error().code;
     }
-    const wire::JoinId id = plan.value().core.id;
+    const std::uint64_t counted_as = plan.value().counted_as;
     auto made = std::make_unique<Group>(*this, groups_, group_calls(), std::move(plan).value());
     Group& group = *made;
     try {
         groups_.add(std::move(made));
         const Nanoseconds time = monotonic_now();
-        ++sequences_[id.list_hash];
-        joins.add(group);
-        group.core().start(time);
-        joins.deliver_early(group, time);
+        ++sequences_[counted_as];
+        group.start(time);
     } catch (...) {
         // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
         // otherwise the others give up at the join timeout.
         if (group.core().join().leads()) succeeds([&] { joins.remember_ended(group, FI_ENOMEM); });
-        joins.remove(group);
+        group.leave_joins();
         groups_.remove(group);
         throw;
     }
     *mc = &group;
-    joins.forget_early(id);
     busy_groups_ += group.core().busy();
     keep_alarm();
     return 0;
@@ -212,24 +215,52 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     const wire::JoinKey secret = key.value();
     const std::uint64_t hash = hash_of(members, set.key(), secret);
     GroupSettings wanted = set.settings(settings.group);
-    if (secret) wanted.security = settings.security.value_or(wire::Security::authenticate);
+    const bool by_munge = settings.munge && !secret && settings.security != wire::Security::off;
+    if (secret || by_munge) wanted.security = settings.security.value_or(wire::Security::authenticate);
     const Nanoseconds stall = Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
-    return JoinPlan{.core = {.id = {hash, sequences_[hash]},
-                             .self = rank_of(static_cast<std::size_t>(own - members.begin())),
-                             .members = members.size(),
-                             .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
-                             .settings = wanted,
-                             .policy = settings.topology.policy(),
-                             .selection = settings.selection,
-                             .means = {.message_bytes = kMessageBytes,
-                                       .key = secret,
-                                       .most_open = OpenOperations::kMost,
-                                       .memory = {map_pages, unmap_pages},
-                                       .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}},
-                    .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
-                    .token = next_token_++,
-                    .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
-                    .context = context};
+    JoinPlan plan{.core = {.id = {hash, sequences_[hash]},
+                           .self = rank_of(static_cast<std::size_t>(own - members.begin())),
+                           .members = members.size(),
+                           .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
+                           .settings = wanted,
+                           .policy = settings.topology.policy(),
+                           .selection = settings.selection,
+                           .means = {.message_bytes = kMessageBytes,
+                                     .key = secret,
+                                     .most_open = OpenOperations::kMost,
+                                     .memory = {map_pages, unmap_pages},
+                                     .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}},
+                  .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
+                  .token = next_token_++,
+                  .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
+                  .context = context,
+                  .counted_as = hash};
+    if (!by_munge) return plan;
+    if (auto planned = plan_munge(plan, set.key()); !planned) return planned.error();
+    return plan;
+}
+
+// Who does not know the secret calls the list by what everybody can compute, and counts its joins by that:
+// the secret may be found out in another order than joins are called in.
+Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
+    const auto nobodys = draw_key(), nonce = draw_key();
+    if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();
+    const std::uint64_t list =
+        wire::hash_members(*plan.members, wire::derive({}, "secret by MUNGE", set_key));
+    const bool leads = plan.core.self == rank_of(0);
+    plan.counted_as = list;
+    plan.set_key = set_key;
+    plan.core.id = {list, sequences_[list]};
+    plan.core.means.key = nobodys.value();
+    plan.munge = {.socket = *settings.munge,
+                  .patience = Nanoseconds::from_ms(settings.peer_timeout_ms),
+                  .request = {.id = plan.core.id,
+                              .rank = plan.core.self,
+                              .members = static_cast<std::uint32_t>(plan.members->size()),
+                              .nonce = wire::get<std::uint64_t>(nonce.value().data())},
+                  .own = leads ? own_secret : nullptr};
+    if (leads) plan.settle(own_secret->secret());
+    return {};
 }
 
 Station::~Station() {
@@ -280,7 +311,7 @@ void Station::write_statistics() const {
     add("verbs_datagrams_sent", verbs != nullptr ? verbs->counters().datagrams_sent : 0);
     add("verbs_revivals", verbs != nullptr ? verbs->counters().revivals : 0);
     add("foreign_messages", foreign_messages_);
-    add("foreign_datagrams", joins.foreign_datagrams());
+    add("foreign_datagrams", foreign_datagrams());
     add("doubts", watch.doubts());
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);

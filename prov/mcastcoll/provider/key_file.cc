@@ -4,6 +4,12 @@
 
 namespace mcastcoll::ofi {
 
+std::optional<std::string> munge_socket(const std::string& value) {
+    constexpr std::string_view kScheme = "munge:";
+    if (!value.starts_with(kScheme)) return {};
+    return value.substr(kScheme.size());
+}
+
 Result<wire::JoinKey> read_key_file(const std::string& path) {
     if (path.empty()) return wire::JoinKey();
     const auto secret = read_secret_file(path);

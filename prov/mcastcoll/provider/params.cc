@@ -105,8 +105,9 @@ constexpr Param kParams[] = {
      "set's "
      "comm_key, else off"},
     {"key_file", FI_PARAM_STRING, "",
-     "the path of a file of 16 to 4096 bytes that is yours alone (chmod 600)",
-     "The secret of all groups, the same file on all hosts (default: none)"},
+     "the path of a file of 16 to 4096 bytes that is yours alone (chmod 600), or munge:, or munge:SOCKET",
+     "The secret of all groups, the same file on all hosts; munge: rank 0 of each group draws one, and MUNGE "
+     "carries it to the other processes of the same user, whose hosts all need munged (default: none)"},
     {"fault", FI_PARAM_STRING, "",
      "a comma list of loss=PERCENT, burst=PERCENT, burst_length=MEAN, nth=N, duplicate=PERCENT, "
      "corrupt=PERCENT, delay=DATAGRAMS, seed=N",
@@ -285,7 +286,8 @@ Result<Settings> read_settings() {
                  {"off", wire::Security::off},
                  {"authenticate", wire::Security::authenticate},
                  {"encrypt", wire::Security::encrypt}});
-    read.parsed("key_file", settings.key, read_key_file);
+    settings.munge = munge_socket(text_of("key_file"));
+    if (!settings.munge) read.parsed("key_file", settings.key, read_key_file);
     read.parsed("fault", settings.fault, parse_interceptor_spec);
     settings.stats = text_of("stats");
     if (read.complaint()) return *read.complaint();

@@ -36,6 +36,7 @@ struct Settings {
     GroupSettings group;
     std::optional<wire::Security> security;  // none: by whether there is a secret
     wire::JoinKey key;                       // of the file
+    std::optional<std::string> munge;        // its socket, or "", where it carries secrets
     unsigned window = 0;                     // fragments; 0: from the receive buffer
     int join_timeout_ms = 30000;
     int peer_timeout_ms = 5000;

@@ -48,6 +48,15 @@ std::optional<Bytes> proven(Bytes word, const JoinKey& key) {
     return inner;
 }
 
+std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& key) {
+    ByteString context;
+    for (const ByteString& address : addresses) {
+        context.push_back(static_cast<std::byte>(address.size()));
+        context.insert(context.end(), address.begin(), address.end());
+    }
+    return get<std::uint64_t>(derive(key, "members", context).data());
+}
+
 Protection::Protection(Security security, const Key& key) : security_(security) {
     if (security_ == Security::authenticate) mac_.emplace(key);
     if (security_ != Security::encrypt) return;

@@ -29,6 +29,9 @@ ByteString prove(Bytes word, const JoinKey& key);
 // The word that has the right tag behind it, or nothing.
 std::optional<Bytes> proven(Bytes word, const JoinKey& key);
 
+// What tells a list of members, and this key, from others: who has no key cannot compute it.
+std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& key);
+
 // Protects the packets of one group, as one member sends and takes them: by a Mac, or encrypted by
 // AES-128-GCM, with the sender's rank and a number that it never uses twice as nonce. A key is of one group
 // alone (derive()), so that no nonce comes again after a restart.
