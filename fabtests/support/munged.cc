@@ -1,6 +1,7 @@
 #include "support/munged.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +67,8 @@ void Munged::start() {
     if (process_ == 0) {
         const int nowhere = ::open("/dev/null", O_RDWR);
         for (const int descriptor : {0, 1, 2}) ::dup2(nowhere, descriptor);
+        // A test that fails may end without a word.
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) ::_exit(1);
         ::execl(program(), "munged", "--foreground", "--force", key.c_str(), place.c_str(), pid.c_str(),
                 seed.c_str(), static_cast<char*>(nullptr));
