@@ -3,7 +3,7 @@
 # MPI program's source is installed, too: every other MPI needs it compiled by its own mpicc.
 perfdir = $(pkgdatadir)/perf
 perflibexecdir = $(libexecdir)/mcastcoll
-perf_sources = %reldir%/perf_data.h %reldir%/perf_mpi.c
+perf_sources = %reldir%/perf_data.h %reldir%/perf_floor.c %reldir%/perf_floor.h %reldir%/perf_mpi.c
 dist_perf_DATA = \
 	$(perf_sources) \
 	%reldir%/perf_arguments.py \

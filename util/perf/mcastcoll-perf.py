@@ -43,7 +43,7 @@ def arguments():
     p.add_argument("--stacks", type=words, metavar="S,S,..", help="the first is compared with each other one "
                    f"({STACKS['mpi']}; --level fabric: {STACKS['fabric']})")
     p.add_argument("--stack", action="append", default=[], metavar="'NAME=LAUNCHER WORDS'",
-                   help="one more; LAUNCHER is openmpi, mpich or fabric")
+                   help="one more; LAUNCHER is openmpi, mpich, fabric or floor")
     p.add_argument("--stacks-file", action="append", default=[], metavar="FILE", help="rows as in stacks.conf")
     p.add_argument("--list-stacks", action="store_true", help="name them")
     p.add_argument("--inner", metavar="PROVIDER", help="FI_MCASTCOLL_INNER, as tcp or shm")

@@ -6,7 +6,8 @@ So whatever else the machine does hits all alike, and nobody pays for launching.
 median of its turns; a ratio is the median of the rounds' ratios, each between turns that were neighbours.  A stack that is ten
 times behind after two turns, or a hundred times after one, gets no more of them in that cell.  One that hangs, dies or has wrong
 data is reported as such and launched again for the next cell.  Where the first stack would not pass, there are up to three times the
-rounds: a ratio from a few turns on a busy machine is a guess.
+rounds: a ratio from a few turns on a busy machine is a guess.  The floor (perf_floor.c) is nobody's rival: nobody is behind it, and
+no verdict asks for it.
 
 On the lab the switch's ports count what each host sends during a turn, which is divided by the operations of the turn; the barriers
 between them are in it.
@@ -230,7 +231,10 @@ class Bench:
     def in_doubt(self, turns):
         """Whether the first stack is slower than it may be."""
         first = turns[self.stacks[0].name]
-        return self.enough and any(self.least_ratio(first, turns[s.name]) > self.enough for s in self.stacks[1:])
+        return self.enough and any(self.least_ratio(first, turns[s.name]) > self.enough for s in self.rivals())
+
+    def rivals(self):
+        return [s for s in self.stacks[1:] if not s.is_floor()]
 
     @staticmethod
     def ratio(first, turns, metric):
@@ -253,7 +257,7 @@ class Bench:
                 break
             if share is not None and number >= (LEAST_TURNS if share > 0 else 1) and spent * (number + 1) / number > share:
                 break
-            first, best = number % len(self.stacks), min(self.median(t) for t in turns.values())
+            first, best = number % len(self.stacks), min((self.median(turns[s.name]) for s in self.stacks if not s.is_floor()), default=0)
             for stack in self.stacks[first:] + self.stacks[:first]:
                 if stack.name in errors or (stack is not self.stacks[0] and self.behind(turns[stack.name], best)):
                     continue
@@ -275,6 +279,8 @@ class Bench:
         row["median_us"], row["p99_us"] = row[f"{self.metric}_median_us"], row[f"{self.metric}_p99_us"]
         row["rounds_us"] = [t[f"{self.metric}_us"]["median"] for t in own]
         row["samples"], row["bad"] = sum(t["samples"] for t in own), sum(t["bad"] for t in own)
+        if "lost" in own[0]:
+            row["lost"], row["lost_datagrams"] = sum(t["lost"] for t in own), sum(t["lost_datagrams"] for t in own)
         if "overlap_percent" in own[0]:
             row["overlap_percent"] = round(statistics.median(t["overlap_percent"] for t in own), 1)
         if own[0]["sent_bytes"]:
@@ -282,7 +288,8 @@ class Bench:
             row["sent_bytes"], row["sent_most_bytes"] = round(statistics.mean(sent)), round(max(sent))
         if stack is not self.stacks[0] and reference:
             row["ratio"] = round(self.ratio(reference, own, self.metric), 3)
-            row["least_ratio"] = round(self.least_ratio(reference, own), 3)
+            if not stack.is_floor():
+                row["least_ratio"] = round(self.least_ratio(reference, own), 3)
         return row
 
     def progress(self, cell, rows):

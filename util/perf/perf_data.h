@@ -190,15 +190,18 @@ static inline struct perf_figure perf_sum_up(double* samples, uint64_t count) {
     return f;
 }
 
-/* What rank 0 says of one cell. overlap_percent is negative where it means nothing. */
+/* What rank 0 says of one cell. overlap_percent and lost are negative where they mean nothing. */
 struct perf_result {
     const char* operation;
+    const char* unavailable; /* why there are no figures, or NULL */
     uint64_t bytes, samples, bad;
     uint64_t operations; /* with those that do not count */
     int ranks;
     /* The last rank's end minus the start; the longest of all ranks' own times. */
     struct perf_figure last, max;
     double overlap_percent;
+    int64_t lost; /* operations that lost datagrams, and do not count, where nothing is repaired */
+    uint64_t lost_datagrams;
 };
 
 static inline void perf_print_figure(const char* name, struct perf_figure f) {
@@ -208,9 +211,17 @@ static inline void perf_print_figure(const char* name, struct perf_figure f) {
 
 static inline void perf_print(const struct perf_result* r) {
     printf("{\"operation\": \"%s\", \"bytes\": %llu, ", r->operation, (unsigned long long)r->bytes);
+    if (r->unavailable != NULL) {
+        printf("\"unavailable\": \"%s\"}\n", r->unavailable);
+        fflush(stdout);
+        return;
+    }
     perf_print_figure("last_us", r->last);
     perf_print_figure("max_us", r->max);
     if (r->overlap_percent >= 0) printf("\"overlap_percent\": %.1f, ", r->overlap_percent);
+    if (r->lost >= 0)
+        printf("\"lost\": %lld, \"lost_datagrams\": %llu, ", (long long)r->lost,
+               (unsigned long long)r->lost_datagrams);
     printf("\"samples\": %llu, \"bad\": %llu, \"operations\": %llu, \"ranks\": %d}\n",
            (unsigned long long)r->samples, (unsigned long long)r->bad, (unsigned long long)r->operations,
            r->ranks);

@@ -258,6 +258,7 @@ void Bench::print(std::uint64_t done) {
     result.last = perf_sum_up(last.data(), done);
     result.max = perf_sum_up(longest.data(), done);
     result.overlap_percent = -1;
+    result.lost = -1;
     perf_print(&result);
 }
 

@@ -18,18 +18,22 @@
 // Who leaves its barriers one after the other would have half of the next operation done before the last rank
 // enters it, and look the better for it. So all stacks have the same last step before the start: a barrier in
 // memory that the ranks share, FOLDER/board.
+//
+// With --floor the operations are those of perf_floor.h, everything else being the same. A time of an
+// operation that lost datagrams is endless, and not counted.
 
 #define _GNU_SOURCE  // CPU sets
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "perf_data.h"
+#include "perf_floor.h"
 
 enum { kMaxLineBytes = 256, kOverlapSamples = 50 };
 static const double kOverlapShare = 0.25;  // of the time allowed, which comes on top of it
@@ -92,6 +96,7 @@ struct bench {
     double seconds;
     int probes;  // calls of MPI_Test while it computes
     uint64_t bad;
+    struct perf_floor* floor;  // NULL: MPI's own operations
 };
 
 static void give_up(const char* text, const char* what) {
@@ -206,6 +211,15 @@ static int start(struct bench* b, MPI_Request* request) {
     return MPI_ERR_OTHER;
 }
 
+static const char* open_floor_cell(struct bench* b) {
+    const enum perf_floor_operation operation = b->nonblocking          ? kFloorNone
+                                                : b->kind == kBcast     ? kFloorBcast
+                                                : b->kind == kBarrier   ? kFloorBarrier
+                                                : b->kind == kAllreduce ? kFloorAllreduce
+                                                                        : kFloorNone;
+    return perf_floor_begin(b->floor, operation, b->side.bytes);
+}
+
 // Looks at the clock, as a program looks at its data: no call of MPI but the probes.
 static void compute(double us, int probes, MPI_Request* request) {
     const double begin = perf_now_us();
@@ -248,16 +262,17 @@ static bool once(struct bench* b, uint64_t slot, double compute_us, int probes) 
     line_up(b);
     MPI_Request request = MPI_REQUEST_NULL;
     const double begin = perf_now_us();
-    int code = start(b, &request);
+    const bool lost = b->floor != NULL && !perf_floor_run(b->floor, &b->side);
+    int code = b->floor != NULL ? MPI_SUCCESS : start(b, &request);
     if (compute_us > 0) compute(compute_us, probes, &request);
     if (b->nonblocking && code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     const double end = perf_now_us();
     b->ends[slot] = end;
-    b->own[slot] = end - begin;
+    b->own[slot] = lost ? HUGE_VAL : end - begin;
     b->starts[slot] = (b->side.does & kPerfRooted) && b->side.rank != b->side.root ? 0 : begin;
     // Who is early would else verify, and fill the next buffers, on a core that others still need to end.
     MPI_Barrier(MPI_COMM_WORLD);
-    return code == MPI_SUCCESS && perf_verify(&b->side);
+    return lost || (code == MPI_SUCCESS && perf_verify(&b->side));
 }
 
 static bool run(void* bench, uint64_t slot, uint64_t count) {
@@ -298,20 +313,36 @@ static struct perf_result sum_up(const struct bench* b, uint64_t done) {
                                  .bytes = b->side.bytes,
                                  .samples = done,
                                  .ranks = b->side.size,
-                                 .overlap_percent = -1};
+                                 .overlap_percent = -1,
+                                 .lost = -1};
     double* first = malloc(3 * done * sizeof(double));
     if (first == NULL) give_up("samples", "no memory");
     double *const last = first + done, *const longest = last + done;
     MPI_Reduce(b->starts, first, (int)done, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(b->ends, last, (int)done, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(b->own, longest, (int)done, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (b->side.rank == 0) {
-        for (uint64_t i = 0; i < done; ++i) last[i] -= first[i];
-        result.last = perf_sum_up(last, done);
-        result.max = perf_sum_up(longest, done);
+    uint64_t whole = 0;
+    for (uint64_t i = 0; i < done && b->side.rank == 0; ++i) {
+        if (isinf(longest[i])) continue;
+        last[whole] = last[i] - first[i];
+        longest[whole++] = longest[i];
     }
+    if (whole > 0) {
+        result.last = perf_sum_up(last, whole);
+        result.max = perf_sum_up(longest, whole);
+    } else {
+        result.unavailable = "every round lost datagrams: without repair the floor does not have it";
+    }
+    result.samples = whole;
+    if (b->floor != NULL) result.lost = (int64_t)(done - whole);
     free(first);
     return result;
+}
+
+static void close_floor_cell(struct bench* b, uint64_t lost_before, struct perf_result* result) {
+    const uint64_t lost = perf_floor_lost(b->floor) - lost_before;
+    MPI_Reduce(&lost, &result->lost_datagrams, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    perf_floor_end(b->floor);
 }
 
 // Measures what the text says; valid on rank 0.
@@ -321,8 +352,13 @@ static struct perf_result measure(struct bench* b, const char* text) {
     if (error == NULL) error = open_cell(b);
     if (error != NULL) give_up(text, error);
     b->bad = 0;
-    struct perf_result result = sum_up(b, perf_measure(b->seconds, b, run, agree));
-    if (b->nonblocking) result.overlap_percent = overlap(b, result.max.median);
+    struct perf_result result = {.operation = b->name, .bytes = b->side.bytes};
+    if (b->floor != NULL) result.unavailable = open_floor_cell(b);
+    const bool refused = result.unavailable != NULL;
+    const uint64_t lost_before = b->floor != NULL ? perf_floor_lost(b->floor) : 0;
+    if (!refused) result = sum_up(b, perf_measure(b->seconds, b, run, agree));
+    if (!refused && b->floor != NULL) close_floor_cell(b, lost_before, &result);
+    if (!refused && b->nonblocking) result.overlap_percent = overlap(b, result.max.median);
     result.operations = b->side.serial - before;
     MPI_Reduce(&b->bad, &result.bad, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     free(b->counts), free(b->side.send), free(b->side.receive);
@@ -391,11 +427,18 @@ int main(int argc, char** argv) {
         stay_on_core(b.side.rank);
         --argc, ++argv;
     }
+    if (argc > 2 && strcmp(argv[1], "--floor") == 0) {
+        const char* error = NULL;
+        b.floor = perf_floor_open(strcmp(argv[2], "yield") == 0, &error);
+        if (b.floor == NULL) give_up("--floor", error);
+        argc -= 2, argv += 2;
+    }
     if (argc == 3 && strcmp(argv[1], "--serve") == 0)
         bad = serve(&b, argv[2]);
     else if (argc < 2 || argv[1][0] == '-')
-        give_up(argc < 2 ? "no arguments" : argv[1],
-                "give [--stay] OPERATION:BYTES:SECONDS[:PROBES]..., or [--stay] --serve FOLDER");
+        give_up(
+            argc < 2 ? "no arguments" : argv[1],
+            "give [--stay] [--floor yield|spin], and --serve FOLDER or OPERATION:BYTES:SECONDS[:PROBES]...");
     else
         for (int i = 1; i < argc; ++i) {
             const struct perf_result result = measure(&b, argv[i]);
@@ -403,7 +446,7 @@ int main(int argc, char** argv) {
             bad += result.bad;
         }
     MPI_Bcast(&bad, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    free(b.starts);
+    free(b.starts), free(b.floor);
     MPI_Finalize();
     return bad == 0 ? 0 : 1;
 }

@@ -6,7 +6,7 @@ import subprocess
 
 COLUMNS = ("operation", "bytes", "hosts", "ranks", "stack", "median_us", "p99_us", "last_min_us", "last_median_us", "last_p90_us",
            "last_p99_us", "max_min_us", "max_median_us", "max_p90_us", "max_p99_us", "overlap_percent", "sent_bytes",
-           "sent_most_bytes", "ratio", "least_ratio", "samples", "bad", "error")
+           "sent_most_bytes", "ratio", "least_ratio", "samples", "bad", "lost", "lost_datagrams", "error")
 AXES = {"bytes": ['set xtics 1,16', 'set format x "%.0b %BB"', 'set xlabel "bytes"'],
         "ranks": ["set xtics (2,4,8,16,32,64)", 'set format x "%g"', 'set xlabel "ranks"'],
         "": ["unset xtics", 'set xlabel ""']}
@@ -45,6 +45,7 @@ def print_table(rows, about, file):
         out = f" {row['sent_bytes']:>10}" if "sent_bytes" in row else " " * 11 if sent else ""
         print(f"{begin} {row['median_us']:>10.1f} {row[about['metric'] + '_min_us']:>10.1f} {row['p99_us']:>10.1f} "
               f"{row['max_median_us']:>10.1f} {ratio:>6}{share}{out} {row['samples']:>8}"
+              + (f"  not counted: {row['lost']} that lost {row['lost_datagrams']} datagrams" if row.get("lost") else "")
               + (f"  {row['error']}" if row["error"] else ""), file=file)
 
 
@@ -63,7 +64,7 @@ def write_markdown(path, rows):
         for (hosts, ranks, operation, size), cell in cells_of(rows).items():
             found = {row["stack"]: row for row in cell}
             times = [f"{found[s]['median_us']:,.0f}" if "median_us" in found.get(s, {}) else "" for s in stacks]
-            ratio = max((row["ratio"] for row in cell if "ratio" in row), default=None)
+            ratio = max((row["ratio"] for row in cell if "least_ratio" in row), default=None)
             print(f"| {hosts or 1} | {ranks} | {operation}{f' {size} B' if size else ''} | {' | '.join(times)} | "
                   f"{'' if ratio is None else f'{ratio:.2f}'} |", file=file)
 

@@ -13,8 +13,8 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 LAB = os.path.join(TOP, "util", "cluster")
-LAUNCHERS = ("openmpi", "mpich", "fabric")
-MPI_SOURCES = ("perf_mpi.c", "perf_data.h")
+LAUNCHERS = ("openmpi", "mpich", "fabric", "floor")
+MPI_SOURCES = ("perf_mpi.c", "perf_floor.c", "perf_floor.h", "perf_data.h")
 # sched_yield() does not yield to another session's processes, hence the second.
 OPENMPI = ["--allow-run-as-root", "--leave-session-attached", "--oversubscribe"]
 
@@ -44,6 +44,10 @@ class Stack:
 
     def level(self):
         return "fabric" if self.launcher == "fabric" else "mpi"
+
+    def is_floor(self):
+        """What there is with nothing on top: to compare with, but nobody's rival."""
+        return self.launcher == "floor"
 
     def words(self):
         return [f"{name}={value}" for name, value in self.settings.items()] + self.options
@@ -114,7 +118,7 @@ def environment():
 
 def compiled_for(launcher):
     """The MPI program for a launcher's MPI; compiled where there is none."""
-    ready = program_path("mcastcoll-perf-mpi") if launcher == "openmpi" else None
+    ready = program_path("mcastcoll-perf-mpi") if launcher != "mpich" else None
     if ready:
         return ready
     compiler = find_program(*(["mpicc.mpich"] if launcher == "mpich" else ["mpicc.openmpi", "mpicc"]))
@@ -168,7 +172,8 @@ def openmpi_command(stack, place, program, env):
     for name in stack.settings:
         if not (place.hosts and name.startswith("FI_")):  # those util/cluster/run hands on
             command += ["-x", name]
-    return command + options + [program, *(["--stay"] if place.hosts else [])]
+    floor = ["--floor", "yield" if place.yields else "spin"] if stack.is_floor() else []
+    return command + options + [program, *(["--stay"] if place.hosts else []), *floor]
 
 
 def mpich_command(stack, place, program, env):
@@ -207,7 +212,7 @@ def launch_line(stack, place, timeout_s):
     if place.inner:
         env["FI_MCASTCOLL_INNER"] = place.inner
         stack = Stack(stack.name, stack.launcher, [*stack.words(), f"FI_MCASTCOLL_INNER={place.inner}"])
-    line = openmpi_command if stack.launcher == "openmpi" else mpich_command
+    line = mpich_command if stack.launcher == "mpich" else openmpi_command
     return line(stack, place, compiled_for(stack.launcher), env), env
 
 

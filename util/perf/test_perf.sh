@@ -5,6 +5,7 @@ cd "$(dirname "$0")" || exit 1
 perf=./mcastcoll-perf.py failed=0
 export MCASTCOLL_BUILD=${MCASTCOLL_BUILD:-$OLDPWD}
 work=$(mktemp -d)
+export VC=tp$$
 trap 'rm -rf "$work"' EXIT
 check() { # check TEXT COMMAND...: what the command said is shown where it fails
     local text=$1
@@ -58,6 +59,43 @@ for row in table["rows"]:
 END
 }
 check "a run at the fabric level" fabric
+
+# The floor beside a stack, over shared memory. What it does not have is said, and no reason to fail.
+floor_here() {
+    timeout 900 "$perf" --timeout 300 --ranks 3 --stacks ompi-tuned,floor --operation bcast,barrier,allreduce,gather --sizes 8,64K --rounds 2 \
+        --seconds 0.05 --fail-above 1.1 --json "$work/f.json" --markdown "$work/f.md" || return
+    python3 - "$work" <<'END'
+import json, sys
+rows = [row for row in json.load(open(sys.argv[1] + "/f.json"))["rows"] if row["stack"] == "floor"]
+has = {("bcast", 8), ("bcast", 65536), ("barrier", 0), ("allreduce", 8)}
+assert len(rows) == 7, rows
+for row in rows:
+    if (row["operation"], row["bytes"]) not in has:
+        assert "does not have it" in row["error"] and "median_us" not in row, row
+        continue
+    assert row["error"] is None and row["bad"] == row["lost"] == row["lost_datagrams"] == 0 and row["samples"] >= 6, row
+    assert row["last_min_us"] <= row["last_median_us"] <= row["last_p99_us"] and row["max_median_us"] > 0, row
+    assert "ratio" in row and "least_ratio" not in row, row  # nobody fails for being slower
+lines = open(sys.argv[1] + "/f.md").read().splitlines()[2:]
+assert len(lines) == 7 and all(line.endswith("|  |") for line in lines), lines
+END
+}
+# Between hosts that lose datagrams: rounds that lost some do not count, and are counted.
+floor_loses() {
+    timeout 900 "$perf" --timeout 300 --hosts 3 --loss 20 --stacks floor --operation bcast,barrier --sizes 8,512K --rounds 3 --seconds 0.5 \
+        --json "$work/l.json" || return
+    python3 - "$work" <<'END'
+import json, sys
+short, long, barrier = json.load(open(sys.argv[1] + "/l.json"))["rows"]
+assert short["bad"] == barrier["bad"] == 0 and short["samples"] > 0, (short, barrier)
+assert short["lost"] > 0 and short["lost_datagrams"] >= short["lost"], short
+assert "every round lost" in long["error"] and "median_us" not in long, long
+END
+}
+if [ -x "$MCASTCOLL_BUILD/util/perf/mcastcoll-perf-mpi" ]; then
+    check "the floor on one host" floor_here
+    if ../cluster/up 1 >/dev/null 2>&1 && ../cluster/down; then check "the floor between hosts that lose" floor_loses; fi
+fi
 
 rows() {
     python3 - <<'END'
