@@ -4,6 +4,7 @@
 
 #include "engine/admission.h"
 #include "engine/elections.h"
+#include "engine/expectation.h"
 #include "engine/failure_detector.h"
 #include "engine/receiver.h"
 #include "engine/sender.h"
@@ -54,6 +55,9 @@ class Engine {
     // When on_timeout() wants to be called; kNever when nothing waits.
     Nanoseconds next_deadline() const;
     void on_timeout(Nanoseconds now);
+
+    // What is open here waits for that; nothing is open: for nothing.
+    Expectation expects() const;
 
     Phase phase() const { return core_.phase; }
     // After a failure: everybody who is to know has been sent word.

@@ -17,6 +17,8 @@ mcc_parts += \
 	%reldir%/elections.h \
 	%reldir%/engine.cc \
 	%reldir%/engine.h \
+	%reldir%/expectation.cc \
+	%reldir%/expectation.h \
 	%reldir%/failure_detector.cc \
 	%reldir%/failure_detector.h \
 	%reldir%/gatherer.cc \

@@ -296,6 +296,10 @@ bool Group::busy() const {
     return state_ == State::forming || (state_ == State::closed && engine != nullptr) || operations_open();
 }
 
+engine::Expectation Group::expects() const {
+    return operations_open() ? levels_->expects() : engine::kAnything;
+}
+
 Nanoseconds Group::next_deadline() const {
     if (!formed()) return state_ == State::greeting ? join_.next_deadline() : kNever;
     if (unfinished_) return Nanoseconds{};

@@ -97,6 +97,8 @@ class Group final : private levels::Owner {
 
     // Runs timers, carries out effects.
     void pump(Nanoseconds now);
+    // Which way comes what it waits for: anything, where that cannot be told.
+    engine::Expectation expects() const;
     // It needs the next pump() soon.
     bool busy() const;
     Nanoseconds next_deadline() const;

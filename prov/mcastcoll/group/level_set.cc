@@ -250,6 +250,12 @@ bool LevelSet::needs(std::uint32_t rank) const {
     return site_level_.needs(rank) || (exchange_level_ && exchange_level_->needs(rank));
 }
 
+engine::Expectation LevelSet::expects() const {
+    engine::Expectation all = engine_ ? engine_->expects() : engine::Expectation{};
+    all.messages |= site_level_.busy() || exchanges();
+    return all;
+}
+
 Rank LevelSet::awaited() const {
     const std::uint32_t far = exchange_level_ ? exchange_level_->awaited() : levels::kNotThere;
     if (far != levels::kNotThere) return rank_of(far);

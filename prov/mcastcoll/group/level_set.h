@@ -84,6 +84,8 @@ class LevelSet {
     bool needs(std::uint32_t rank) const;
     // Blocks go between all members.
     bool exchanges() const { return exchange_level_ && exchange_level_->busy(); }
+    // Which way comes what the open operations wait for; neither: from the host's memory.
+    engine::Expectation expects() const;
     // Whether members wait for others than those of the engine; and for whom, or kNoRank.
     bool waits_outside_engine() const { return host_level_ || exchanges(); }
     Rank awaited() const;

@@ -1,6 +1,7 @@
 # The life of a group, pure.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 mcc_parts += \
+	%reldir%/attention.h \
 	%reldir%/gathering.cc \
 	%reldir%/gathering.h \
 	%reldir%/group.cc \

@@ -14,23 +14,27 @@ constexpr Nanoseconds kReportInterval = Nanoseconds::from_ms(200);
 
 }  // namespace
 
-void Station::progress() {
+void Station::progress(bool everywhere) {
     const Nanoseconds time = monotonic_now();
     ++turns_;
+    // Something may have been begun since the last turn.
+    if (busy_groups_ == 0) note_busy();
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
-    messenger->poll();
-    // They may be what has ended a sleep.
-    if (look_around || groups_.any_greeting() || slept_) receive_greetings(time);
+    const bool greets = groups_.any_greeting();
+    // What has ended a sleep may be anything.
+    const engine::Expectation look =
+        attention_.turn(expected_, everywhere || busy_groups_ == 0 || greets || slept_, time);
+    if (look.messages || messenger->under_way() > 0) messenger->poll();
+    if (busy_groups_ == 0 || greets || slept_ || time - greetings_at_ >= kIdleTime) receive_greetings(time);
     slept_ = false;
-    receive_multicasts(time);
-    busy_groups_ = 0;
+    if (look.multicasts) receive_multicasts(time);
     for (std::size_t i = 0; i < groups_.size(); ++i) {
         Group& group = groups_[i];
         if (look_around || group.core().busy()) group.within(time, [&] { group.pump(time); });
-        busy_groups_ += group.core().busy();
     }
+    note_busy();
     succeeds([&] {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
             messenger->poll();  // what it still said counts
@@ -43,7 +47,19 @@ void Station::progress() {
     keep_alarm();
 }
 
+void Station::note_busy() {
+    busy_groups_ = 0;
+    expected_ = {};
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+        const group::Group& group = groups_[i].core();
+        if (!group.busy()) continue;
+        ++busy_groups_;
+        expected_ |= group.expects();
+    }
+}
+
 void Station::receive_greetings(Nanoseconds time) {
+    greetings_at_ = time;
     const unsigned most = greeting_pace_.may_read(groups_.any_greeting(), busy_groups_ > 0, time);
     const std::uint64_t foreign_before = foreign_datagrams();
     const std::size_t count = greetings.receive(most, [&](Bytes bytes, const group::Source& source) {
@@ -135,7 +151,7 @@ Nanoseconds Station::heed_greetings() {
 }
 
 bool Station::prepare_wait() {
-    progress();
+    progress(true);
     if (multicast && !multicast.transport().prepare_wait()) return false;
     if (!messenger->prepare_wait()) return false;
     const Nanoseconds next = std::min(next_deadline(), heed_greetings());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "group/attention.h"
 #include "ofi/group.h"
 #include "topology/report.h"
 
@@ -24,8 +25,9 @@ class Station final : public Facilities, private Messenger::Receiver {
     Group* find(fi_addr_t token) const { return groups_.find(token); }
     // True while the application holds a group: the endpoint may not go from under it.
     bool has_open_groups() const { return groups_.has_open(); }
-    // Moves everything that can move without blocking.
-    void progress();
+    // Moves everything that can move without blocking. It looks first where something is expected, and
+    // elsewhere only every few turns, unless it is to look everywhere.
+    void progress(bool everywhere = false);
     // True while an operation, a join or a closing group needs progress on every call.
     bool busy() const;
     // A descriptor that polls readable when progress() has something to do, timers included.
@@ -48,6 +50,7 @@ class Station final : public Facilities, private Messenger::Receiver {
     void dispatch(Bytes message, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
+    void note_busy();
     void receive_greetings(Nanoseconds now);
     std::uint64_t foreign_datagrams() const {
         return joins.foreign_datagrams() + secrets.foreign_datagrams();
@@ -68,7 +71,9 @@ class Station final : public Facilities, private Messenger::Receiver {
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0;
     std::size_t busy_groups_ = 0;
-    Nanoseconds looked_around_at_{};
+    engine::Expectation expected_ = engine::kAnything;  // by them
+    group::Attention attention_;
+    Nanoseconds looked_around_at_{}, greetings_at_{};
     GreetingPace greeting_pace_;
     bool greetings_heeded_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0;

@@ -1,0 +1,86 @@
+// Which way an engine says that what it waits for will come.
+#include "reduce_cases.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::bench;
+using engine::Expectation;
+
+TestSuite(expectation, .timeout = 300);
+
+namespace {
+
+constexpr Expectation kNoWay{false, false}, kByMulticast{true, false}, kByMessage{false, true};
+
+struct Joined : Bench {
+    explicit Joined(std::uint32_t self, std::vector<std::uint32_t> deaf = {}) : Bench(config_of(self, 4)) {
+        cr_assert(engine.expects() == mcastcoll::engine::kAnything, "before it has joined");
+        join(std::move(deaf));
+        cr_assert(engine.expects() == kNoWay, "nothing is open");
+    }
+};
+
+}  // namespace
+
+Test(expectation, a_broadcast_comes_by_multicast_until_it_is_asked_for) {
+    Joined bench(2);
+    ByteString message = content(5000), buffer(message.size());
+    cr_assert(bench.broadcast(1, buffer).ok());
+    bench.drain();
+    cr_assert(bench.engine.expects() == kByMulticast);
+    bench.datagram(bench.fragment(1, 0, 0, message));
+    cr_assert(bench.engine.expects() == kByMulticast);
+    bench.datagram(bench.fragment(1, 0, 2, message));
+    std::size_t asks = 0;
+    for (int i = 0; i < 1000 && asks == 0; ++i)
+        asks = count(bench.pass(Nanoseconds::from_us(100)), Kind::ask);
+    cr_assert_gt(asks, 0U);
+    cr_assert(bench.engine.expects() == engine::kAnything);
+    for (std::uint32_t i = 0; i < 4; ++i) bench.datagram(bench.fragment(1, 0, i, message));
+    bench.drain();
+    cr_assert(bench.engine.expects() == kNoWay);
+}
+
+Test(expectation, who_hears_nothing_waits_for_messages) {
+    Joined bench(2, {2});
+    ByteString buffer(5000);
+    cr_assert(bench.broadcast(1, buffer).ok());
+    bench.drain();
+    cr_assert(bench.engine.expects().messages);
+    cr_assert_not(bench.engine.expects().multicasts);
+}
+
+Test(expectation, a_barrier_is_messages_up_and_a_multicast_down) {
+    Joined leaf(3);
+    cr_assert(leaf.barrier().ok());
+    leaf.drain();
+    cr_assert(leaf.engine.expects() == kByMulticast);
+
+    Joined first(0);
+    cr_assert(first.barrier().ok());
+    first.drain();
+    cr_assert(first.engine.expects() == kByMessage);
+    for (const Rank child : first.children()) first.message(gather(index_of(child), {}));
+    first.drain();
+    cr_assert(first.engine.expects() == kNoWay);
+}
+
+// The operations of a group wait together.
+Test(expectation, several_operations_wait_for_what_each_waits_for) {
+    Joined bench(0);
+    ByteString buffer(100);
+    cr_assert(bench.broadcast(1, buffer).ok());
+    cr_assert(bench.barrier().ok());
+    bench.drain();
+    cr_assert(bench.engine.expects() == engine::kAnything);
+}
+
+// Who may not send the rest of a long vector yet waits for a credit.
+Test(expectation, a_long_vector_waits_for_credits) {
+    engine::GroupConfig config = config_of(3, 4);
+    Bench bench(config);
+    bench.join();
+    ByteString vector = vector_of(3, std::uint64_t{100} * kPiece);
+    cr_assert(bench.reduction(CollectiveKind::allreduce, vector).ok());
+    bench.drain();
+    cr_assert(bench.engine.expects() == kByMessage);
+}
