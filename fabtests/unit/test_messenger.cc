@@ -1,6 +1,7 @@
 // The messenger over a real inner provider: a group's share of its pools one less than full, full, and
 // beyond.
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <rdma/fi_errno.h>
 
 #include <chrono>
@@ -43,12 +44,12 @@ class Counter final : public Messenger::Receiver {
 };
 
 struct Info {
-    Info() {
+    explicit Info(const char* provider) {
         fi_info* hints = fi_allocinfo();
         hints->caps = FI_MSG;
         hints->ep_attr->type = FI_EP_RDM;
         hints->mode = FI_CONTEXT | FI_CONTEXT2;
-        hints->fabric_attr->prov_name = strdup("tcp;ofi_rxm");
+        hints->fabric_attr->prov_name = strdup(provider);
         cr_assert_eq(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints, &info), 0);
         fi_freeinfo(hints);
         cr_assert_eq(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
@@ -76,7 +77,7 @@ fi_addr_t address_of(Messenger& from, const Messenger& to) {
 // Two messengers of one process, of which each moves only when it is polled.
 class Pair {
   public:
-    Pair() : peer_(address_of(*from_, *to_)) {}
+    explicit Pair(const char* provider = "tcp;ofi_rxm") : info_(provider), peer_(address_of(*from_, *to_)) {}
     // Sends messages of so many bytes while there is room, `most` at most; how many.
     std::size_t send(std::size_t most, std::size_t bytes) {
         std::size_t sent = 0;
@@ -99,6 +100,7 @@ class Pair {
         return false;
     }
     void poll_sender() { from_->poll(); }
+    Messenger& receiver() { return *to_; }
     std::size_t under_way() const { return from_->under_way(); }
 
   private:
@@ -117,7 +119,7 @@ TestSuite(messenger, .timeout = 300);
 // Two groups wait for one who never looks; a third goes on.
 Test(messenger, a_peer_that_takes_nothing_leaves_room_for_others) {
     for (const std::size_t bytes : {std::size_t{100}, kLargeBytes}) {
-        const Info info;
+        const Info info("tcp;ofi_rxm");
         Counter sent, unread, taken;
         const auto from = open(info, sent), deaf = open(info, unread), other = open(info, taken);
         const fi_addr_t to_deaf = address_of(*from, *deaf), to_other = address_of(*from, *other);
@@ -138,7 +140,7 @@ Test(messenger, a_peer_that_takes_nothing_leaves_room_for_others) {
 
 // Its buffers are nobody's then, and come back all the same.
 Test(messenger, a_group_goes_while_its_messages_are_under_way) {
-    const Info info;
+    const Info info("tcp;ofi_rxm");
     Counter sent, taken;
     const auto from = open(info, sent), to = open(info, taken);
     const fi_addr_t peer = address_of(*from, *to);
@@ -153,6 +155,20 @@ Test(messenger, a_group_goes_while_its_messages_are_under_way) {
             from->poll(), to->poll();
         cr_assert_eq(from->under_way(), 0);
     }
+}
+
+// The provider "net" leaves its descriptor readable for what has been read: who may not pause does not sleep
+// on it, and who may has it cleared.
+Test(messenger, a_descriptor_that_tells_of_what_was_read_is_cleared_by_who_may_pause) {
+    Pair pair("net");
+    cr_assert(pair.send(5, 100) == 5 && pair.settle());
+    Messenger& receiver = pair.receiver();
+    pollfd waiting{receiver.descriptor(), POLLIN, 0};
+    cr_assert_geq(waiting.fd, 0);
+    const bool clear = ::poll(&waiting, 1, 0) == 0;
+    cr_assert_eq(receiver.prepare_wait(false), clear);
+    cr_assert(receiver.prepare_wait());
+    cr_assert(receiver.prepare_wait(false));
 }
 
 // Nobody answers, so that everything waits here.

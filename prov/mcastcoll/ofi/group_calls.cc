@@ -64,6 +64,8 @@ const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
 // Turns between two calls of the caller's own, and how long before the thread naps.
 constexpr unsigned kTurnsBetween = 4;
 constexpr Nanoseconds kAwake = Nanoseconds::from_ms(2);
+// From then on a millisecond in which only messages are heard is little beside the wait.
+constexpr Nanoseconds kPatient = Nanoseconds::from_ms(10);
 constexpr int kNapMs = 1;
 constexpr int kNotOver = -1;
 
@@ -127,7 +129,7 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
 
 // Who does not lead its host waits for what its leader publishes in shared memory, unless blocks come to it
 // from everybody; the others wait for the network. Neither wakes who sleeps for the other, so naps are short.
-bool nap(Group& group, const int& over) {
+bool nap(Group& group, const int& over, bool patient) {
     Station& station = Station::of(group);
     bool follows = false;
     host::Nap prepared;
@@ -136,7 +138,7 @@ bool nap(Group& group, const int& over) {
         const group::LevelSet& levels = group.core().levels();
         follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
         if (follows) prepared = group.team().prepare_nap();
-        const bool may_sleep = station.prepare_wait() && over == kNotOver &&
+        const bool may_sleep = station.prepare_wait(patient) && over == kNotOver &&
                                (!follows || group.team().awaited() == prepared.awaited);
         if (!may_sleep && follows) host::Team::end_nap(prepared);
         if (!may_sleep) return false;
@@ -161,19 +163,20 @@ ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(v
     }
     Nanoseconds idle_since = monotonic_now();
     for (unsigned turn = 1;; ++turn) {
-        bool idle = false;
+        Nanoseconds waited{};
         {
             const auto held = station.endpoint.lock();
             station.progress();
             if (over != kNotOver) return -over;
-            idle = monotonic_now() - idle_since > kAwake;
+            waited = monotonic_now() - idle_since;
         }
+        bool idle = waited > kAwake;
         // Who naps must not keep the caller's other work waiting for several naps.
         if (meanwhile != nullptr && (idle || turn % kTurnsBetween == 0) && meanwhile(argument) != 0) {
             idle_since = monotonic_now();
             idle = false;
         }
-        if (!idle || !nap(group, over)) ::sched_yield();
+        if (!idle || !nap(group, over, waited > kPatient)) ::sched_yield();
     }
 }
 

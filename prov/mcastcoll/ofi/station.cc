@@ -150,10 +150,10 @@ Nanoseconds Station::heed_greetings() {
     return heeds ? kNever : until;
 }
 
-bool Station::prepare_wait() {
+bool Station::prepare_wait(bool may_pause) {
     progress(true);
     if (multicast && !multicast.transport().prepare_wait()) return false;
-    if (!messenger->prepare_wait()) return false;
+    if (!messenger->prepare_wait(may_pause)) return false;
     const Nanoseconds next = std::min(next_deadline(), heed_greetings());
     slept_ = next > monotonic_now() && wait_set.set_alarm(next);
     return slept_;

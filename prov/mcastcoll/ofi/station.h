@@ -32,8 +32,9 @@ class Station final : public Facilities, private Messenger::Receiver {
     bool busy() const;
     // A descriptor that polls readable when progress() has something to do, timers included.
     int wait_descriptor() const { return wait_set.descriptor(); }
-    // Called before sleeping on wait_descriptor(). False: something is pending already, do not sleep.
-    bool prepare_wait();
+    // Called before sleeping on wait_descriptor(). False: something is pending already, do not sleep; or it
+    // would take a pause (Messenger::prepare_wait).
+    bool prepare_wait(bool may_pause = true);
 
     // A thread that sleeps went by the deadlines of before. What another thread has begun since, or brought
     // further, may have earlier ones, and that thread need not come back.

@@ -311,7 +311,7 @@ void Messenger::read_errors() {
     receiver_.on_send_error(peer, entry.err);
 }
 
-bool Messenger::prepare_wait() {
+bool Messenger::prepare_wait(bool may_pause) {
     if (must_poll() || descriptor_ < 0) return false;
     fid* fids[1] = {&cq_->fid};
     if (fi_trywait(fabric_, fids, 1) != 0) return false;
@@ -319,6 +319,7 @@ bool Messenger::prepare_wait() {
     // clears that.
     pollfd waiting{descriptor_, POLLIN, 0};
     if (::poll(&waiting, 1, 0) == 0) return true;
+    if (!may_pause) return false;
     fi_cq_msg_entry unused;
     return fi_cq_sread(cq_.get(), &unused, 0, nullptr, 1) == -FI_EAGAIN;
 }

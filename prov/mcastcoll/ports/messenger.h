@@ -85,8 +85,10 @@ class Messenger final : private group::Outbox::Port {
     // A descriptor that polls readable when poll() has something to do, or -1 when the inner provider has
     // none.
     int descriptor() const { return descriptor_; }
-    // False: do not sleep on the descriptor, poll() has something to do.
-    bool prepare_wait();
+    // False: do not sleep on the descriptor, poll() has something to do; or the descriptor must be cleared
+    // first of what has long been read, which may take a millisecond in which nothing else is heard, and this
+    // may not.
+    bool prepare_wait(bool may_pause = true);
     // Something waits that no descriptor tells of.
     bool must_poll() const {
         return !waiting_.empty() || (!outbox_.empty() && has_room(outbox_.next_bytes()));
