@@ -158,11 +158,13 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 }
 
 // The component's callback in Open MPI's progress goes on to poll: it is what serves other groups' members
-// while this one waits.
+// while this one waits. A rank that the machine does not let run meanwhile is not away, and whoever stood in
+// for it would hold the locks that it needs.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
-    mcc_seen(&mcc_component.stand_in);
+    mcc_enter(&mcc_component.stand_in);
     while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
+    mcc_leave(&mcc_component.stand_in);
     return (int)-rc;
 }
 
