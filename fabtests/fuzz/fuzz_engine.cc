@@ -70,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     config.message_bytes = 8192;
     config.pending_operations = 16;
     config.repair = static_cast<engine::Repair>(in.between<unsigned>(0, 3));
+    config.redundancy = static_cast<engine::Redundancy>(in.between<unsigned>(0, 2));
     config.root_sync = static_cast<engine::RootSync>(in.between<unsigned>(0, 3));
     Application member(config);
     member.engine.start(member.now);

@@ -28,6 +28,7 @@ class World final {
           shape(in.one_of(kShapes)),
           repair(in.between(0U, 3U)),
           root_sync(in.between(0U, 3U)),
+          redundancy(in.between(0U, 2U)),
           selection(in.between(0U, 2U)) {
         std::vector<ByteString> list;
         for (std::uint32_t rank = 0; rank < members; ++rank) list.push_back(address_of(rank));
@@ -78,7 +79,7 @@ class World final {
     fuzz::Input& in;
     const std::uint32_t members, liar;
     const Shape shape;
-    const unsigned repair, root_sync, selection;
+    const unsigned repair, root_sync, redundancy, selection;
     struct Asked {
         unsigned kind, root, length;
     };
@@ -182,6 +183,7 @@ class World final {
                 break;
             case 2:
                 welcome.repair = in.between<std::uint8_t>(0, 5);
+                welcome.redundancy = in.between<std::uint8_t>(0, 3);
                 break;
             case 3:
                 welcome.channels = static_cast<std::uint32_t>(fuzz::take_number(in));
@@ -272,6 +274,7 @@ group::Plan Process::plan() const {
             .members = world_.members,
             .deadline = world_.now + Nanoseconds::from_ms(2000),
             .settings = {.repair = static_cast<engine::Repair>(world_.repair),
+                         .redundancy = static_cast<engine::Redundancy>(world_.redundancy),
                          .root_sync = static_cast<engine::RootSync>(world_.root_sync)},
             .policy = policy,
             .selection = rows[world_.selection],

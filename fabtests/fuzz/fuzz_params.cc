@@ -17,10 +17,10 @@ fi_provider& ofi::provider() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     constexpr const char* kVariables[] = {
-        "INNER",        "MULTICAST",     "TRANSPORT", "RECEIVES",    "IFACE",  "IP",
-        "TTL",          "PORT",          "PLAN",      "MEMBERSHIPS", "RCVBUF", "SNDBUF",
-        "REPAIR",       "CHANNELS",      "ROOT_SYNC", "WINDOW",      "LINGER", "JOIN_TIMEOUT",
-        "PEER_TIMEOUT", "STALL_TIMEOUT", "SECURITY",  "FAULT",       "STATS"};
+        "INNER",        "MULTICAST",    "TRANSPORT",     "RECEIVES",    "IFACE",  "IP",
+        "TTL",          "PORT",         "PLAN",          "MEMBERSHIPS", "RCVBUF", "SNDBUF",
+        "REPAIR",       "REDUNDANCY",   "CHANNELS",      "ROOT_SYNC",   "WINDOW", "LINGER",
+        "JOIN_TIMEOUT", "PEER_TIMEOUT", "STALL_TIMEOUT", "SECURITY",    "FAULT",  "STATS"};
     if (size == 0) return 0;
     const std::string name = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
     // In memory of our own: setenv() keeps each value for good.

@@ -66,6 +66,8 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
         {"delay", [](auto& one, auto value) { one.root_delay_us = value; }, 0, kMostRootDelayUs},
         {"repair", [](auto& one, auto value) { one.repair = static_cast<std::uint8_t>(value); }, 0,
          engine::kRepairCount - 1U},
+        {"redundancy", [](auto& one, auto value) { one.redundancy = static_cast<std::uint8_t>(value); }, 0,
+         engine::kRedundancyCount - 1U},
         {"sync", [](auto& one, auto value) { one.root_sync = static_cast<std::uint8_t>(value); }, 0,
          engine::kRootSyncCount - 1U},
     };
@@ -138,7 +140,8 @@ Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
 Test(welcome, places_and_wishes_travel) {
     Guests guests = guests_at({"host=a", "host=b"});
     guests[1].peer.place.clear();
-    const GroupSettings settings{engine::Repair::push, 5, engine::RootSync::adaptive, 77};
+    const GroupSettings settings{engine::Repair::push, engine::Redundancy::on, 5, engine::RootSync::adaptive,
+                                 77};
     const wire::JoinId id{9, 4}, started_again{9, 2};
     guests[0].id = id;
     guests[1].id = started_again;
@@ -146,6 +149,7 @@ Test(welcome, places_and_wishes_travel) {
     cr_assert(welcome.id == id);
     cr_assert(welcome.sequences == (std::vector<std::uint32_t>{4, 2}));
     cr_assert_eq(welcome.repair, static_cast<std::uint8_t>(engine::Repair::push));
+    cr_assert_eq(welcome.redundancy, static_cast<std::uint8_t>(engine::Redundancy::on));
     cr_assert_eq(welcome.channels, 5U);
     cr_assert_eq(welcome.root_sync, static_cast<std::uint8_t>(engine::RootSync::adaptive));
     cr_assert_eq(welcome.root_delay_us, 77U);

@@ -44,6 +44,7 @@ wire::Welcome sample_welcome(std::size_t members) {
                            .fragment_bytes = 1424,
                            .window = 128,
                            .repair = 1,
+                           .redundancy = 2,
                            .channels = 16,
                            .root_sync = 2,
                            .root_delay_us = 70},
@@ -152,6 +153,7 @@ Test(wire_join, welcome_round_trip) {
         cr_assert_eq(back->fragment_bytes, welcome.fragment_bytes);
         cr_assert_eq(back->window, welcome.window);
         cr_assert_eq(back->repair, welcome.repair);
+        cr_assert_eq(back->redundancy, welcome.redundancy);
         cr_assert_eq(back->channels, welcome.channels);
         cr_assert_eq(back->root_sync, welcome.root_sync);
         cr_assert_eq(back->root_delay_us, welcome.root_delay_us);

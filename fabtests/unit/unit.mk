@@ -49,6 +49,7 @@ test_engine_parts = \
 	%reldir%/test_engine_running.cc \
 	%reldir%/test_engine_stream.cc \
 	%reldir%/test_engine_parts.cc \
+	%reldir%/test_engine_redundancy.cc \
 	%reldir%/test_engine_submit.cc \
 	%reldir%/test_ranges.cc \
 	%reldir%/test_supply_graph.cc
@@ -84,6 +85,7 @@ test_simulator_parts = \
 	%reldir%/test_simulator_flow.cc \
 	%reldir%/test_simulator_lane.cc \
 	%reldir%/test_simulator_ranges.cc \
+	%reldir%/test_simulator_redundancy.cc \
 	%reldir%/test_simulator_reduce.cc \
 	%reldir%/test_simulator_stream.cc
 %reldir%/simulator/all.cc: parts = $(test_simulator_parts)

@@ -18,15 +18,16 @@ bool apart(const Faults::Outage& outage, std::uint32_t a, std::uint32_t b) {
 
 Weather::Weather(const Faults& faults, std::uint32_t hosts, std::uint64_t seed)
     : faults_(faults),
-      fair_for_multicasts_(faults.loss <= 0 && faults.switch_loss <= 0 && faults.burst_begin <= 0 &&
-                           faults.nth == 0 && faults.receiver_loss.empty() && faults.duplicate <= 0 &&
-                           faults.corrupt <= 0 && faults.reorder <= 0 && faults.dead.empty() &&
-                           faults.deaf.empty() && faults.mute.empty() && faults.partitions.empty() &&
-                           faults.splits.empty() && faults.jitter.value <= 0 && !faults.drop),
+      fair_for_multicasts_(
+          faults.loss <= 0 && faults.switch_loss <= 0 && faults.burst_begin <= 0 && faults.fade <= 0 &&
+          faults.nth == 0 && faults.receiver_loss.empty() && faults.duplicate <= 0 && faults.corrupt <= 0 &&
+          faults.reorder <= 0 && faults.dead.empty() && faults.deaf.empty() && faults.mute.empty() &&
+          faults.partitions.empty() && faults.splits.empty() && faults.jitter.value <= 0 && !faults.drop),
       fair_for_messages_(faults.message_loss <= 0 && faults.spike <= 0 && faults.jitter.value <= 0 &&
                          faults.splits.empty()),
       random_(seed),
-      in_burst_(faults.burst_begin > 0 ? hosts : 0) {
+      in_burst_(faults.burst_begin > 0 ? hosts : 0),
+      fading_(faults.fade > 0 ? hosts : 0) {
     if (!faults.receiver_loss.empty()) receiver_loss_.resize(hosts);
     for (const Faults::AtHost& one : faults.receiver_loss)
         if (one.host < hosts) receiver_loss_[one.host] = one.loss;
@@ -50,10 +51,23 @@ bool Weather::loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t re
     if (silenced(now, sender, receiver)) return true;
     if (!receiver_loss_.empty() && random_.chance(receiver_loss_[receiver])) return true;
     if (faults_.nth > 0 && ++copies_ % faults_.nth == 0) return true;
+    if (!fading_.empty() && fades(now, receiver)) return true;
     if (in_burst_.empty()) return false;
     in_burst_[receiver] =
         in_burst_[receiver] ? !random_.chance(faults_.burst_end) : random_.chance(faults_.burst_begin);
     return in_burst_[receiver] && random_.chance(faults_.burst_loss);
+}
+
+// Fair and foul follow each other, each of a length that is drawn between nothing and twice its mean.
+bool Weather::fades(Nanoseconds now, std::uint32_t receiver) {
+    Fading& one = fading_[receiver];
+    const auto foul = static_cast<double>(faults_.fade_length.value);
+    while (one.until <= now) {
+        one.now = !one.now && one.until > Nanoseconds{};
+        const double mean = one.now ? foul : foul * (1 - faults_.fade) / faults_.fade;
+        one.until = one.until + Nanoseconds{1 + static_cast<std::int64_t>(2 * mean * random_.unit())};
+    }
+    return one.now;
 }
 
 Nanoseconds Weather::copy_delay(Nanoseconds now) {
@@ -180,7 +194,7 @@ using AtHost = Each<outages, &Faults::Outage::host, &Faults::Outage::when>;
 
 // What no word may ask for: messages that wait for ever, a burst or a refusal that never ends.
 bool endless(const Faults& f) {
-    return f.burst_end <= 0 || f.backpressure >= 1 ||
+    return f.burst_end <= 0 || f.fade >= 1 || f.fade_length <= Nanoseconds{} || f.backpressure >= 1 ||
            std::ranges::any_of(f.splits, [](const auto& split) { return split.when.to == kNever; });
 }
 
@@ -199,6 +213,8 @@ constexpr Word kWords[] = {
     word<Once<&Faults::burst_begin, &Faults::burst_end, &Faults::burst_loss>>(
         "burst", "BEGIN:END:LOSS",
         "Gilbert-Elliott: odds to begin and to end a burst per datagram, loss in it"),
+    word<Once<&Faults::fade, &Faults::fade_length>>(
+        "fade", "SHARE:TIME", "each receiver hears nothing for that share of the time, so long on average"),
     word<Once<&Faults::nth>>("nth", "N", "every Nth copy is lost"),
     word<Each<&Faults::receiver_loss, &Faults::AtHost::host, &Faults::AtHost::loss>>("receiver", "HOST:SHARE",
                                                                                      "loss of one receiver"),

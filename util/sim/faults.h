@@ -27,6 +27,10 @@ struct Faults {
     double switch_loss = 0;  // all receivers lose the same datagram
     // Gilbert and Elliott's bursts, per receiver: into the bad state, out of it, and lost while in it.
     double burst_begin = 0, burst_end = 1, burst_loss = 1;
+    // Bursts that last for a time, whatever is sent: a receiver hears nothing for that share of the time, for
+    // so long on average.
+    double fade = 0;
+    Nanoseconds fade_length = Nanoseconds::from_us(20);
     std::uint32_t nth = 0;  // every nth copy is lost
     struct AtHost {
         std::uint32_t host = 0;
@@ -95,6 +99,7 @@ class Weather {
 
   private:
     bool healed(Nanoseconds now) const { return now >= faults_.heal_at; }
+    bool fades(Nanoseconds now, std::uint32_t receiver);
     bool silenced(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) const;
 
     const Faults faults_;
@@ -102,6 +107,11 @@ class Weather {
     Random random_;
     std::uint64_t copies_ = 0;
     std::vector<bool> in_burst_;
+    struct Fading {
+        bool now = false;
+        Nanoseconds until{};
+    };
+    std::vector<Fading> fading_;
     std::vector<double> receiver_loss_;  // empty when all have the same
     // Until when a pair's messages wait for one that is late; only pairs that have one.
     std::unordered_map<std::uint64_t, Nanoseconds> held_until_;

@@ -12,6 +12,7 @@ mcc_parts += \
 	%reldir%/figures/figure.cc \
 	%reldir%/figures/figure.h \
 	%reldir%/figures/growth.cc \
+	%reldir%/figures/redundancy.cc \
 	%reldir%/figures/sites.cc \
 	%reldir%/figures/two_stage.cc \
 	%reldir%/group_member.cc \

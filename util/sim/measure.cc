@@ -28,12 +28,17 @@ Measured::Times received(Measured::Times times, std::uint32_t root) {
 
 // Of what `pick` says of each operation: of everybody's times, and of the receivers'.
 template <typename Pick>
-auto median_over(const Measured& measured, Pick&& pick) {
+auto quantile_over(const Measured& measured, double share, Pick&& pick) {
     std::vector<decltype(pick(measured.times[0], measured.times[0]))> picked;
     for (std::size_t i = 0; i < measured.times.size(); ++i)
         if (const Measured::Times& all = measured.times[i]; !all.empty())
             picked.push_back(pick(all, received(all, measured.roots[i])));
-    return quantile_of(std::move(picked), 0.5);
+    return quantile_of(std::move(picked), share);
+}
+
+template <typename Pick>
+auto median_over(const Measured& measured, Pick&& pick) {
+    return quantile_over(measured, 0.5, std::forward<Pick>(pick));
 }
 
 std::uint32_t root_of(const Experiment& experiment, std::uint32_t step) {
@@ -47,7 +52,10 @@ std::uint32_t steps_of(const Experiment& experiment) {
 std::vector<Step> script_of(const Experiment& experiment) {
     std::vector<Step> script;
     for (std::uint32_t i = 0; i < steps_of(experiment); ++i)
-        script.push_back(broadcast(root_of(experiment, i), experiment.bytes));
+        if (experiment.kind == CollectiveKind::broadcast)
+            script.push_back(broadcast(root_of(experiment, i), experiment.bytes));
+        else
+            script.push_back({.kind = experiment.kind, .bytes = experiment.bytes});
     return script;
 }
 
@@ -98,6 +106,7 @@ engine::GroupConfig config_for(const Experiment& experiment) {
         config.operation_slots = config.checkpoint_every = std::bit_ceil(steps_of(experiment) + 1);
     config.channels = experiment.channels.value_or(std::min(config.channels, config.operation_slots));
     config.repair = experiment.policy.value_or(engine::Repair::pull);
+    config.redundancy = experiment.redundancy;
     config.root_sync = experiment.root_sync;
     config.root_delay = experiment.root_delay;
     config.epoch = Epoch{1};
@@ -147,8 +156,8 @@ Nanoseconds Measured::median_received() const {
     return others.quantile(0.5);
 }
 
-Nanoseconds Measured::last() const {
-    return median_over(*this, [](const Times& all, const Times&) { return std::ranges::max(all); });
+Nanoseconds Measured::last(double share) const {
+    return quantile_over(*this, share, [](const Times& all, const Times&) { return std::ranges::max(all); });
 }
 
 Nanoseconds Measured::first() const {

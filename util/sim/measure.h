@@ -1,5 +1,5 @@
-// How long broadcasts take in a given network: separated operations, each timed on every rank, or operations
-// back to back.
+// How long collectives take in a given network: separated operations, each timed on every rank, or
+// operations back to back.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,13 @@ namespace mcastcoll::sim {
 struct Experiment : Conditions {
     std::uint32_t ranks = 16, operations = 100, groups = 1;
     std::uint32_t warm_up = 0;  // operations before the counted ones, in which engines measure round trips
+    CollectiveKind kind = CollectiveKind::broadcast;  // or barrier, allreduce
     std::uint64_t bytes = 8;
     std::optional<std::uint32_t> root;     // none: every rank in turn
     std::optional<engine::Repair> policy;  // none: the binomial tree, without an engine
     std::optional<std::uint32_t> slots, window, fragment_bytes, retransmit_bytes;
     std::optional<std::uint32_t> channels;  // of the sync policy
+    engine::Redundancy redundancy = engine::Redundancy::automatic;
     engine::RootSync root_sync = engine::RootSync::none;
     Nanoseconds root_delay{};
     // Each rank enters the next broadcast as soon as it is through with the one before.
@@ -44,8 +46,8 @@ struct Measured {
     std::uint64_t events = 0;
     Nanoseconds duration{};
 
-    Nanoseconds quantile(double share) const;  // over all ranks and operations
-    Nanoseconds last() const;                  // the last rank of each operation; median over operations
+    Nanoseconds quantile(double share) const;    // over all ranks and operations
+    Nanoseconds last(double share = 0.5) const;  // the last rank of each operation; over operations
     // The root is through as soon as it has sent, so the others leave it out.
     Nanoseconds median_received() const;
     Nanoseconds first() const;  // the first receiver of each operation; median

@@ -61,6 +61,7 @@ engine::GroupConfig draw_config(Random& random) {
     config.probes = number(random, 1, 6);
     // Not drawn, so that seeds keep their meaning.
     config.gather_bytes = config.channels % 2 == 0 ? 16384 : 1024;
+    config.redundancy = static_cast<engine::Redundancy>(config.channels % engine::kRedundancyCount);
     config.epoch = Epoch{1};
     return config;
 }

@@ -43,6 +43,7 @@ void Checkpoint::on_up(const wire::Header& header) {
     // What everybody had finished when the child began its last operation, this member had, too.
     if (finished > core_.slots.first_open() + core_.slots.size()) return drop(core_.counters.unexpected_kind);
     finished_[child] = std::max(finished_[child], finished);
+    core_.redundancy.hear(child, unpack_losses(header.total, core_.config.members));
     core_.unsettled = true;
 }
 
@@ -56,6 +57,7 @@ void Checkpoint::on_told(const wire::Header& header, Rank teller) {
         parked_ = {std::max(parked_.watermark, watermark), std::max(parked_.verdict, verdict)};
         return;
     }
+    core_.adopt_losses(unpack_losses(header.total, core_.config.members));
     if (awaited_since_ != kNever) waits_.sample(core_.now - awaited_since_);
     follow(watermark);
 }
@@ -92,6 +94,7 @@ void Checkpoint::agree() {
     if (core_.parent != kNoRank) return;
     up_told_ = all;
     cast_due_ = core_.config.repair == Repair::sync && core_.graph().audible(core_.self());
+    core_.adopt_losses(core_.redundancy.subtree());
     follow(all);
 }
 
@@ -116,7 +119,8 @@ void Checkpoint::on_leave_down(const wire::Header& header) {
 }
 
 bool Checkpoint::make_multicast(Effect& effect) {
-    core_.packet(effect, wire::Kind::watermark_cast, operation_of(down_), core_.verdicts.version());
+    core_.packet(effect, wire::Kind::watermark_cast, operation_of(down_), core_.verdicts.version(),
+                 pack(core_.redundancy.group()));
     cast_due_ = !core_.take_target(cast_target_, effect);
     return true;
 }
@@ -129,7 +133,11 @@ bool Checkpoint::hears(Rank child) const {
 bool Checkpoint::make_message(Effect& effect) {
     const auto say = [&](wire::Kind kind, Rank to, std::uint64_t number) {
         const bool down = kind == wire::Kind::watermark_down;
-        return core_.message(effect, kind, to, operation_of(number), down ? core_.verdicts.version() : 0);
+        const LossReport losses = down                               ? core_.redundancy.group()
+                                  : kind == wire::Kind::watermark_up ? core_.redundancy.subtree()
+                                                                     : LossReport{};
+        return core_.message(effect, kind, to, operation_of(number), down ? core_.verdicts.version() : 0,
+                             pack(losses));
     };
     if (up_ > up_told_) return say(wire::Kind::watermark_up, core_.parent, up_told_ = up_);
     if (std::exchange(ask_due_, false)) {

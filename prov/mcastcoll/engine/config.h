@@ -34,6 +34,14 @@ inline constexpr int kClosedEarly = 125;
 // What combiners may rely on: no type needs more.
 inline constexpr std::uint32_t kVectorAlignment = 16;
 
+// Whether more is multicast than a message has; redundancy.h. The numbers travel in the welcome.
+enum class Redundancy : std::uint8_t { automatic, off, on };
+inline constexpr std::uint8_t kRedundancyCount = 3;
+constexpr std::string_view name_of(Redundancy redundancy) {
+    constexpr std::string_view kNames[] = {"auto", "off", "on"};
+    return kNames[static_cast<std::uint8_t>(redundancy) % kRedundancyCount];
+}
+
 struct GroupConfig {
     Rank self{};
     std::uint32_t members = 1;
@@ -54,6 +62,7 @@ struct GroupConfig {
     std::uint32_t early_buffers = 4;     // for the first fragments of large operations that are not posted
     Repair repair = Repair::pull;
     std::uint32_t channels = 16;  // under sync: operations that may be under way between two agreements
+    Redundancy redundancy = Redundancy::automatic;
     RootSync root_sync = RootSync::none;
     Nanoseconds root_delay{};  // of RootSync::delay
 

@@ -25,6 +25,7 @@ Core::Core(const GroupConfig& c)
       parent(tree_parent(c.self, c.tree_arity)),
       targets(other_ranges(c)),
       policy(config),
+      redundancy(config),
       root_sync(config),
       verdicts(config, children),
       departure(children, parent),
@@ -43,6 +44,7 @@ Core::Core(const GroupConfig& c)
     assert(c.retransmit_bytes >= c.fragment_bytes);
     assert(std::has_single_bit(c.operation_slots) && c.operation_slots >= 8);
     assert(c.retransmit_bytes <= std::uint64_t{c.window} * c.fragment_bytes);
+    assert(c.fragment_bytes < UINT32_MAX / 2);
     assert(c.message_bytes >= wire::kHeaderBytes + c.fragment_bytes);
     assert(c.message_bytes >= wire::kHeaderBytes + c.window / 8);
     assert(c.message_bytes >= wire::kHeaderBytes + c.gather_bytes);
@@ -108,6 +110,7 @@ void Core::finish(Slot& slot) {
     if (!large(slot)) kept_bytes += slot.bytes;
     slot.asking.at = kNever;
     slot.asking.due = false;
+    learn_losses(slot);
     if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
             doubts.missed(slot.operation.root);
@@ -117,6 +120,14 @@ void Core::finish(Slot& slot) {
     complete(slot.id, 0);
     slots.close_finished();
     unsettled = true;
+}
+
+// What was to come by multicast and has not. Silence for long is no loss that redundancy could make good.
+void Core::learn_losses(const Slot& slot) {
+    if (slot.operation.kind == CollectiveKind::reduce || is_root(slot) || !hears(slot)) return;
+    if (!slot.hearing.ever && doubts.silent(slot.operation.root)) return;
+    const std::uint32_t heard = std::min(slot.hearing.firsts, slot.fragments);
+    redundancy.meter().note(slot.fragments - heard, slot.fragments - slot.hearing.stored, slot.fragments);
 }
 
 void Core::complete(OperationId operation, int status) {

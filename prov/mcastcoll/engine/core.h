@@ -6,6 +6,7 @@
 #include "engine/deadlines.h"
 #include "engine/doubts.h"
 #include "engine/outcome.h"
+#include "engine/redundancy.h"
 
 namespace mcastcoll::engine {
 
@@ -25,6 +26,7 @@ struct Core {
     Nanoseconds stalls_from{};     // what stood still before counts from then; kNever: nothing counts yet
     Counters counters;
     Policy policy;
+    RedundancyPolicy redundancy;
     RootSynchronizer root_sync;
     Verdicts verdicts;
     Doubts doubts;
@@ -54,6 +56,11 @@ struct Core {
     // Everybody has finished all below: nobody can ask for them any more.
     void release_below(std::uint64_t operation);
     void finish(Slot& slot);
+    // What the whole group loses is told anew.
+    void adopt_losses(const LossReport& group) {
+        redundancy.adopt(group);
+        counters.redundancy_changes = redundancy.changes();
+    }
     // Ends the group, and every operation, with this error. tell: the others may not know.
     void fail(Rank lost, int error, bool tell = true);
 
@@ -87,6 +94,7 @@ struct Core {
   private:
     void complete(OperationId operation, int status);
     void learn_from(const Slot& slot);
+    void learn_losses(const Slot& slot);
     void write_header(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment,
                       std::uint64_t total) const;
 };
@@ -101,7 +109,11 @@ inline bool is_partial(const wire::Header& header) {
     return (header.total & wire::kPartialFlag) != 0;
 }
 inline std::uint64_t length_of(const wire::Header& header) {
-    return header.total & ~wire::kPartialFlag;
+    return header.total & ~(wire::kPartialFlag | wire::kRepeatFlag);
+}
+// It is not the first multicast of a fragment.
+inline bool is_repeated(const wire::Header& header) {
+    return (header.total & wire::kRepeatFlag) != 0;
 }
 
 }  // namespace mcastcoll::engine

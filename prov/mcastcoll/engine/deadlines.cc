@@ -15,7 +15,7 @@ Nanoseconds Deadlines::gap() const {
 // gaps, and those of this very message, tell a lost run of fragments early.
 Nanoseconds Deadlines::silence(const Slot& slot) const {
     const std::int64_t round_trip = round_trip_.mean().value;
-    const Nanoseconds usual = std::max(config_.least_silence, Nanoseconds{3 * round_trip / 2});
+    const Nanoseconds usual = least_wait();
     const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
     if (!slot.hearing.ever) {
         const Sort sort = sort_of(slot);

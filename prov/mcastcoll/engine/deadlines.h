@@ -67,6 +67,8 @@ class Deadlines {
     Nanoseconds gap() const;
     // How long silence may be mere waiting for the root.
     Nanoseconds silence(const Slot& slot) const;
+    // How long a root waits with a copy where losses come in bursts.
+    Nanoseconds copy() const { return Nanoseconds{least_wait().value / 3}; }
     // How long the root of this operation, so many hops away, may take to multicast again.
     Nanoseconds nack(std::int64_t hops) const;
 
@@ -83,6 +85,10 @@ class Deadlines {
     static Sort sort_of(const Slot& slot) {
         if (!releases(slot.operation.kind)) return broadcasts;
         return slot.gathering.pieces == 0 ? barriers : results;
+    }
+    // Silence lasts so long at least before anybody asks.
+    Nanoseconds least_wait() const {
+        return std::max(config_.least_silence, Nanoseconds{3 * round_trip_.mean().value / 2});
     }
     Nanoseconds longest_release() const;
 

@@ -117,7 +117,7 @@ void Engine::begin(const Collective& operation) {
     // What came before the post was for something else: it is taken again from the supplier, who will object.
     if (misled) {
         ++core_.counters.bad_fragment;
-        slot.base = slot.hearing.revealed = 0;
+        slot.base = slot.hearing.revealed = slot.hearing.stored = 0;
         slot.have.clear_all();
     }
     if (core_.config.members > 1) core_.round_trip.want_shorter();
@@ -165,7 +165,7 @@ Nanoseconds Engine::next_deadline() const {
     if (core_.over()) return kNever;
     return std::min({detector_.next_deadline(), repairer_.next_deadline(), admission_.next_deadline(),
                      elections_.next_deadline(), checkpoint_.next_deadline(), holds_.next_deadline(),
-                     supplier_.next_deadline()});
+                     supplier_.next_deadline(), sender_.next_deadline()});
 }
 
 void Engine::on_timeout(Nanoseconds now) {
@@ -177,6 +177,7 @@ void Engine::on_timeout(Nanoseconds now) {
     elections_.on_timeout();
     repairer_.on_timeout();
     supplier_.on_timeout();
+    sender_.on_timeout();
     settle();
     detector_.on_timeout();
 }

@@ -70,6 +70,7 @@ class Engine {
     const GroupConfig& config() const { return core_.config; }
     // What the repair policy and the root synchronisation are at present, and the numbers behind it.
     PolicyState policy() const { return core_.policy.state(); }
+    RedundancyState redundancy() const { return core_.redundancy.state(); }
     RootSyncState root_sync() const { return core_.root_sync.state(); }
     Nanoseconds round_trip() const { return core_.round_trip.mean(); }
     // Throws nothing; aborts by assert when an invariant is broken. For tests and debug builds.

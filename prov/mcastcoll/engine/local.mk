@@ -31,6 +31,8 @@ mcc_parts += \
 	%reldir%/ranges.h \
 	%reldir%/receiver.cc \
 	%reldir%/receiver.h \
+	%reldir%/redundancy.cc \
+	%reldir%/redundancy.h \
 	%reldir%/repairer.cc \
 	%reldir%/repairer.h \
 	%reldir%/sender.cc \

@@ -60,7 +60,15 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     if (!relayed) reveal_earlier(header.sender, number_of(header.operation));
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
-    if (slot->state == SlotState::finished) return drop(core_.counters.duplicates);
+    if (slot->state == SlotState::finished) {
+        // It was asked for, and merely late.
+        const bool late = !is_repeated(header) && slot->hearing.firsts < slot->fragments;
+        if (late && !core_.is_root(*slot) && core_.hears(*slot)) {
+            ++slot->hearing.firsts;
+            core_.redundancy.meter().note_late(slot->fragments);
+        }
+        return drop(core_.counters.duplicates);
+    }
     const std::uint32_t index = index_of(header.fragment);
     const bool release = header.kind == wire::Kind::release;
     const bool posted = slot->state == SlotState::active;
@@ -74,8 +82,12 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
         core_.slots.note_early(number_of(header.operation));
     }
     slot->note_partial(is_partial(header));
+    slot->hearing.firsts += is_repeated(header) ? 0 : 1;
     nacker_.on_multicast(*slot, index);
-    if (store(*slot, index, payload)) ++core_.counters.fragments_by_multicast;
+    if (store(*slot, index, payload)) {
+        ++core_.counters.fragments_by_multicast;
+        ++slot->hearing.stored;
+    }
     note_multicast(*slot, index);
     after_store(*slot);
 }
@@ -119,10 +131,15 @@ void Receiver::note_multicast(Slot& slot, std::uint32_t index) {
     }
     if (slot.plan.chained || slot.plan.patience > 1) return;
     slot.asking.chained = false;
-    if (slot.base < slot.hearing.revealed)
+    if (slot.base < slot.hearing.revealed && !awaits_spares(slot))
         repairer_.arm_gap(slot);
     else
         slot.asking.at = core_.now + core_.deadlines.silence(slot);
+}
+
+// What is missing may yet come without being asked for, as long as the root goes on sending.
+bool Receiver::awaits_spares(const Slot& slot) const {
+    return core_.redundancy.copies(slot.fragments) > 0;
 }
 
 // A root multicasts its small operations one after the other: something of a later one tells that an earlier

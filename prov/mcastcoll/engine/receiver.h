@@ -31,6 +31,7 @@ class Receiver {
     bool may_relay(Rank sender) const {
         return core_.config.relay && core_.config.range(sender) == core_.config.range(core_.self());
     }
+    bool awaits_spares(const Slot& slot) const;
     void note_multicast(Slot& slot, std::uint32_t fragment);
     void reveal_earlier(Rank sender, std::uint64_t before);
     bool store(Slot& slot, std::uint32_t fragment, Bytes payload);

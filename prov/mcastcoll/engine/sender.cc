@@ -96,24 +96,61 @@ bool Sender::make_multicast(Slot& slot, Effect& effect) {
     const bool large = core_.large(slot), root = core_.is_root(slot);
     if (root && large && flow_.is_full(slot)) return false;
     const std::uint32_t index = slot.multicasting.next;
-    if (index >= limit(slot)) return false;
+    if (index >= limit(slot)) return next_copy(slot, effect);
     make_fragment(slot, index, effect);
-    if (!root || core_.graph_of(slot).relayed())
-        effect.range = core_.config.range(core_.self());
-    else if (!core_.take_target(slot.multicasting.target, effect))
-        return true;
-    ++slot.multicasting.next;
+    if (!take_range(slot, effect, slot.multicasting.target)) return true;
+    if (++slot.multicasting.next == slot.fragments) {
+        slot.multicasting.copies = core_.redundancy.copies(slot.fragments);
+        await_copy(slot);
+    }
     core_.counters.fragments_relayed += !root;
     if (large && root) flow_.sent();
     if (large && !root) flow_.check_finished(slot);
     return true;
 }
 
-void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect) {
+// Where a fragment goes; false: and to another address, next time.
+bool Sender::take_range(const Slot& slot, Effect& effect, std::uint32_t& target) const {
+    if (core_.is_root(slot) && !core_.graph_of(slot).relayed()) return core_.take_target(target, effect);
+    effect.range = core_.config.range(core_.self());
+    return true;
+}
+
+// Where losses come in bursts a copy goes out when the burst may be over, and well before anybody asks.
+void Sender::await_copy(Slot& slot) {
+    Multicasting& mine = slot.multicasting;
+    if (mine.copies == 0 || !core_.redundancy.spreads()) return;
+    mine.copy_waits = late_copies_.push({slot.id, core_.now + core_.deadlines.copy()});
+}
+
+void Sender::on_timeout() {
+    for (; !late_copies_.empty() && late_copies_.front().at <= core_.now; late_copies_.pop()) {
+        Slot* const slot = core_.slots.find(late_copies_.front().operation);
+        if (slot == nullptr) continue;
+        slot->multicasting.copy_waits = false;
+        core_.mark(*slot);
+    }
+}
+
+// All of a short message once more, when all of it has gone out.
+bool Sender::next_copy(Slot& slot, Effect& effect) {
+    Multicasting& mine = slot.multicasting;
+    if (!mine.copies_due() || mine.next < slot.fragments) return false;
+    make_fragment(slot, mine.copied, effect, true);
+    ++core_.counters.copies_sent;
+    if (!take_range(slot, effect, mine.target) || ++mine.copied < slot.fragments) return true;
+    mine.copied = 0;
+    --mine.copies;
+    await_copy(slot);
+    return true;
+}
+
+void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect, bool repeated) {
     const wire::Kind kind = !core_.is_root(slot)            ? wire::Kind::relay
                             : releases(slot.operation.kind) ? wire::Kind::release
                                                             : wire::Kind::fragment;
-    core_.packet(effect, kind, slot.id, index, core_.announced_total(slot),
+    core_.packet(effect, kind, slot.id, index,
+                 core_.announced_total(slot) | (repeated ? wire::kRepeatFlag : 0),
                  core_.fragments_of(slot, index, index + 1));
 }
 
@@ -131,7 +168,7 @@ bool Sender::next_resend(Slot& slot, Effect& effect) {
         const bool wanted = slot.multicasting.may_repeat(index);
         if (wanted) {
             ++core_.counters.fragments_resent;
-            make_fragment(slot, index, effect);
+            make_fragment(slot, index, effect, true);
             if (!core_.take_target(nacks.target, effect)) return true;
             nacks.said.set(index);
         }

@@ -39,15 +39,22 @@ class Holds {
 class Sender {
   public:
     Sender(Core& core, FlowControl& flow, Supplier& supplier, Holds& holds)
-        : core_(core), flow_(flow), supplier_(supplier), holds_(holds) {}
+        : core_(core),
+          flow_(flow),
+          supplier_(supplier),
+          holds_(holds),
+          late_copies_(2 * std::size_t{core.config.operation_slots}) {}
 
     // As root of a broadcast: what is ready becomes what is here.
     void advance(Slot& slot);
     bool next_multicast(Slot& slot, Effect& effect) { return sends(slot) && make_multicast(slot, effect); }
     // It has something to multicast, now or when the window opens.
     bool waits(const Slot& slot) const {
-        return sends(slot) && (slot.multicasting.next < limit(slot) || resends(slot));
+        return sends(slot) &&
+               (slot.multicasting.next < limit(slot) || slot.multicasting.copies_due() || resends(slot));
     }
+    Nanoseconds next_deadline() const { return late_copies_.empty() ? kNever : late_copies_.front().at; }
+    void on_timeout();
 
   private:
     // Most operations are other roots'.
@@ -58,12 +65,16 @@ class Sender {
     std::uint32_t limit(const Slot& slot) const;
     bool resends(const Slot& slot) const;
     bool next_resend(Slot& slot, Effect& effect);
-    void make_fragment(const Slot& slot, std::uint32_t index, Effect& effect);
+    void await_copy(Slot& slot);
+    bool next_copy(Slot& slot, Effect& effect);
+    bool take_range(const Slot& slot, Effect& effect, std::uint32_t& target) const;
+    void make_fragment(const Slot& slot, std::uint32_t index, Effect& effect, bool repeated = false);
 
     Core& core_;
     FlowControl& flow_;
     Supplier& supplier_;
     Holds& holds_;
+    Ring<Timed> late_copies_;
 };
 
 }  // namespace mcastcoll::engine

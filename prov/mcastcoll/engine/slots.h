@@ -131,6 +131,8 @@ struct Hearing {
     Nanoseconds at{};            // the last time
     Nanoseconds longest_gap{};   // between two fragments
     std::uint32_t count = 0;     // fragments, new or not
+    std::uint32_t firsts = 0;    // of these, such as were not multicast before
+    std::uint32_t stored = 0;    // and such as were new
     bool partial = false;        // the root was heard not to have all of it yet ...
     bool whole = false;          // ... or to have all, which stays true
     Rank early_root = kNoRank;   // who multicast to us before the post
@@ -163,6 +165,10 @@ struct Multicasting {
     bool entered = false;            // the member that was drawn has entered
     bool entered_due = false;        // this member was drawn and is to say so
     bool troubled = false;           // somebody asked for what was multicast
+    std::uint32_t copies = 0;        // so many more times all of it is to be sent, when all was sent
+    std::uint32_t copied = 0;        // fragments of the present copy that were sent
+    bool copy_waits = false;         // it is not time for it yet
+    bool copies_due() const { return copies > 0 && !copy_waits; }
     // It was sent, and somebody may lack it.
     bool may_repeat(std::uint32_t fragment) const { return fragment >= acknowledged && fragment < next; }
 };

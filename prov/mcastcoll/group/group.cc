@@ -155,6 +155,7 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
     roster_.fill(standing.table, plan_.self);
     agreed_ = {.repair = static_cast<engine::Repair>(agreement.repair),
+               .redundancy = static_cast<engine::Redundancy>(agreement.redundancy),
                .channels = agreement.channels,
                .root_sync = static_cast<engine::RootSync>(agreement.root_sync),
                .root_delay_us = agreement.root_delay_us};

@@ -54,6 +54,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.retransmit_bytes = std::max(config.retransmit_bytes, welcome.fragment_bytes);
     config.window = welcome.window;
     config.repair = static_cast<engine::Repair>(welcome.repair);
+    config.redundancy = static_cast<engine::Redundancy>(welcome.redundancy);
     config.channels = welcome.channels;
     config.root_sync = static_cast<engine::RootSync>(welcome.root_sync);
     config.root_delay = Nanoseconds::from_us(welcome.root_delay_us);

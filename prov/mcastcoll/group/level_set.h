@@ -135,7 +135,7 @@ class LevelSet {
     std::vector<wire::ByteString> places_;
     // Of the engine's decisions, the last ones that were told.
     std::uint32_t told_verdict_ = 0;
-    std::uint64_t told_policy_changes_ = 0;
+    std::uint64_t told_policy_changes_ = 0, told_redundancy_changes_ = 0;
     engine::RootSync told_root_sync_ = engine::RootSync::none;
 };
 

@@ -24,6 +24,20 @@ std::string about_repair(const engine::PolicyState& policy) {
         policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
 }
 
+std::string about_redundancy(const engine::RedundancyState& state) {
+    const auto percent = [](std::uint64_t millionths) { return static_cast<double>(millionths) / 10'000; };
+    const std::string bought =
+        state.spares.copies == 0
+            ? std::string("nothing is")
+            : fmt::format("short messages are multicast {} times{}", state.spares.copies + 1,
+                          state.spares.spread ? ", apart from each other, since losses come in bursts" : "");
+    return fmt::format(
+        "redundancy: {}; a datagram does not reach {:.3f} members in the mean, the worst of them loses "
+        "{:.2f} "
+        "%, this one {:.2f} %",
+        bought, percent(state.group.lacking) / 100, percent(state.group.worst), percent(state.own.worst));
+}
+
 // The ranks are those of the engine's members in the group.
 std::string about_multicast(const engine::Engine& engine, std::span<const std::uint32_t> ranks) {
     const engine::SupplyGraph& graph = engine.graph();
@@ -48,6 +62,10 @@ void LevelSet::tell_engine() {
     if (engine_->counters().policy_changes != told_policy_changes_) {
         told_policy_changes_ = engine_->counters().policy_changes;
         port_.explain(about_repair(engine_->policy()));
+    }
+    if (engine_->counters().redundancy_changes != told_redundancy_changes_) {
+        told_redundancy_changes_ = engine_->counters().redundancy_changes;
+        port_.explain(about_redundancy(engine_->redundancy()));
     }
     if (engine_->config().root_sync == engine::RootSync::adaptive &&
         engine_->root_sync().present != told_root_sync_) {
@@ -84,10 +102,12 @@ void LevelSet::tell_joined() const {
                                   : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
                                                 hearing, config.members, several() ? "hosts" : "members");
     port_.explain(fmt::format(
-        "{}: {}{}; fragments of {} bytes, window {}, repair {}, root synchronisation {}, round trip {} us",
+        "{}: {}{}; fragments of {} bytes, window {}, repair {}, redundancy {}, root synchronisation {}, "
+        "round trip {} us",
         text, reach, no_multicast_.empty() ? std::string() : fmt::format(" (here: {})", no_multicast_),
         config.fragment_bytes, config.window, engine::name_of(config.repair),
-        engine::name_of(config.root_sync), engine_->round_trip().value / 1000));
+        engine::name_of(config.redundancy), engine::name_of(config.root_sync),
+        engine_->round_trip().value / 1000));
     if (hearing == 0 || hearing == segment.size()) return;
     for (std::size_t i = 0; i < segment.size(); ++i)
         if (engine_->graph().deaf(rank_of(i)))

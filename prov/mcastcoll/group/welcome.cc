@@ -41,6 +41,7 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
     wire::Welcome welcome;
     welcome.id = id;
     welcome.repair = static_cast<std::uint8_t>(settings.repair);
+    welcome.redundancy = static_cast<std::uint8_t>(settings.redundancy);
     welcome.channels = settings.channels;
     welcome.root_sync = static_cast<std::uint8_t>(settings.root_sync);
     welcome.root_delay_us = settings.root_delay_us;
@@ -126,8 +127,8 @@ bool acceptable(const wire::Agreement& agreement) {
            agreement.security <= static_cast<std::uint8_t>(wire::Security::encrypt) &&
            agreement.window >= kLeastWindow && agreement.window <= kMostWindow &&
            agreement.repair < engine::kRepairCount && agreement.root_sync < engine::kRootSyncCount &&
-           agreement.channels >= 1 && agreement.channels <= kMostChannels &&
-           agreement.root_delay_us <= kMostRootDelayUs &&
+           agreement.redundancy < engine::kRedundancyCount && agreement.channels >= 1 &&
+           agreement.channels <= kMostChannels && agreement.root_delay_us <= kMostRootDelayUs &&
            levels::Selection::decode(agreement.selection).has_value();
 }
 

@@ -19,6 +19,7 @@ inline constexpr unsigned kMostRootDelayUs = 100'000;
 
 struct GroupSettings {
     engine::Repair repair = engine::Repair::pull;
+    engine::Redundancy redundancy = engine::Redundancy::automatic;
     unsigned channels = 16;  // of the sync policy
     engine::RootSync root_sync = engine::RootSync::none;
     unsigned root_delay_us = 0;

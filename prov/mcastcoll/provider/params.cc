@@ -70,6 +70,9 @@ constexpr Param kParams[] = {
      "push: every member hands what it has on to its ring successor; pull: only who misses something asks "
      "its ring predecessor for it; sync: it asks the root, which multicasts it again; auto: each member "
      "chooses by what it sees lost"},
+    {"redundancy", FI_PARAM_STRING, "auto", "auto, off or on",
+     "Whether roots multicast more than a message has, so that a lost datagram need not be asked for. auto: "
+     "while so much is lost that it is worth it; on: always a little"},
     {"channels", FI_PARAM_INT, "16", Allowed(1, 64),
      "Broadcast channels of the sync policy: operations between two agreements on what everybody has"},
     {"root_sync", FI_PARAM_STRING, "none", "none, delay:USEC (0 to 100000), random or adaptive",
@@ -242,7 +245,7 @@ void define_params() {
 }
 
 Result<Settings> read_settings() {
-    using engine::Plan, engine::Repair;
+    using engine::Plan, engine::Redundancy, engine::Repair;
     Settings settings;
     Reader read;
     settings.inner = text_of("inner");
@@ -271,6 +274,8 @@ Result<Settings> read_settings() {
                  {"pull", Repair::pull},
                  {"sync", Repair::sync},
                  {"auto", Repair::automatic}});
+    read.choice("redundancy", settings.group.redundancy,
+                {{"auto", Redundancy::automatic}, {"off", Redundancy::off}, {"on", Redundancy::on}});
     read.number("channels", settings.group.channels);
     read.root_sync(settings);
     read.number("window", settings.window);

@@ -15,7 +15,7 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 8;
+inline constexpr std::uint8_t kJoinVersion = 9;
 inline constexpr std::size_t kMostTableBytes = 4096;
 // A welcome grows with the members, and travels in parts of so many bytes.
 inline constexpr std::size_t kPartBytes = 32768;
@@ -87,6 +87,7 @@ struct Agreement {
     std::uint32_t fragment_bytes = 0;
     std::uint32_t window = 0;
     std::uint8_t repair = 0;
+    std::uint8_t redundancy = 0;
     std::uint32_t channels = 0;
     std::uint8_t root_sync = 0;
     std::uint32_t root_delay_us = 0;

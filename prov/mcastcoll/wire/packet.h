@@ -11,7 +11,7 @@
 namespace mcastcoll::wire {
 
 inline constexpr std::uint16_t kMagic = 0x4d43;  // "MC"
-inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::uint8_t kVersion = 3;
 
 enum class Kind : std::uint8_t {
     fragment = 1,         // multicast: one fragment of a broadcast
@@ -85,11 +85,14 @@ using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 // In the total of a fragment, relay or data: the root does not have the whole message yet, so silence may be
 // its waiting for more.
 inline constexpr std::uint64_t kPartialFlag = std::uint64_t{1} << 63;
+// In the total of a fragment, release or relay: it was multicast before, so that a receiver which has it by
+// this one only has lost the first.
+inline constexpr std::uint64_t kRepeatFlag = std::uint64_t{1} << 62;
 // In the total of a gather, contribution or credit: the result is for rank 0 only.
 inline constexpr std::uint64_t kReduceFlag = std::uint64_t{1} << 63;
 // A message has fewer than 2^31 fragments, so no length reaches the flags; what goes up the gather tree is
 // never taken from a datagram.
-static_assert(std::uint64_t{UINT32_MAX / 2} * UINT32_MAX < kPartialFlag && kReduceFlag == kPartialFlag);
+static_assert(std::uint64_t{UINT32_MAX / 2} * (UINT32_MAX / 2) < kRepeatFlag && kReduceFlag == kPartialFlag);
 static_assert(!is_multicast(Kind::gather) && !is_multicast(Kind::contribution) &&
               !is_multicast(Kind::credit));
 

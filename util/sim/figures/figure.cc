@@ -98,7 +98,7 @@ std::string draw(const Figure& figure, const std::string& path) {
 std::span<const NamedFigure> all_figures() {
     static const std::vector<NamedFigure> all = [] {
         std::vector<NamedFigure> figures = two_stage_figures();
-        for (const auto& more : {channel_figures(), site_figures(), growth_figures()})
+        for (const auto& more : {channel_figures(), site_figures(), growth_figures(), redundancy_figures()})
             figures.insert(figures.end(), more.begin(), more.end());
         return figures;
     }();
@@ -127,6 +127,7 @@ Experiment trial_for(const FigureOptions& options, const Policy& policy, std::ui
     experiment.bytes = bytes;
     experiment.root = 0;
     experiment.warm_up = 8;
+    experiment.redundancy = engine::Redundancy::off;  // the papers' protocols know none
     experiment.seed = options.seed;
     if (options.network != nullptr) experiment.model = options.network->model;
     return experiment;

@@ -79,11 +79,12 @@ struct NamedFigure {
 std::span<const NamedFigure> all_figures();
 
 // Two-stage broadcast (two_stage.cc), broadcast channels (channels.cc), multilevel topology-aware collectives
-// (sites.cc), whole groups (growth.cc).
+// (sites.cc), whole groups (growth.cc), what losses cost (redundancy.cc).
 std::vector<NamedFigure> two_stage_figures();
 std::vector<NamedFigure> channel_figures();
 std::vector<NamedFigure> site_figures();
 std::vector<NamedFigure> growth_figures();
+std::vector<NamedFigure> redundancy_figures();
 
 // Writes a table as text, or a picture through gnuplot, depending on how the name ends. Returns a complaint
 // or "". An empty name: the table to the standard output.

@@ -16,7 +16,8 @@ constexpr std::uint32_t kMostRanks = 1 << 20;
 
 // What is bound to the options before it is understood.
 struct Words {
-    std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none", size = "8", kill;
+    std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none",
+                redundancy = "auto", size = "8", kill;
     std::list<std::string> times;
     std::vector<std::string> collectives;
     double gigabits = 0;
@@ -133,6 +134,9 @@ std::string digest(const Arguments& arguments, const Words& words, Command& comm
     if (experiment.slots && !std::has_single_bit(*experiment.slots))
         return fmt::format("--slots {}: allowed are powers of two from 8 to 1024", *experiment.slots);
     if (command.policy == "binomial") return {};
+    for (std::uint8_t i = 0; i < engine::kRedundancyCount; ++i)
+        if (words.redundancy == engine::name_of(static_cast<engine::Redundancy>(i)))
+            experiment.redundancy = static_cast<engine::Redundancy>(i);
     for (std::uint8_t i = 0; i < engine::kRepairCount; ++i)
         if (command.policy == engine::name_of(static_cast<engine::Repair>(i)))
             experiment.policy = static_cast<engine::Repair>(i);
@@ -174,6 +178,10 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
     arguments
         .option("--policy", command.policy, "who repairs, or binomial: a tree of messages without an engine")
         .one_of({"push", "pull", "sync", "auto", "binomial"});
+    arguments
+        .option("--redundancy", words.redundancy,
+                "whether more is multicast than a message has: by the losses, never, always")
+        .one_of({"auto", "off", "on"});
     arguments.option("--seed", e.seed, "decides everything: the same seed gives the same run");
     arguments.option("--root", words.root, "a rank, or rotate: every rank in turn");
     arguments.option(

@@ -30,6 +30,7 @@ nlohmann::ordered_json report_of(const Command& command, const Measured& measure
             {"median_ns", measured.quantile(0.5).value},
             {"p99_ns", measured.quantile(0.99).value},
             {"last_median_ns", measured.last().value},
+            {"last_p99_ns", measured.last(0.99).value},
             {"rtt_ns", experiment.model.round_trip(wire::kHeaderBytes).value},  // of an empty message
             {"spread", measured.spread()},
             {"messages_per_op", per_operation(command, measured.traffic.messages)},

@@ -1,0 +1,95 @@
+// What losses cost the last rank, with what is multicast beyond a message and without it.
+#include <fmt/format.h>
+
+#include "figure.h"
+
+namespace mcastcoll::sim {
+namespace {
+
+constexpr double kLosses[] = {0, 0.1, 1, 2, 5, 10, 20};
+
+struct What {
+    const char* name;
+    CollectiveKind kind;
+    std::uint64_t bytes;
+};
+constexpr What kWhat[] = {{"bcast8", CollectiveKind::broadcast, 8},
+                          {"bcast64k", CollectiveKind::broadcast, 65536},
+                          {"barrier", CollectiveKind::barrier, 0},
+                          {"allreduce8", CollectiveKind::allreduce, 8}};
+
+// Fewer operations of larger groups, and of long messages.
+std::uint32_t operations_of(const FigureOptions& options, std::uint32_t ranks, std::uint64_t bytes) {
+    const std::uint32_t all = options.quick ? 100 : ranks <= 16 ? 2000 : ranks <= 256 ? 600 : 200;
+    return bytes > 8 && ranks > 16 ? all / 4 : all;
+}
+
+Experiment trial(const FigureOptions& options, const What& what, std::uint32_t ranks, double percent,
+                 engine::Redundancy redundancy) {
+    Experiment experiment = trial_for(options, engine::Repair::pull, ranks,
+                                      operations_of(options, ranks, what.bytes), what.bytes);
+    experiment.kind = what.kind;
+    experiment.redundancy = redundancy;
+    experiment.faults.loss = percent / 100;
+    experiment.warm_up = options.quick ? 64 : 256;  // losses are measured, and told
+    return experiment;
+}
+
+// A row for every loss, group and collective: of 8 and 16 ranks all of them, of larger groups short ones.
+Figure figure_redundancy(const FigureOptions& options) {
+    Figure figure{.title = "the last rank against loss, with and without redundancy",
+                  .x = {"percent of the datagrams that each receiver loses"},
+                  .y = {"microseconds", 10},
+                  .columns = {"loss_percent"},
+                  .remarks = {"off, auto: FI_MCASTCOLL_REDUNDANCY; the last rank of an operation, median and "
+                              "p99 over operations after some that are not counted; datagrams of one "
+                              "operation under auto, per fragment"}};
+    struct Column {
+        const What* what;
+        std::uint32_t ranks;
+    };
+    std::vector<Column> all;
+    for (const What& what : kWhat)
+        for (std::uint32_t ranks : {8U, 16U, 64U, 256U, 1024U, 4096U}) {
+            if ((what.bytes > 8 && ranks > 256) ||
+                (what.bytes > 0 && what.kind != CollectiveKind::broadcast && ranks > 16))
+                continue;
+            if (ranks > (options.quick ? 16U : options.largest)) continue;
+            all.push_back({&what, ranks});
+        }
+    for (const Column& one : all)
+        for (const char* mode : {"off", "auto"}) {
+            const std::string name = fmt::format("{}_{}_{}", one.what->name, one.ranks, mode);
+            if (one.what == kWhat && one.ranks == 16)
+                for (const auto& [offset, title] : {std::pair{0, "median"}, {1, "p99"}})
+                    figure.curves.push_back({figure.columns.size() + static_cast<std::size_t>(offset),
+                                             fmt::format("8-byte broadcast, 16 ranks, {}, {}", mode, title)});
+            if (one.what == kWhat + 1 && one.ranks == 16)
+                figure.curves.push_back(
+                    {figure.columns.size() + 1, fmt::format("64 KiB broadcast, 16 ranks, {}, p99", mode)});
+            for (const char* part : {"median_us", "p99_us", "datagrams"})
+                figure.columns.push_back(fmt::format("{}_{}", name, part));
+        }
+    for (const double percent : kLosses) {
+        std::vector<double>& row = figure.rows.emplace_back(1, percent);
+        for (const Column& one : all)
+            for (const engine::Redundancy redundancy :
+                 {engine::Redundancy::off, engine::Redundancy::automatic}) {
+                const Experiment experiment = trial(options, *one.what, one.ranks, percent, redundancy);
+                const Measured measured = run_trial(options, experiment);
+                const double steps = experiment.warm_up + experiment.operations;
+                row.insert(row.end(), {in_us(measured.last()), in_us(measured.last(0.99)),
+                                       static_cast<double>(measured.counters.datagrams_sent) / steps});
+            }
+    }
+    return figure;
+}
+
+}  // namespace
+
+std::vector<NamedFigure> redundancy_figures() {
+    return {{"redundancy", "what losses cost the last rank, with and without redundancy", "ethernet",
+             figure_redundancy}};
+}
+
+}  // namespace mcastcoll::sim
