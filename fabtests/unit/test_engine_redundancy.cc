@@ -1,5 +1,6 @@
 // What is multicast twice, and when: the shares that members tell each other, what a member buys for them,
 // and what it sends.
+#include "engine/parity.h"
 #include "engine/redundancy.h"
 #include "engine_fixture.h"
 
@@ -243,6 +244,161 @@ Test(redundancy, what_only_a_copy_brought_was_lost) {
     cr_assert_eq(words.size(), 1U);
     const LossReport told = engine::unpack_losses(words[0].header.total, 2);
     cr_assert(told.worst > 10'000 && told.lacking == told.worst && told.missed == 0, "%u", told.worst);
+}
+
+namespace {
+
+// Row `row` of the parity of all of a message, which is one block.
+Packet parity_of(std::uint32_t root, const ByteString& message, std::uint32_t row) {
+    engine::ParityCode code(1424);
+    const Bytes made = code.encode(message, row);
+    return {.kind = Kind::parity,
+            .sender = root,
+            .operation = 0,
+            .fragment = row,
+            .total = message.size(),
+            .payload = ByteString(made.begin(), made.end()),
+            .key = {},
+            .epoch = {}};
+}
+
+}  // namespace
+
+Test(redundancy, a_root_sends_parity_behind_the_blocks_of_longer_messages) {
+    Root root;
+    root.tell(kTenth);
+    const std::uint64_t before = root.engine.counters().parity_sent;
+    ByteString message = content(8 * 1424 - 9);
+    cr_assert(root.broadcast(0, message).ok());
+    const auto out = root.drain();
+    const auto rows = sent_of(out, Kind::parity);
+    cr_assert_eq(sent_of(out, Kind::fragment).size(), 8U);
+    cr_assert_eq(rows.size(), 2U, "a quarter");
+    cr_assert_eq(root.engine.counters().parity_sent - before, 2U);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+        cr_assert_eq(index_of(rows[row].header.fragment), row);
+        cr_assert(rows[row].payload == parity_of(0, message, row).payload);
+    }
+    Root well, off(Redundancy::off);
+    off.tell(kTenth);
+    for (Root* other : {&well, &off}) {
+        ByteString buffer = message;
+        cr_assert(other->broadcast(0, buffer).ok());
+        cr_assert_eq(sent_of(other->drain(), Kind::parity).size(), 0U);
+    }
+}
+
+Test(redundancy, parity_is_as_much_as_is_lost_and_at_most_a_share) {
+    RedundancyPolicy policy = policy_of(Redundancy::automatic);
+    cr_assert_eq(policy.parity(64), 0U);
+    policy.adopt({.lacking = 15 * 1000, .worst = 1000});
+    cr_assert_eq(policy.parity(64), 2U);
+    policy.adopt(all_lose(1));
+    cr_assert_eq(policy.parity(64), 5U);
+    cr_assert_eq(policy.parity(46), 4U);
+    cr_assert_eq(policy.parity(2), 1U, "the end of a message");
+    policy.adopt(all_lose(20));
+    cr_assert_eq(policy.parity(64), 8U);
+    cr_assert_eq(policy.parity(46), 5U);
+    cr_assert_eq(policy.parity(16), 4U);
+    cr_assert_eq(policy.window(256), 224U);
+    policy.adopt({});
+    cr_assert_eq(policy.parity(64), 0U);
+    cr_assert_eq(policy.window(256), 256U);
+}
+
+// Posted or not, short or long, rows first or last: what is lost is there without a question.
+Test(redundancy, a_receiver_restores_what_it_lost) {
+    for (const std::uint32_t fragments : {8U, 40U})
+        for (const bool posted : {false, true})
+            for (const bool rows_first : {false, true}) {
+                auto config = config_of(1, 3);
+                config.retransmit_bytes = 16 * 1024;
+                Bench receiver(config);
+                receiver.join();
+                const ByteString sent = content(fragments * 1424 - 5);
+                ByteString buffer(sent.size());
+                if (posted) cr_assert(receiver.broadcast(0, buffer).ok());
+                const auto rows = [&] {
+                    for (const std::uint32_t row : {3U, 0U}) receiver.datagram(parity_of(0, sent, row));
+                };
+                if (rows_first) rows();
+                for (std::uint32_t i = 0; i + 1 < fragments; ++i)
+                    if (i != 2) receiver.datagram(receiver.fragment(0, 0, i, sent));
+                if (!rows_first) rows();
+                if (!posted) cr_assert(receiver.broadcast(0, buffer).ok());
+                cr_assert_eq(sent_of(receiver.drain(), Kind::ask).size(), 0U);
+                cr_assert(buffer == sent, "%u fragments, posted %d, rows first %d", fragments, posted,
+                          rows_first);
+                cr_assert_eq(receiver.engine.counters().fragments_restored, 2U);
+            }
+}
+
+Test(redundancy, what_parity_does_not_restore_is_asked_for) {
+    Bench receiver(config_of(1, 2));
+    receiver.join();
+    const ByteString sent = content(40 * 1424);
+    ByteString buffer(sent.size());
+    cr_assert(receiver.broadcast(0, buffer).ok());
+    for (std::uint32_t i = 2; i < 40; ++i) receiver.datagram(receiver.fragment(0, 0, i, sent));
+    receiver.datagram(parity_of(0, sent, 0));
+    const auto asks = sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::ask);
+    cr_assert_eq(asks.size(), 1U);
+    // Of two that are missing one comes by message, and the row that is kept brings the other.
+    receiver.message({.kind = Kind::data,
+                      .sender = 0,
+                      .operation = 0,
+                      .fragment = 0,
+                      .total = sent.size(),
+                      .payload = ByteString(sent.begin(), sent.begin() + 1424),
+                      .key = {},
+                      .epoch = {}});
+    receiver.drain();
+    cr_assert(buffer == sent);
+}
+
+// Nobody but the root, and nothing that is no row of this message.
+Test(redundancy, parity_of_liars_is_dropped) {
+    Bench receiver(config_of(1, 3));
+    receiver.join();
+    const ByteString sent = content(40 * 1424), other = content(40 * 1424 + 1);
+    ByteString buffer(sent.size());
+    cr_assert(receiver.broadcast(0, buffer).ok());
+    for (std::uint32_t i = 1; i < 40; ++i) receiver.datagram(receiver.fragment(0, 0, i, sent));
+    const auto refused = [&](Packet packet, const char* why) {
+        const std::uint64_t before = receiver.engine.counters().bad_fragment;
+        receiver.datagram(packet);
+        cr_assert_eq(receiver.engine.counters().bad_fragment, before + 1, "%s", why);
+    };
+    Packet packet = parity_of(2, sent, 0);
+    refused(packet, "not the root");
+    packet = parity_of(0, sent, 0);
+    packet.fragment = engine::kMostParity;
+    refused(packet, "no row");
+    packet.fragment = engine::kBlockFragments;
+    refused(packet, "no block");
+    packet.fragment = UINT32_MAX - engine::kBlockFragments + 1;
+    refused(packet, "far beyond the end");
+    refused(parity_of(0, other, 0), "of another length");
+    packet = parity_of(0, sent, 0);
+    packet.payload.pop_back();
+    refused(packet, "too short");
+    cr_assert_eq(receiver.engine.counters().fragments_restored, 0U);
+    receiver.datagram(parity_of(0, sent, 0));
+    receiver.drain();
+    cr_assert(buffer == sent);
+    // What came from another before the post is taken back with the rest.
+    Bench misled(config_of(1, 3));
+    misled.join();
+    for (std::uint32_t row = 0; row < 3; ++row) misled.datagram(parity_of(2, other, row));
+    cr_assert(misled.broadcast(0, buffer).ok());
+    std::fill(buffer.begin(), buffer.end(), std::byte{});
+    for (std::uint32_t i = 2; i < 40; ++i) misled.datagram(misled.fragment(0, 0, i, sent));
+    misled.drain();
+    cr_assert_eq(misled.engine.counters().fragments_restored, 0U);
+    for (std::uint32_t row = 0; row < 2; ++row) misled.datagram(parity_of(0, sent, row));
+    misled.drain();
+    cr_assert(buffer == sent);
 }
 
 }  // namespace mcastcoll::bench::redundancy

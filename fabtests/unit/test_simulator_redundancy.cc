@@ -70,6 +70,25 @@ Test(redundant, losses_cost_hardly_any_time) {
         }
 }
 
+// The same of long messages, whose lost fragments are computed.
+Test(redundant, losses_of_long_messages_cost_hardly_any_time) {
+    constexpr std::uint64_t kWarm = 60, kCounted = 240;
+    for (std::uint32_t members : {8U, 16U}) {
+        const std::vector<Step> script(kWarm + kCounted, broadcast(0, 65536));
+        const auto p99 = [&](Redundancy redundancy, const char* faults) {
+            Options options = lossy(members, 3, redundancy, faults);
+            options.model = {};
+            const Ran world(options, script);
+            cr_assert_eq(world.total().parity_sent > 0,
+                         options.faults.loss > 0 && redundancy != Redundancy::off);
+            return late_one(world, kWarm, kWarm + kCounted, 0.99).value;
+        };
+        const std::int64_t fair = p99(Redundancy::off, "none");
+        cr_assert_leq(2 * p99(Redundancy::automatic, "loss=1%"), 3 * fair, "%u members", members);
+        cr_assert_leq(2 * p99(Redundancy::automatic, "loss=5%"), 5 * fair, "%u members", members);
+    }
+}
+
 // Bought while something is lost, and given back: of the last operations nothing is sent twice.
 Test(redundant, nothing_is_sent_twice_when_nothing_is_lost_any_more) {
     constexpr std::uint64_t kLossy = 300, kWell = 1500, kCounted = 200;
@@ -104,6 +123,6 @@ Test(redundant, nothing_is_sent_twice_when_nothing_is_lost_any_more) {
 Test(redundant, without_a_loss_nothing_is_bought) {
     const Options options = lossy(16, 1, Redundancy::automatic, "none");
     const Ran world(options, mixed_script(1, 16, 200, 60'000));
-    cr_assert_eq(world.total().copies_sent, 0U);
+    cr_assert_eq(world.total().copies_sent + world.total().parity_sent, 0U);
     cr_assert_eq(world.total().redundancy_changes, 0U);
 }

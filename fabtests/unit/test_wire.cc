@@ -141,9 +141,9 @@ Test(wire, each_refusal_has_its_reason) {
     cr_assert(refusal_with(wire::kMagicOffset + 1, 'X') == Refusal::magic);
     cr_assert(refusal_with(wire::kVersionOffset, 0) == Refusal::version);
     cr_assert(refusal_with(wire::kVersionOffset, wire::kVersion + 1) == Refusal::version);
-    for (unsigned kind : {0U, 6U, 15U, 33U, 39U, 45U, 47U, 52U, 255U})
+    for (unsigned kind : {0U, 7U, 15U, 33U, 39U, 45U, 47U, 52U, 255U})
         cr_assert(refusal_with(wire::kKindOffset, kind) == Refusal::kind, "kind %u", kind);
-    for (unsigned kind : {1U, 5U, 16U, 32U, 40U, 42U, 43U, 44U, 50U, 51U})
+    for (unsigned kind : {1U, 6U, 16U, 32U, 40U, 42U, 43U, 44U, 50U, 51U})
         cr_assert(refusal_with(wire::kKindOffset, kind) == Refusal::none, "kind %u", kind);
     cr_assert(refusal_with(wire::kPayloadOffset + 3, 3) == Refusal::length);
     cr_assert(refusal_with(wire::kPayloadOffset + 3, 5) == Refusal::length);

@@ -59,6 +59,7 @@ struct GroupConfig {
     std::uint32_t tree_arity = 4;  // children per member in the trees of gathers, reports and small repairs
     std::uint32_t large_tree_arity = 1;  // for large messages to the deaf: a chain halves nobody's bandwidth
     std::uint32_t gather_bytes = 1024;   // vectors up to this are reduced inside the gathers
+    std::uint32_t parity_buffers = 16;   // rows of parity that wait for more of their blocks; 0: no parity
     std::uint32_t early_buffers = 4;     // for the first fragments of large operations that are not posted
     Repair repair = Repair::pull;
     std::uint32_t channels = 16;  // under sync: operations that may be under way between two agreements

@@ -57,17 +57,18 @@ struct Allowed {
 #define MCC_COUNTERS(counter)                                                                         \
     /* multicast */                                                                                   \
     counter(datagrams_sent) counter(datagrams_received) counter(probes_sent) counter(probes_received) \
-    counter(fragments_relayed) counter(copies_sent)                                                                 \
+    counter(fragments_relayed) counter(copies_sent) counter(parity_sent)                              \
     /* what came of the fragments */                                                                  \
-    counter(fragments_by_multicast) counter(fragments_repaired) counter(duplicates)                   \
-    counter(unposted_dropped) counter(beyond_window)                                                  \
+    counter(fragments_by_multicast) counter(fragments_repaired) counter(fragments_restored)           \
+    counter(duplicates) counter(unposted_dropped) counter(beyond_window)                              \
     /* messages */                                                                                    \
     counter(messages_sent) counter(messages_received) counter(asks_sent) counter(asks_received)       \
     counter(data_sent) counter(fragments_supplied) counter(reports_sent) counter(gathers_sent)        \
     counter(contributions_sent) counter(contributions_received) counter(credits_sent)                 \
     /* policies */                                                                                    \
     counter(hand_ons) counter(nacks_sent) counter(nacks_received) counter(fragments_resent)           \
-    counter(floor_asks_sent) counter(entered_sent) counter(roots_held) counter(policy_changes) counter(redundancy_changes)        \
+    counter(floor_asks_sent) counter(entered_sent) counter(roots_held) counter(policy_changes)        \
+    counter(redundancy_changes)                                                                       \
     /* dropped */                                                                                     \
     counter(bad_packet) counter(bad_checksum) counter(foreign_group) counter(foreign_epoch)           \
     counter(bad_sender) counter(own_copies) counter(stale_operation) counter(future_operation)        \

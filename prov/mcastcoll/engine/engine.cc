@@ -286,6 +286,10 @@ void Engine::dispatch_packet(const wire::Header& header, Bytes payload) {
             detector_.wake();
             elections_.on_fragment(header);
             return receiver_.on_fragment(header, payload);
+        case wire::Kind::parity:
+            detector_.wake();
+            elections_.on_fragment(header);
+            return receiver_.on_parity(header, payload);
         case wire::Kind::watermark_cast:
             return checkpoint_.on_told(header, rank_of(0));
         default:

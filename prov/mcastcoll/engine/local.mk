@@ -24,6 +24,8 @@ mcc_parts += \
 	%reldir%/gatherer.cc \
 	%reldir%/gatherer.h \
 	%reldir%/outcome.h \
+	%reldir%/parity.cc \
+	%reldir%/parity.h \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
 	%reldir%/pool.h \
@@ -35,6 +37,8 @@ mcc_parts += \
 	%reldir%/redundancy.h \
 	%reldir%/repairer.cc \
 	%reldir%/repairer.h \
+	%reldir%/restorer.cc \
+	%reldir%/restorer.h \
 	%reldir%/sender.cc \
 	%reldir%/sender.h \
 	%reldir%/slots.cc \
@@ -46,5 +50,6 @@ mcc_parts += \
 	%reldir%/timing.h
 nodist_%canon_reldir%_libmccengine_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-%canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la
+%canon_reldir%_libmccengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS)
+%canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS)
 EXTRA_DIST += %reldir%/README.md docs/ENGINE.md

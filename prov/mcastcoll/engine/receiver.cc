@@ -11,6 +11,7 @@ constexpr std::uint32_t kDeafPatience = 4;
 }  // namespace
 
 void Receiver::adopt_early(Slot& slot, bool keep) {
+    if (!keep) restorer_.forget(slot);
     if (slot.early == nullptr) return;
     const std::uint64_t size = core_.config.fragment_bytes;
     for (std::uint32_t index = 0; keep && index < std::min(slot.fragments, core_.config.window); ++index) {
@@ -87,14 +88,50 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     if (store(*slot, index, payload)) {
         ++core_.counters.fragments_by_multicast;
         ++slot->hearing.stored;
+        if (restorer_.on_fragment(*slot, index)) take_restored(*slot);
     }
-    note_multicast(*slot, index);
+    ++slot->hearing.count;
+    note_multicast(*slot, index + 1);
     after_store(*slot);
 }
 
-// Whether the payload is so many of the message's fragments, from the header's on. Takes over the length of
-// the message, or checks it.
-bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload) {
+// A row of parity of the block that begins with the highest fragment whose number is a multiple of a block's
+// and not above the header's; the rest is the row's number.
+void Receiver::on_parity(const wire::Header& header, Bytes payload) {
+    reveal_earlier(header.sender, number_of(header.operation));
+    Slot* slot = core_.claim(header.operation);
+    if (slot == nullptr || slot->state == SlotState::finished) return;
+    const std::uint32_t row = index_of(header.fragment) % kBlockFragments;
+    const std::uint32_t first = index_of(header.fragment) - row;
+    const bool posted = slot->state == SlotState::active;
+    const Rank root = posted ? slot->operation.root : slot->hearing.early_root;
+    const bool wrong = (posted || root != kNoRank) && root != header.sender;
+    if (wrong || core_.config.parity_buffers == 0 || row >= kMostParity ||
+        payload.size() != core_.config.fragment_bytes || cannot_come(*slot, first) ||
+        !learn_length(*slot, header) || first >= slot->fragments)
+        return drop(core_.counters.bad_fragment);
+    if (posted && core_.is_root(*slot)) return drop(core_.counters.bad_fragment);
+    if (!posted) {
+        slot->hearing.early_root = header.sender;
+        core_.slots.note_early(number_of(header.operation));
+    }
+    slot->note_partial(is_partial(header));
+    const std::uint32_t end = std::min(first + kBlockFragments, slot->fragments);
+    if (slot->complete_here()) return;  // posted later, if at all
+    if (restorer_.take(*slot, first, row, payload)) take_restored(*slot);
+    note_multicast(*slot, end);
+    if (posted && slot->base < end && row + 1 >= core_.redundancy.parity(end - first))
+        repairer_.arm_gap(*slot);  // no more of it will come
+    after_store(*slot);
+}
+
+// They are in their places.
+void Receiver::take_restored(Slot& slot) {
+    for (const std::uint32_t index : restorer_.restored()) note_here(slot, index);
+    slot.hearing.stored += static_cast<std::uint32_t>(restorer_.restored().size());
+}
+
+bool Receiver::learn_length(Slot& slot, const wire::Header& header) {
     const std::uint64_t bytes = length_of(header), size = core_.config.fragment_bytes;
     if (slot.length_known ? slot.bytes != bytes : bytes / size >= UINT32_MAX / 2) return false;
     if (!std::exchange(slot.length_known, true)) {
@@ -102,6 +139,14 @@ bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count,
         slot.bytes = bytes;
         slot.fragments = core_.config.fragments(bytes);
     }
+    return true;
+}
+
+// Whether the payload is so many of the message's fragments, from the header's on. Takes over the length of
+// the message, or checks it.
+bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload) {
+    if (!learn_length(slot, header)) return false;
+    const std::uint64_t size = core_.config.fragment_bytes;
     const std::uint64_t first = index_of(header.fragment);
     return first + count <= slot.fragments &&
            payload.size() == std::min(count * size, slot.bytes - first * size);
@@ -113,14 +158,13 @@ bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
     return slot.operation.kind == CollectiveKind::reduce || (core_.is_root(slot) && !slot.has(index));
 }
 
-// What a multicast fragment tells besides its bytes: the path works, and what came before it was sent before
-// it.
-void Receiver::note_multicast(Slot& slot, std::uint32_t index) {
+// What a multicast fragment, or the parity behind one, tells besides its bytes: the path works, and all below
+// `end` was sent before it.
+void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
     slot.hearing.lately = true;
     slot.asking.doubted = false;
-    const bool in_order = index >= slot.hearing.revealed;  // neither late nor another multicast
-    slot.hearing.revealed = std::max(slot.hearing.revealed, index + 1);
-    ++slot.hearing.count;
+    const bool in_order = end > slot.hearing.revealed;  // neither late nor another multicast
+    slot.hearing.revealed = std::max(slot.hearing.revealed, end);
     const bool first = !std::exchange(slot.hearing.ever, true);
     const Nanoseconds before = std::exchange(slot.hearing.at, core_.now);
     if (slot.state != SlotState::active) return;
@@ -139,7 +183,9 @@ void Receiver::note_multicast(Slot& slot, std::uint32_t index) {
 
 // What is missing may yet come without being asked for, as long as the root goes on sending.
 bool Receiver::awaits_spares(const Slot& slot) const {
-    return core_.redundancy.copies(slot.fragments) > 0;
+    if (slot.fragments <= RedundancyPolicy::kMostCopied) return core_.redundancy.copies(slot.fragments) > 0;
+    const std::uint32_t first = slot.base - slot.base % kBlockFragments;
+    return core_.redundancy.parity(kBlockFragments) > 0 && slot.hearing.revealed <= first + kBlockFragments;
 }
 
 // A root multicasts its small operations one after the other: something of a later one tells that an earlier
@@ -175,6 +221,11 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
         std::memcpy(data + std::uint64_t{index} * core_.config.fragment_bytes, payload.data(),
                     payload.size());
     }
+    note_here(slot, index);
+    return true;
+}
+
+void Receiver::note_here(Slot& slot, std::uint32_t index) {
     slot.have.set(index);
     slot.progress_at = core_.now;
     while (slot.base < slot.fragments && slot.have.test(slot.base)) {
@@ -183,12 +234,14 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
         ++slot.base;
     }
     core_.mark(slot);  // somebody may be waiting for it
-    return true;
 }
 
 void Receiver::after_store(Slot& slot) {
     if (slot.state != SlotState::active) return;
-    if (slot.complete_here()) return supplier_.on_all_here(slot);
+    if (slot.complete_here()) {
+        restorer_.forget(slot);
+        return supplier_.on_all_here(slot);
+    }
     flow_.update(slot);
     repairer_.continue_chain(slot);
 }
@@ -209,7 +262,9 @@ void Receiver::on_data(const wire::Header& header, Bytes payload) {
         const std::size_t offset = std::size_t{i} * core_.config.fragment_bytes;
         const Bytes bytes = payload.subspan(
             offset, std::min<std::size_t>(core_.config.fragment_bytes, payload.size() - offset));
-        if (store(*slot, first + i, bytes)) ++core_.counters.fragments_repaired;
+        if (!store(*slot, first + i, bytes)) continue;
+        ++core_.counters.fragments_repaired;
+        if (restorer_.on_fragment(*slot, first + i)) take_restored(*slot);
     }
     after_store(*slot);
 }

@@ -2,6 +2,7 @@
 // says which are here.
 #pragma once
 
+#include "engine/restorer.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
@@ -14,6 +15,7 @@ class Receiver {
           nacker_(nacker),
           repairer_(repairer),
           supplier_(supplier),
+          restorer_(core),
           early_buffers_(core.config.memory, core.config.early_buffers,
                          std::size_t{core.config.window} * core.config.fragment_bytes) {}
 
@@ -22,6 +24,7 @@ class Receiver {
     // It is to come from others.
     void begin(Slot& slot);
     void on_fragment(const wire::Header& header, Bytes payload);
+    void on_parity(const wire::Header& header, Bytes payload);
     void on_data(const wire::Header& header, Bytes payload);
 
   private:
@@ -32,7 +35,10 @@ class Receiver {
         return core_.config.relay && core_.config.range(sender) == core_.config.range(core_.self());
     }
     bool awaits_spares(const Slot& slot) const;
-    void note_multicast(Slot& slot, std::uint32_t fragment);
+    bool learn_length(Slot& slot, const wire::Header& header);
+    void note_multicast(Slot& slot, std::uint32_t end);
+    void take_restored(Slot& slot);
+    void note_here(Slot& slot, std::uint32_t fragment);
     void reveal_earlier(Rank sender, std::uint64_t before);
     bool store(Slot& slot, std::uint32_t fragment, Bytes payload);
     void after_store(Slot& slot);
@@ -42,6 +48,7 @@ class Receiver {
     Nacker& nacker_;
     Repairer& repairer_;
     Supplier& supplier_;
+    Restorer restorer_;
     Pool early_buffers_;  // for the first window of large operations that are not posted
 };
 

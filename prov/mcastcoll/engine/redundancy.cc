@@ -53,8 +53,8 @@ void LossMeter::note_late(std::uint32_t fragments) {
 }
 
 RedundancyPolicy::RedundancyPolicy(const GroupConfig& config)
-    : configured_(config.redundancy), members_(config.members) {
-    if (configured_ == Redundancy::on) chosen_ = {.copies = 1};
+    : configured_(config.redundancy), members_(config.members), has_parity_(config.parity_buffers > 0) {
+    if (configured_ == Redundancy::on) chosen_ = {.copies = 1, .parity = has_parity_};
 }
 
 LossReport RedundancyPolicy::subtree() const {
@@ -73,7 +73,8 @@ void RedundancyPolicy::adopt(const LossReport& group) {
     else if (bursty_ > 0)
         --bursty_;
     const std::uint32_t copies = wanted_copies();
-    const Spares before = std::exchange(chosen_, {.copies = copies, .spread = copies > 0 && bursty_ > 0});
+    const Spares before = std::exchange(
+        chosen_, {.copies = copies, .spread = copies > 0 && bursty_ > 0, .parity = wants_parity()});
     changes_ += chosen_ != before;
     if (before.copies == 0) meter_.forget_missed();  // no copy was sent
 }
@@ -94,6 +95,28 @@ std::uint32_t RedundancyPolicy::wanted_copies() const {
         ++copies;
     if (copies > 0 && bursty_ > 0) copies = kMostCopies;
     return configured_ == Redundancy::on ? std::max(copies, 1U) : copies;
+}
+
+// Of a whole block somebody would lack a fragment too often.
+bool RedundancyPolicy::wants_parity() const {
+    const std::uint64_t tolerated = chosen_.parity ? kTolerated / 3 : kTolerated;
+    return has_parity_ && (configured_ == Redundancy::on || group_.lacking * kBlockFragments > tolerated);
+}
+
+// As many rows as the worst member loses fragments of a block, but for one block in several hundred: the mean
+// and three deviations of a binomial distribution, and one more since the share itself is only measured.
+std::uint32_t RedundancyPolicy::parity(std::uint32_t fragments) const {
+    if (!chosen_.parity) return 0;
+    const std::uint64_t mean = std::uint64_t{fragments} * group_.worst;
+    const std::uint32_t share = fragments < kShortBlock ? kShortShare : kParityShare;
+    const std::uint32_t most = std::clamp(fragments / share, 1U, kMostParity);
+    std::uint32_t rows = 1;
+    const auto suffices = [mean](std::uint64_t lost) {
+        const std::uint64_t above = lost * kMillion - mean;
+        return lost * kMillion >= mean && above * above >= 9 * mean * kMillion;
+    };
+    while (rows < most && !suffices(rows - 1)) ++rows;
+    return rows;
 }
 
 RedundancyState RedundancyPolicy::state() const {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "engine/config.h"
+#include "engine/parity.h"
 #include "engine/supply_graph.h"
 
 namespace mcastcoll::engine {
@@ -56,6 +57,7 @@ class LossMeter {
 struct Spares {
     std::uint32_t copies = 0;  // of each fragment of a short message
     bool spread = false;       // apart from each other, since losses come in bursts
+    bool parity = false;       // of the blocks of longer ones
     bool operator==(const Spares&) const = default;
 };
 
@@ -84,6 +86,12 @@ class RedundancyPolicy {
     std::uint32_t copies(std::uint32_t fragments) const {
         return fragments <= kMostCopied ? chosen_.copies : 0;
     }
+    // Rows of parity of a block of so many, in a longer message.
+    std::uint32_t parity(std::uint32_t fragments) const;
+    // Of a whole window a root leaves room for parity.
+    std::uint32_t window(std::uint32_t fragments) const {
+        return chosen_.parity ? fragments - fragments / kParityShare : fragments;
+    }
     bool spreads() const { return chosen_.spread; }
     RedundancyState state() const;
     std::uint64_t changes() const { return changes_; }
@@ -92,13 +100,17 @@ class RedundancyPolicy {
     static constexpr std::uint32_t kMostCopied = 7;
     // Copies of a fragment, at most.
     static constexpr std::uint32_t kMostCopies = 2;
+    // Parity is at most one in so many of a block's fragments; of short blocks one in so many.
+    static constexpr std::uint32_t kParityShare = 8, kShortShare = 4, kShortBlock = 32;
 
   private:
     std::uint64_t expected(std::uint32_t copies) const;
     std::uint32_t wanted_copies() const;
+    bool wants_parity() const;
 
     const Redundancy configured_;
     const std::uint32_t members_;
+    const bool has_parity_;
     LossMeter meter_;
     std::array<LossReport, kMaxArity> children_{};
     LossReport group_;

@@ -93,13 +93,17 @@ std::uint32_t Sender::limit(const Slot& slot) const {
 
 bool Sender::make_multicast(Slot& slot, Effect& effect) {
     if (next_resend(slot, effect)) return true;
+    if (slot.multicasting.parity_due()) return next_parity(slot, effect);
     const bool large = core_.large(slot), root = core_.is_root(slot);
     if (root && large && flow_.is_full(slot)) return false;
     const std::uint32_t index = slot.multicasting.next;
     if (index >= limit(slot)) return next_copy(slot, effect);
     make_fragment(slot, index, effect);
     if (!take_range(slot, effect, slot.multicasting.target)) return true;
-    if (++slot.multicasting.next == slot.fragments) {
+    ++slot.multicasting.next;
+    if (root && slot.multicasting.next % kBlockFragments == 0) end_block(slot);
+    if (slot.multicasting.next == slot.fragments) {
+        if (root && slot.fragments % kBlockFragments != 0) end_block(slot);
         slot.multicasting.copies = core_.redundancy.copies(slot.fragments);
         await_copy(slot);
     }
@@ -113,6 +117,31 @@ bool Sender::make_multicast(Slot& slot, Effect& effect) {
 bool Sender::take_range(const Slot& slot, Effect& effect, std::uint32_t& target) const {
     if (core_.is_root(slot) && !core_.graph_of(slot).relayed()) return core_.take_target(target, effect);
     effect.range = core_.config.range(core_.self());
+    return true;
+}
+
+// All of a block of a longer message has gone out: what may be missing of it follows.
+void Sender::end_block(Slot& slot) {
+    Multicasting& mine = slot.multicasting;
+    if (slot.fragments <= RedundancyPolicy::kMostCopied || core_.graph_of(slot).relayed()) return;
+    mine.parity_of = (mine.next - 1) / kBlockFragments * kBlockFragments;
+    mine.parity_row = 0;
+    mine.parity_rows = core_.redundancy.parity(mine.next - mine.parity_of);
+}
+
+bool Sender::next_parity(Slot& slot, Effect& effect) {
+    Multicasting& mine = slot.multicasting;
+    const Bytes block =
+        core_.fragments_of(slot, mine.parity_of, std::min(mine.parity_of + kBlockFragments, slot.fragments));
+    std::byte*& row = rows_[next_row_];
+    next_row_ = (next_row_ + 1) % rows_.size();
+    if (row == nullptr) row = parity_.take();
+    const Bytes made = code_.encode(block, mine.parity_row);
+    std::memcpy(row, made.data(), made.size());
+    core_.packet(effect, wire::Kind::parity, slot.id, mine.parity_of + mine.parity_row,
+                 core_.announced_total(slot), Bytes(row, core_.config.fragment_bytes));
+    ++core_.counters.parity_sent;
+    if (take_range(slot, effect, mine.target)) ++mine.parity_row;
     return true;
 }
 

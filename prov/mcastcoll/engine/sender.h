@@ -3,6 +3,7 @@
 // others what they get (tree; ranges.h, README.md: Leaders of ranges).
 #pragma once
 
+#include "engine/parity.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
@@ -43,15 +44,18 @@ class Sender {
           flow_(flow),
           supplier_(supplier),
           holds_(holds),
-          late_copies_(2 * std::size_t{core.config.operation_slots}) {}
+          late_copies_(2 * std::size_t{core.config.operation_slots}),
+          code_(core.config.fragment_bytes),
+          parity_(core.config.memory, core.config.parity_buffers > 0 ? kParityUnderWay : 0,
+                  core.config.fragment_bytes) {}
 
     // As root of a broadcast: what is ready becomes what is here.
     void advance(Slot& slot);
     bool next_multicast(Slot& slot, Effect& effect) { return sends(slot) && make_multicast(slot, effect); }
     // It has something to multicast, now or when the window opens.
     bool waits(const Slot& slot) const {
-        return sends(slot) &&
-               (slot.multicasting.next < limit(slot) || slot.multicasting.copies_due() || resends(slot));
+        return sends(slot) && (slot.multicasting.next < limit(slot) || slot.multicasting.parity_due() ||
+                               slot.multicasting.copies_due() || resends(slot));
     }
     Nanoseconds next_deadline() const { return late_copies_.empty() ? kNever : late_copies_.front().at; }
     void on_timeout();
@@ -65,6 +69,8 @@ class Sender {
     std::uint32_t limit(const Slot& slot) const;
     bool resends(const Slot& slot) const;
     bool next_resend(Slot& slot, Effect& effect);
+    void end_block(Slot& slot);
+    bool next_parity(Slot& slot, Effect& effect);
     void await_copy(Slot& slot);
     bool next_copy(Slot& slot, Effect& effect);
     bool take_range(const Slot& slot, Effect& effect, std::uint32_t& target) const;
@@ -75,6 +81,12 @@ class Sender {
     Supplier& supplier_;
     Holds& holds_;
     Ring<Timed> late_copies_;
+    ParityCode code_;
+    // The caller may hold on to as many payloads before it sends them.
+    static constexpr std::size_t kParityUnderWay = 32;
+    Pool parity_;
+    std::array<std::byte*, kParityUnderWay> rows_{};
+    std::size_t next_row_ = 0;
 };
 
 }  // namespace mcastcoll::engine

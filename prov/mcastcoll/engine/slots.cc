@@ -28,7 +28,7 @@ void Slot::reset(OperationId operation_id) {
     early = nullptr;
     length_known = retained = done_due = false;
     bytes = 0;
-    fragments = base = 0;
+    fragments = base = parity_rows = 0;
     posted_at = progress_at = {};
     plan = {};
     hearing = {};

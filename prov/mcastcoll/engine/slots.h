@@ -168,6 +168,9 @@ struct Multicasting {
     std::uint32_t copies = 0;        // so many more times all of it is to be sent, when all was sent
     std::uint32_t copied = 0;        // fragments of the present copy that were sent
     bool copy_waits = false;         // it is not time for it yet
+    // Of the block whose last fragment went out: its first one, and rows of its parity that are to follow.
+    std::uint32_t parity_of = 0, parity_row = 0, parity_rows = 0;
+    bool parity_due() const { return parity_row < parity_rows; }
     bool copies_due() const { return copies > 0 && !copy_waits; }
     // It was sent, and somebody may lack it.
     bool may_repeat(std::uint32_t fragment) const { return fragment >= acknowledged && fragment < next; }
@@ -238,7 +241,8 @@ struct Slot {
     WindowBitmap have;
     Hearing hearing;
     Rank supplier = kNoRank;
-    bool done_due = false;  // it is to be told that all is here
+    std::uint32_t parity_rows = 0;  // of its blocks, that wait for more of them
+    bool done_due = false;          // it is to be told that all is here
     Asking asking;
     Nacks nacks;
     Rank nack_root = kNoRank;     // of those told before the post

@@ -6,13 +6,14 @@ namespace mcastcoll::engine {
 
 std::uint32_t FlowControl::limit(const Slot& slot) const {
     if (!core_.large(slot)) return slot.fragments;
-    return std::min(slot.fragments, slot.multicasting.acknowledged + core_.config.window);
+    return std::min(slot.fragments,
+                    slot.multicasting.acknowledged + core_.redundancy.window(core_.config.window));
 }
 
 // A root's large operations share one window. The oldest of them may always go as far as makes its receivers
 // report: many that have a little unreported each would otherwise fill the window for good.
 bool FlowControl::is_full(const Slot& slot) const {
-    if (in_flight_ < core_.config.window) return false;
+    if (in_flight_ < core_.redundancy.window(core_.config.window)) return false;
     if (slot.multicasting.next - slot.multicasting.acknowledged >= core_.config.report_step()) return true;
     for (std::uint64_t id = core_.slots.first_open(); id < number_of(slot.id); ++id) {
         const Slot& older = core_.slots.at(id);

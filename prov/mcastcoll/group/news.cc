@@ -26,11 +26,11 @@ std::string about_repair(const engine::PolicyState& policy) {
 
 std::string about_redundancy(const engine::RedundancyState& state) {
     const auto percent = [](std::uint64_t millionths) { return static_cast<double>(millionths) / 10'000; };
-    const std::string bought =
-        state.spares.copies == 0
-            ? std::string("nothing is")
-            : fmt::format("short messages are multicast {} times{}", state.spares.copies + 1,
-                          state.spares.spread ? ", apart from each other, since losses come in bursts" : "");
+    std::string bought = state.spares.parity ? "longer messages have parity" : "longer messages have none";
+    if (state.spares.copies > 0)
+        bought +=
+            fmt::format(", short ones are multicast {} times{}", state.spares.copies + 1,
+                        state.spares.spread ? ", apart from each other, since losses come in bursts" : "");
     return fmt::format(
         "redundancy: {}; a datagram does not reach {:.3f} members in the mean, the worst of them loses "
         "{:.2f} "

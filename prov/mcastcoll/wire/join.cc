@@ -53,8 +53,8 @@ void fields(auto& io, Some<Guests> auto& guests) {
 void fields(auto& io, Some<Agreement> auto& agreement) {
     io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.plan);
     io.template list<std::uint8_t>(agreement.group_addresses, kMostGroupAddresses);
-    io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.redundancy, agreement.channels, agreement.root_sync,
-       agreement.root_delay_us, agreement.policy);
+    io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.redundancy, agreement.channels,
+       agreement.root_sync, agreement.root_delay_us, agreement.policy);
     io.template list<std::uint16_t>(agreement.selection, kMostTableBytes);
 }
 

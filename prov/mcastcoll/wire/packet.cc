@@ -39,7 +39,7 @@ bool known(std::uint8_t kind) {
     auto between = [kind](Kind first, Kind last) {
         return kind >= static_cast<std::uint8_t>(first) && kind <= static_cast<std::uint8_t>(last);
     };
-    return between(Kind::fragment, Kind::watermark_cast) || between(Kind::data, Kind::elect) ||
+    return between(Kind::fragment, Kind::parity) || between(Kind::data, Kind::elect) ||
            between(Kind::nack, Kind::credit) || between(Kind::piece, Kind::block_grant);
 }
 

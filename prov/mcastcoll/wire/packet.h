@@ -19,6 +19,7 @@ enum class Kind : std::uint8_t {
     probe = 3,            // multicast: can you hear me?
     relay = 4,            // multicast: a fragment or release, onward to the sender's own range
     watermark_cast = 5,   // multicast: everybody has finished all operations below
+    parity = 6,           // multicast: a row of parity of a block of fragments
     data = 16,            // message: consecutive fragments of a broadcast or a barrier's release
     ask = 17,             // message: bitmap of the fragments the sender lacks
     done = 18,            // message: the sender has the whole broadcast
