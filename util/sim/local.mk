@@ -84,7 +84,7 @@ endif
 TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 
-EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md \
+EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md docs/REDUNDANCY.md \
 	docs/figures/policies.csv docs/figures/policies.svg \
 	docs/figures/size.csv docs/figures/size.svg \
 	docs/figures/ranks.csv docs/figures/ranks.svg \
@@ -99,6 +99,7 @@ EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md \
 	docs/figures/karonis-lan.csv docs/figures/karonis-lan.svg \
 	docs/figures/karonis-both.csv docs/figures/karonis-both.svg \
 	docs/figures/karonis-clusters.csv docs/figures/karonis-clusters.svg \
+	docs/figures/redundancy.csv docs/figures/redundancy.svg \
 	docs/figures/growth.csv docs/figures/growth.svg \
 	docs/figures/lab-wide.csv docs/figures/lab-wide.svg \
 	docs/figures/lab-local.csv docs/figures/lab-local.svg \

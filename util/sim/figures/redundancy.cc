@@ -18,20 +18,27 @@ constexpr What kWhat[] = {{"bcast8", CollectiveKind::broadcast, 8},
                           {"barrier", CollectiveKind::barrier, 0},
                           {"allreduce8", CollectiveKind::allreduce, 8}};
 
-// Fewer operations of larger groups, and of long messages.
-std::uint32_t operations_of(const FigureOptions& options, std::uint32_t ranks, std::uint64_t bytes) {
-    const std::uint32_t all = options.quick ? 100 : ranks <= 16 ? 2000 : ranks <= 256 ? 600 : 200;
-    return bytes > 8 && ranks > 16 ? all / 4 : all;
+// Fewer operations of larger groups, and of long messages. Before them as many as it takes to measure losses
+// and to tell them.
+struct Steps {
+    std::uint32_t warm_up, counted;
+};
+Steps steps_of(const FigureOptions& options, std::uint32_t ranks, std::uint64_t bytes) {
+    if (options.quick) return {64, 100};
+    if (ranks > 1024) return {16, 30};
+    if (ranks > 256) return {32, 100};
+    if (bytes > 8) return ranks > 16 ? Steps{64, 60} : Steps{128, 300};
+    return ranks > 16 ? Steps{128, 200} : Steps{128, 1000};
 }
 
 Experiment trial(const FigureOptions& options, const What& what, std::uint32_t ranks, double percent,
                  engine::Redundancy redundancy) {
-    Experiment experiment = trial_for(options, engine::Repair::pull, ranks,
-                                      operations_of(options, ranks, what.bytes), what.bytes);
+    const Steps steps = steps_of(options, ranks, what.bytes);
+    Experiment experiment = trial_for(options, engine::Repair::pull, ranks, steps.counted, what.bytes);
     experiment.kind = what.kind;
     experiment.redundancy = redundancy;
     experiment.faults.loss = percent / 100;
-    experiment.warm_up = options.quick ? 64 : 256;  // losses are measured, and told
+    experiment.warm_up = steps.warm_up;
     return experiment;
 }
 
@@ -51,9 +58,8 @@ Figure figure_redundancy(const FigureOptions& options) {
     std::vector<Column> all;
     for (const What& what : kWhat)
         for (std::uint32_t ranks : {8U, 16U, 64U, 256U, 1024U, 4096U}) {
-            if ((what.bytes > 8 && ranks > 256) ||
-                (what.bytes > 0 && what.kind != CollectiveKind::broadcast && ranks > 16))
-                continue;
+            const bool short_broadcast = what.kind == CollectiveKind::broadcast && what.bytes <= 8;
+            if (ranks > (short_broadcast ? 4096U : what.bytes > 8 ? 64U : 16U)) continue;
             if (ranks > (options.quick ? 16U : options.largest)) continue;
             all.push_back({&what, ranks});
         }
