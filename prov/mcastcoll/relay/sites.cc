@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
     return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     return '"' + std::string(text) + '"';
 }
 
@@ -48,13 +48,13 @@ class Parser {
         if (text.front() == '[') return section(text);
         const std::size_t equals = text.find('=');
         if (equals == std::string_view::npos)
-            return wrong(quoted(text) + " is neither [site NAME], [trunks] nor NAME = VALUE");
+            return wrong(in_quotes(text) + " is neither [site NAME], [trunks] nor NAME = VALUE");
         const std::string_view key = trim(text.substr(0, equals)), value = trim(text.substr(equals + 1));
-        if (value.empty()) return wrong(quoted(key) + " has no value");
+        if (value.empty()) return wrong(in_quotes(key) + " has no value");
         if (where_ == Where::nowhere)
-            return wrong(quoted(key) + " stands before any [site NAME] or [trunks]");
+            return wrong(in_quotes(key) + " stands before any [site NAME] or [trunks]");
         if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
-            return wrong(quoted(key) + " is there twice in its section");
+            return wrong(in_quotes(key) + " is there twice in its section");
         seen_.emplace_back(key);
         return where_ == Where::site ? site_line(key, value) : trunk_line(key, value);
     }
@@ -77,13 +77,13 @@ class Parser {
     Result<void> close_section() {
         if (where_ != Where::site) return {};
         Site& site = all_.sites.back();
-        if (site.networks.empty()) return wrong_section("site " + quoted(site.name) + " has no networks");
-        if (!site.gateway.valid()) return wrong_section("site " + quoted(site.name) + " has no gateway");
+        if (site.networks.empty()) return wrong_section("site " + in_quotes(site.name) + " has no networks");
+        if (!site.gateway.valid()) return wrong_section("site " + in_quotes(site.name) + " has no gateway");
         if (!site.wan.valid()) site.wan = site.gateway;
         for (const Site& other : all_.sites)
             if (&other != &site && (other.gateway == site.gateway || other.wan == site.wan))
-                return wrong_section("site " + quoted(site.name) + " has the same gateway as site " +
-                                     quoted(other.name));
+                return wrong_section("site " + in_quotes(site.name) + " has the same gateway as site " +
+                                     in_quotes(other.name));
         return {};
     }
 
@@ -91,7 +91,7 @@ class Parser {
         if (auto done = close_section(); !done) return done;
         section_line_ = number_;
         seen_.clear();
-        if (text.back() != ']') return wrong(quoted(text) + " lacks the closing bracket");
+        if (text.back() != ']') return wrong(in_quotes(text) + " lacks the closing bracket");
         const std::string_view words = trim(text.substr(1, text.size() - 2));
         if (words == "trunks") {
             if (trunks_seen_) return wrong("[trunks] is there twice");
@@ -100,12 +100,12 @@ class Parser {
             return {};
         }
         if (!words.starts_with("site ") && !words.starts_with("site\t"))
-            return wrong(quoted(text) + " is neither [site NAME] nor [trunks]");
+            return wrong(in_quotes(text) + " is neither [site NAME] nor [trunks]");
         const std::string_view name = trim(words.substr(5));
         if (!good_name(name))
-            return wrong(quoted(name) +
+            return wrong(in_quotes(name) +
                          " is no name of a site: 1 to 23 letters, digits, '-', '_' and '.' make one");
-        if (all_.named(name) != nullptr) return wrong("site " + quoted(name) + " is there twice");
+        if (all_.named(name) != nullptr) return wrong("site " + in_quotes(name) + " is there twice");
         if (all_.sites.size() >= kMaxSites) return wrong("more than 256 sites");
         all_.sites.push_back({std::string(name), {}, {}, {}, {}});
         where_ = Where::site;
@@ -117,7 +117,7 @@ class Parser {
         if (key == "gateway") return endpoint(value, all_.sites.back().gateway);
         if (key == "wan") return endpoint(value, all_.sites.back().wan);
         if (key == "reach") return reach(value);
-        return wrong("a site has no " + quoted(key) + "; it has networks, gateway, wan and reach");
+        return wrong("a site has no " + in_quotes(key) + "; it has networks, gateway, wan and reach");
     }
 
     Result<void> reach(std::string_view value) {
@@ -143,7 +143,7 @@ class Parser {
                 if (std::find(site.networks.begin(), site.networks.end(), network.value()) !=
                     site.networks.end())
                     return wrong(network.value().to_string() + " is already a network of site " +
-                                 quoted(site.name));
+                                 in_quotes(site.name));
             if (all_.sites.back().networks.size() >= kMaxNetworks)
                 return wrong("more than 256 networks in one site");
             all_.sites.back().networks.push_back(network.value());
@@ -155,7 +155,7 @@ class Parser {
     Result<void> endpoint(std::string_view value, Endpoint& into) {
         auto parsed = Endpoint::parse(value);
         if (!parsed) return wrong(parsed.error().message);
-        if (parsed.value().port == 0) return wrong(quoted(value) + " has no port: ADDRESS:PORT is wanted");
+        if (parsed.value().port == 0) return wrong(in_quotes(value) + " has no port: ADDRESS:PORT is wanted");
         into = parsed.value();
         return {};
     }
@@ -167,7 +167,7 @@ class Parser {
                 return wrong("streams = " + std::string(value) + ": allowed are 1 to 32");
         } else if (key == "congestion") {
             if (!good_name(value) || value.size() > 15)
-                return wrong(quoted(value) + " is no name of a congestion control");
+                return wrong(in_quotes(value) + " is no name of a congestion control");
             trunks.congestion = value;
         } else if (key == "cap") {
             if (!read_number(value, std::uint64_t{0}, std::uint64_t{10'000'000}, trunks.cap_mbit))
@@ -176,7 +176,7 @@ class Parser {
         } else if (key == "key") {
             trunks.key_file = value;
         } else {
-            return wrong("[trunks] has no " + quoted(key) + "; it has streams, congestion, cap and key");
+            return wrong("[trunks] has no " + in_quotes(key) + "; it has streams, congestion, cap and key");
         }
         return {};
     }

@@ -61,7 +61,7 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 // As a JSON string. A name may hold any bytes; only text goes out: what is not UTF-8 becomes U+FFFD.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     while (!text.empty()) {
         const auto first = static_cast<unsigned char>(text.front());
@@ -81,8 +81,8 @@ std::string quoted(std::string_view text) {
 
 std::string to_json(const ReportedLevel& level) {
     return fmt::format(R"({{"level": {}, "connects": {}, "lane": {}, "algorithm": {}, "why": {}}})",
-                       quoted(name_of(level.level)), level.connects, quoted(level.lane),
-                       quoted(level.algorithm), quoted(level.why));
+                       in_quotes(name_of(level.level)), level.connects, in_quotes(level.lane),
+                       in_quotes(level.algorithm), in_quotes(level.why));
 }
 
 // A list of what `text` makes of each, one a line.
@@ -96,7 +96,7 @@ std::string list_of(const Items& items, Text text) {
 std::string to_json(const ReportedGroup& group) {
     return fmt::format(
         R"({{"key": "{:016x}", "rank": {}, "members": {}, "state": {}, "policy": "{}", "levels": {}, "places": {}}})",
-        group.key, index_of(group.rank), group.members, quoted(group.state), hex(encode(group.policy)),
+        group.key, index_of(group.rank), group.members, in_quotes(group.state), hex(encode(group.policy)),
         list_of(group.levels, [](const ReportedLevel& level) { return to_json(level); }),
         list_of(group.places, [](const Place& place) { return '"' + hex(encode(place)) + '"'; }));
 }
@@ -199,11 +199,11 @@ JobReport::~JobReport() {
 Result<void> JobReport::write(const Report& report) {
     std::string counters;
     for (const auto& [name, value] : report.counters)
-        counters += fmt::format("{}{}: {}", counters.empty() ? "" : ", ", quoted(name), value);
+        counters += fmt::format("{}{}: {}", counters.empty() ? "" : ", ", in_quotes(name), value);
     const std::string text = fmt::format(
         "{{\"version\": 2, \"pid\": {}, \"host\": {}, \"program\": {},\n \"groups\": {},\n "
         "\"counters\": {{{}}}}}\n",
-        owner_, quoted(host_name()), quoted(program_name()),
+        owner_, in_quotes(host_name()), in_quotes(program_name()),
         list_of(report.groups, [](const ReportedGroup& group) { return to_json(group); }), counters);
 
     auto written = write_new_file(folder_.get(), file_name_, text, 0600);
