@@ -26,16 +26,19 @@ std::string about_repair(const engine::PolicyState& policy) {
 
 std::string about_redundancy(const engine::RedundancyState& state) {
     const auto percent = [](std::uint64_t millionths) { return static_cast<double>(millionths) / 10'000; };
-    std::string bought = state.spares.parity ? "longer messages have parity" : "longer messages have none";
-    if (state.spares.copies > 0)
-        bought +=
-            fmt::format(", short ones are multicast {} times{}", state.spares.copies + 1,
-                        state.spares.spread ? ", apart from each other, since losses come in bursts" : "");
+    const engine::Spares& spares = state.spares;
+    std::string bought =
+        spares.copies > 0
+            ? fmt::format("short messages are multicast {} times{}", spares.copies + 1,
+                          spares.spread ? ", apart from each other, since losses come in bursts" : "")
+            : "";
+    if (spares.parity) bought += bought.empty() ? "longer messages have parity" : ", longer ones have parity";
+    if (bought.empty()) bought = "nothing is multicast beyond the messages";
     return fmt::format(
-        "redundancy: {}; a datagram does not reach {:.3f} members in the mean, the worst of them loses "
-        "{:.2f} "
-        "%, this one {:.2f} %",
-        bought, percent(state.group.lacking) / 100, percent(state.group.worst), percent(state.own.worst));
+        "redundancy: {}; {:.4f} members lack a datagram in the mean, the worst of them loses {:.2f} %, this "
+        "one {:.2f} %",
+        bought, static_cast<double>(state.group.lacking) / engine::kMillion, percent(state.group.worst),
+        percent(state.own.worst));
 }
 
 // The ranks are those of the engine's members in the group.
