@@ -15,10 +15,16 @@ AC_DEFUN([MCC_CHECK_OMPI], [
       done
     ])
     AS_IF([test "$have_ompi" = yes], [
-      OMPI_CPPFLAGS="-I$ompi_incdir -I$ompi_incdir/openmpi"
+      # What a package leaves out of its own headers is searched last (mpi/openmpi/absent).
+      OMPI_CPPFLAGS="-I$ompi_incdir -I$ompi_incdir/openmpi -I\$(top_srcdir)/mpi/openmpi/absent"
       OMPI_LIBDIR=`$MPICC --showme:libdirs | tr ' ' '\n' | head -1`
-      ompi_componentdir="$OMPI_LIBDIR/openmpi"    # upstream layout
-      test -d "$OMPI_LIBDIR/openmpi3" && ompi_componentdir="$OMPI_LIBDIR/openmpi3"    # Debian
+      OMPI_LIBS="-lmpi"
+      # Releases before 5.0 have a run-time layer of their own, later ones PMIx beside them.
+      AS_IF([test -f "$ompi_incdir/openmpi/ompi/mca/rte/rte.h"], [OMPI_LIBS="$OMPI_LIBS -lopen-rte"],
+            [OMPI_CPPFLAGS="$OMPI_CPPFLAGS `$PKG_CONFIG --cflags-only-I pmix 2>/dev/null`"])
+      OMPI_LIBS="$OMPI_LIBS -lopen-pal"
+      ompi_componentdir=`ompi_info --parsable --path pkglibdir 2>/dev/null | sed -n 's/^path:pkglibdir://p'`
+      test -n "$ompi_componentdir" || ompi_componentdir="$OMPI_LIBDIR/openmpi"    # as it is without packages
       test -n "$with_ompi_componentdir" && ompi_componentdir=$with_ompi_componentdir
     ])
   ])
@@ -27,5 +33,6 @@ AC_DEFUN([MCC_CHECK_OMPI], [
   AM_CONDITIONAL([HAVE_OMPI], [test "$have_ompi" = yes])
   AC_SUBST([OMPI_CPPFLAGS])
   AC_SUBST([OMPI_LIBDIR])
+  AC_SUBST([OMPI_LIBS])
   AC_SUBST([ompi_componentdir])
 ])

@@ -19,18 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll_mcastcoll_ompi.h"
 #include "core/plan.h"
 #include "core/provider.h"
-#include "mpi.h"
-#include "ompi/communicator/communicator.h"
-#include "ompi/constants.h"
-#include "ompi/datatype/ompi_datatype.h"
-#include "ompi/mca/coll/coll.h"
-#include "ompi/request/request.h"
-#include "ompi_config.h"
-#include "opal/datatype/opal_convertor.h"
-#include "opal/runtime/opal_progress.h"
-#include "opal/util/output.h"
 
 // For qsort().
 static inline int mcc_compare(const void* a, const void* b) {

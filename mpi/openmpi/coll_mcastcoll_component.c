@@ -8,7 +8,6 @@
 // member knows (sizes, cards, hosts), so that no member is alone with it, and nothing is sent.
 
 #include "coll_mcastcoll.h"
-#include "ompi/mca/rte/rte.h"
 #include "ompi/runtime/mpiruntime.h"
 
 // Ends every group and closes the provider; the lock is not held.
@@ -130,7 +129,7 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
     return &m->super;
 }
 
-OMPI_MODULE_DECLSPEC extern mca_coll_base_component_t mca_coll_mcastcoll_component;
+OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_mcastcoll_component;
 
 static int component_register(void) {
     mcc_settings_register(&mca_coll_mcastcoll_component.collm_version);
@@ -182,7 +181,7 @@ static int component_close(void) {
 mca_coll_base_component_t mca_coll_mcastcoll_component = {
     .collm_version =
         {
-            MCA_COLL_BASE_VERSION_2_0_0,
+            MCC_COLL_VERSION,
             .mca_component_name = "mcastcoll",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
             .mca_open_component = component_open,

@@ -7,7 +7,6 @@
 // (core/stand_in.c); it completes no requests, since that may call back into MPI.
 
 #include "coll_mcastcoll.h"
-#include "ompi/mca/rte/rte.h"
 
 // libfabric's own collectives, which most providers have, see only what the address vector held when its
 // first set was made, so that all addresses have to be there before.

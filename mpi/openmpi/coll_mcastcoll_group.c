@@ -12,7 +12,6 @@
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/pml/pml.h"
-#include "ompi/mca/rte/rte.h"
 #include "ompi/proc/proc.h"
 
 void mcc_group_orphan(MccGroup* g) {
@@ -89,9 +88,10 @@ static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, 
     if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_meet_all();
     // The attempt is in it as well: an earlier one may not be over.
     struct {
-        uint32_t context, attempt;
+        MccContextNumber context;
+        uint64_t attempt;
         MccSecret secret;
-    } key = {(uint32_t)comm->c_contextid, attempt, meeting->secret};
+    } key = {mcc_context_number(comm), attempt, meeting->secret};
     return mcc_join_begin(fabric, &g->join, &key, sizeof(key), meeting->addresses);
 }
 

@@ -11,9 +11,7 @@
 
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
-#include "ompi/mca/rte/rte.h"
 #include "ompi/proc/proc.h"
-#include "opal/mca/pmix/pmix.h"
 #include "opal/util/arch.h"
 
 enum { kCardVersion = 8 };
@@ -73,7 +71,7 @@ int mcc_peers_open(void) {
         card.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
     card.process = mcc_process_self();
     memcpy(card.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
-    OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, c->base, &card, offsetof(Card, rest) + bytes);
+    OPAL_MODEX_SEND(rc, MCC_FOR_ALL, c->base, &card, offsetof(Card, rest) + bytes);
     return rc;
 }
 

@@ -13,6 +13,7 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_job.c \
 	%reldir%/coll_mcastcoll_libfabric.c \
 	%reldir%/coll_mcastcoll_meeting.c \
+	%reldir%/coll_mcastcoll_ompi.h \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \
 	%reldir%/coll_mcastcoll_process.c \
@@ -24,6 +25,11 @@ mca_coll_mcastcoll_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(O
 mca_coll_mcastcoll_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
 mca_coll_mcastcoll_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-export-symbols-regex '^mca_coll_mcastcoll_component$$'
-mca_coll_mcastcoll_la_LIBADD = -L$(OMPI_LIBDIR) -lmpi -lopen-rte -lopen-pal
+mca_coll_mcastcoll_la_LIBADD = -L$(OMPI_LIBDIR) $(OMPI_LIBS)
 endif
-EXTRA_DIST += %reldir%/README.md
+EXTRA_DIST += %reldir%/README.md \
+	%reldir%/absent/README.md \
+	%reldir%/absent/opal/mca/threads/pthreads/threads_pthreads_mutex.h \
+	%reldir%/absent/opal/mca/threads/pthreads/threads_pthreads_threads.h \
+	%reldir%/absent/opal/mca/threads/pthreads/threads_pthreads_tsd.h \
+	%reldir%/absent/opal/mca/timer/linux/timer_linux.h

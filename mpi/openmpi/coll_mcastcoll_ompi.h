@@ -1,0 +1,50 @@
+// Open MPI's headers that more than one file needs, and what its releases call by different names. Nothing
+// else of the component knows which release it is built for: 4.1, which has a run-time layer of its own
+// (rte), or 5.0, which leaves that to PRRTE and PMIx.
+
+#ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
+#define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
+
+#include "mpi.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/request/request.h"
+#include "ompi_config.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+
+// A communicator's number, the same on all its members, which no other one of theirs has meanwhile.
+typedef struct {
+    uint64_t base, sub;
+} MccContextNumber;
+
+#if __has_include("ompi/mca/rte/rte.h")
+
+#include "ompi/mca/rte/rte.h"
+#include "opal/mca/pmix/pmix.h"
+
+#define MCC_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#define MCC_FOR_ALL OPAL_PMIX_GLOBAL  // whom what is put into the modex is for
+
+static inline MccContextNumber mcc_context_number(const ompi_communicator_t* comm) {
+    return (MccContextNumber){comm->c_contextid, 0};
+}
+
+#else
+
+#include "ompi/runtime/ompi_rte.h"
+#include "opal/mca/pmix/pmix-internal.h"
+
+#define MCC_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#define MCC_FOR_ALL PMIX_GLOBAL
+
+static inline MccContextNumber mcc_context_number(const ompi_communicator_t* comm) {
+    return (MccContextNumber){comm->c_contextid.cid_base, comm->c_contextid.cid_sub.u64};
+}
+
+#endif
+
+#endif
