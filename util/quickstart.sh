@@ -46,7 +46,7 @@ progress() { printf '[%3d s] %s\n' "$SECONDS" "$*"; }
 [ $install = 0 ] || { progress "looking for missing packages"; "$TOP/util/install-deps"; }
 progress "building (the first time takes a minute or two)"
 "$TOP/util/build" --parts quickstart | sed 's/^/        /'
-for name in $(compgen -e | grep -E '^(FI_PROVIDER|FI_PROVIDER_PATH|OMPI_MCA_pml|OMPI_MCA_coll|OMPI_MCA_mca_base_component_path)$'); do
+for name in $(compgen -e | grep -E '^(FI_PROVIDER|FI_PROVIDER_PATH|OMPI_MCA_pml|OMPI_MCA_coll|OMPI_MCA_opal_mca_base_component_path)$'); do
     unset "$name"
 done
 . "$BUILD/env"

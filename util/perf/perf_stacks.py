@@ -112,7 +112,7 @@ def environment():
         if os.path.isdir(provider):
             env.setdefault("FI_PROVIDER_PATH", provider)
         if os.path.isdir(component):  # Open MPI finds none at all of its own where one folder is missing
-            env.setdefault("OMPI_MCA_mca_base_component_path", component + ":SYSTEM_DEFAULT:USER_DEFAULT")
+            env.setdefault("OMPI_MCA_opal_mca_base_component_path", component + ":SYSTEM_DEFAULT:USER_DEFAULT")
     return env
 
 
