@@ -65,6 +65,7 @@ EXTRA_DIST += \
 	%reldir%/plot \
 	%reldir%/quickstart.sh \
 	%reldir%/quickstart_table.py \
+	%reldir%/on-debian \
 	%reldir%/rxe-lab \
 	%reldir%/rxe/hosts \
 	%reldir%/rxe/init \
