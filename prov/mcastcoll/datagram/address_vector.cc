@@ -51,14 +51,19 @@ bool write_address(const SocketAddress& address, void* buffer, std::size_t& leng
 }
 
 int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context) {
-    static fi_ops_av ops{sizeof(fi_ops_av),
-                         kCall<&AddressVector::insert>,
-                         kCall<&AddressVector::insert_service>,
-                         kRefuse,
-                         kCall<&AddressVector::remove>,
-                         kCall<&AddressVector::lookup>,
-                         &to_text,
-                         kRefuse};
+    // Newer libfabrics have more of them, which are not there then.
+    static fi_ops_av ops = [] {
+        fi_ops_av made{};
+        made.size = sizeof made;
+        made.insert = kCall<&AddressVector::insert>;
+        made.insertsvc = kCall<&AddressVector::insert_service>;
+        made.insertsym = kRefuse;
+        made.remove = kCall<&AddressVector::remove>;
+        made.lookup = kCall<&AddressVector::lookup>;
+        made.straddr = &to_text;
+        made.av_set = kRefuse;
+        return made;
+    }();
     if (attr == nullptr || av == nullptr || attr->rx_ctx_bits != 0) return -FI_EINVAL;
     // Neither shared between processes nor filled asynchronously.
     if (attr->name != nullptr || attr->flags != 0) return -FI_ENOSYS;

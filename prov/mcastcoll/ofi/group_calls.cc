@@ -94,7 +94,7 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
         return operation.input == operation.buffer + index_of(self) * operation.bytes ||
                !overlap(operation.input, operation.bytes, operation.buffer, members * operation.bytes);
     }
-    if (request.collective != FI_ALLREDUCE || request.op >= FI_ATOMIC_OP_LAST) return false;
+    if (request.collective != FI_ALLREDUCE) return false;
     const auto kernel = combiner(request.datatype, request.op);
     if (!kernel) return false;
     operation.kind = host::Kind::allreduce;

@@ -80,7 +80,7 @@ Result<void> measure(const Call& call, Needs needs, Request& request) {
     request.bytes = call.count * *width;
     request.combiner.element_bytes = static_cast<std::uint32_t>(*width);
     if (needs != Needs::operation) return {};
-    if (call.op >= FI_ATOMIC_OP_LAST && call.op != FI_NOOP)
+    if (static_cast<int>(call.op) >= int{FI_ATOMIC_OP_LAST} && call.op != FI_NOOP)
         return Error{FI_EINVAL, fmt::format("{} is no operator", static_cast<int>(call.op))};
     const auto kernel = combiner(call.datatype, call.op);
     if (!kernel)
