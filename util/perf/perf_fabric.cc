@@ -264,8 +264,8 @@ void Bench::print(std::uint64_t done) {
 
 void Bench::serve() {
     const std::string path = fmt::format("{}/{}", folder_, me_.rank());
-    const std::unique_ptr<std::FILE, decltype(&std::fclose)> orders(std::fopen(path.c_str(), "r"),
-                                                                    &std::fclose);
+    const auto close = [](std::FILE* file) { std::fclose(file); };
+    const std::unique_ptr<std::FILE, decltype(close)> orders(std::fopen(path.c_str(), "r"), close);
     if (!orders) fail("{}: {}", path, std::strerror(errno));
     me_.meet();
     if (me_.rank() == 0) {
