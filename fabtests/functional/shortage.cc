@@ -189,5 +189,7 @@ int main(int argc, char** argv) {
         }
         return kExitFine;
     });
-    return all.kind == Outcome::Kind::fine ? kExitFine : kExitFailed;
+    if (all.kind == Outcome::Kind::fine) return kExitFine;
+    fmt::print("FAIL {}\n", all.reason);
+    return kExitFailed;
 }

@@ -5,6 +5,8 @@
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
 
+#include <stdint.h>
+
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"

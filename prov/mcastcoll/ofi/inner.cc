@@ -145,7 +145,8 @@ bool has_endpoints(const std::string& core, fi_ep_type type) {
     if (!hints) return false;
     hints->mode = ~std::uint64_t{0};
     hints->domain_attr->mode = ~std::uint64_t{0};
-    hints->domain_attr->mr_mode = 0xfffc;  // the lowest two are modes of their own, which 2.x no longer has
+    // All bits but FI_MR_BASIC and FI_MR_SCALABLE, which exclude all others, and which 2.x warns of.
+    hints->domain_attr->mr_mode = 0xfffc;
     hints->ep_attr->type = type;
     assign(hints->fabric_attr->prov_name, core);
     return infos_of(core, *hints) != nullptr;
