@@ -14,7 +14,7 @@ namespace {
 engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t members) {
     engine::GroupConfig config = config_of(self, members);
     config.repair = repair;
-    config.least_silence = config.least_tail = config.least_gap = {};
+    config.least_silence = config.least_tail = config.least_gap = config.lossless_silence = {};
     return config;
 }
 
@@ -114,6 +114,7 @@ Test(policies, of_a_large_message_only_holes_go_onward) {
 static std::int64_t patience_us(const std::vector<std::int64_t>& took_us) {
     engine::GroupConfig config = config_of(2, 8);
     config.initial_rtt = Nanoseconds::from_us(50);
+    config.lossless_silence = {};  // as where something was lost
     Bench member(config);
     member.join();
     for (std::uint64_t number = 0; number < took_us.size(); ++number) {

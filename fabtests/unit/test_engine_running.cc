@@ -296,11 +296,15 @@ Test(elections, beacons_are_rare) {
 Test(deadlines, follow_what_was_measured) {
     const GroupConfig config = running_config(8);
     RoundTrip round_trip(config.initial_rtt, {}, config.most_silence);
-    Deadlines deadlines(config, round_trip);
+    RedundancyPolicy losses(config);
+    Deadlines deadlines(config, round_trip, losses);
     cr_assert_eq(deadlines.gap().value, config.initial_rtt.value / 4);
     const Nanoseconds least = config.least_silence, late = Nanoseconds::from_us(800);
     Slot slot(config, 0);
     slot.operation.kind = CollectiveKind::broadcast;
+    cr_assert_eq(deadlines.silence(slot), config.lossless_silence, "nothing is lost");
+    cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * least.value, "of somebody who is more patient still");
+    losses.adopt({.lacking = 100, .worst = 100});
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
     cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);

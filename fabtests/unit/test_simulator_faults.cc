@@ -21,6 +21,7 @@ static Nanoseconds cost_of(Options options, Step step,
     script.push_back(step);
     script.resize(kAt + 10, broadcast(0, 8));
     options.in_flight = 1;
+    options.group().lossless_silence = {};  // as where something was lost lately
     const Ran clean(options, script);
     // Once for each receiver: what a root multicasts again arrives.
     std::set<std::pair<FragmentIndex, Rank>> dropped;
@@ -66,7 +67,8 @@ Test(faults, one_lost_small_broadcast_costs_about_a_round_trip) {
 static Nanoseconds last_member(engine::Repair repair, std::uint32_t members, std::uint64_t bytes,
                                double loss) {
     Options options = options_of(members, repair, 1);
-    options.group().least_silence = options.group().least_tail = options.group().least_gap = {};
+    options.group().least_silence = options.group().least_tail = options.group().least_gap =
+        options.group().lossless_silence = {};
     options.in_flight = 1;
     std::mt19937_64 random(members);
     options.faults.drop = [&](const wire::Header& header, Rank) {
@@ -120,6 +122,7 @@ Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
     constexpr std::uint64_t kAt = 100;
     Options options = options_of(8, engine::Repair::pull, 1);
     options.in_flight = 1;
+    options.group().lossless_silence = {};
     options.faults.spike = 1;
     options.faults.spike_delay = Nanoseconds::from_us(600);
     options.faults.spikes.to = Nanoseconds::from_ms(15);
@@ -136,6 +139,39 @@ Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
     const Nanoseconds cost = lossy.duration(kAt) - clean.duration(kAt);
     const Nanoseconds silence = options.group().least_silence;
     cr_assert(cost >= silence && cost <= Nanoseconds{2 * silence.value}, "%ld us", us(cost));
+}
+
+// A member that comes late looks like a loss to those that wait for it. Where nothing is lost, nobody asks.
+Test(faults, nobody_asks_where_nothing_is_lost) {
+    for (std::uint64_t seed : seeds(1, 4)) {
+        Options options = options_of(8, engine::Repair::pull, seed);
+        options.in_flight = 1;
+        options.think = Nanoseconds::from_ms(3);
+        const std::vector<Step> script = mixed_script(seed, 8, 300, 200000);
+        cr_assert_eq(Ran(options, script).total().asks_sent, 0U, "%s", replay(options).c_str());
+        options.group().lossless_silence = {};
+        cr_assert_gt(Ran(options, script).total().asks_sent, 0U, "%s", replay(options).c_str());
+    }
+}
+
+// Then the first loss in a long time costs that patience, and the next one does not.
+Test(faults, the_first_loss_ends_the_patience) {
+    constexpr std::uint64_t kFirst = 40, kNext = 42;
+    Options options = options_of(8, engine::Repair::pull, 1);
+    options.in_flight = 1;
+    options.faults.drop = [](const wire::Header& header, Rank to) {
+        const std::uint64_t at = number_of(header.operation);
+        return header.kind == wire::Kind::fragment && (at == kFirst || at == kNext) && to == rank_of(4);
+    };
+    std::vector<Step> script;
+    for (std::uint64_t i = 0; i < kNext; ++i) script.push_back(i % 2 == 0 ? broadcast(0, 8) : barrier());
+    script.push_back(broadcast(0, 8));
+    const Ran ran(options, script);
+    const Nanoseconds patience = options.group().lossless_silence, few{20 * options.model.latency.value};
+    cr_assert(ran.duration(kFirst) >= patience && ran.duration(kFirst) <= patience + few, "%ld us",
+              us(ran.duration(kFirst)));
+    cr_assert_leq(ran.duration(kNext).value, options.group().least_silence.value + few.value, "%ld us",
+                  us(ran.duration(kNext)));
 }
 
 Test(faults, each_fragment_for_each_receiver) {
@@ -183,6 +219,7 @@ Test(faults, the_multicast_dies_and_comes_back) {
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = options_of(6, repair, seed);
             options.think = Nanoseconds::from_us(300);
+            options.group().lossless_silence = {};
             const Window dead{Nanoseconds::from_ms(8), seed % 2 == 0 ? Nanoseconds::from_ms(14) : kNever};
             options.faults.dead.push_back({dead});
             const Ran world(options, mixed_script(seed, 6, 150, 60000));

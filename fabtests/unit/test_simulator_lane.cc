@@ -264,7 +264,8 @@ Test(lane, verdicts_that_overtake_and_are_late) {
 // In the middle of one large broadcast: the operations around it are few, so no verdict comes to its help.
 Test(lane, dies_in_a_large_broadcast) {
     for (engine::Repair repair : kPolicies) {
-        const Options options = options_of(6, repair, 1);
+        Options options = options_of(6, repair, 1);
+        options.group().lossless_silence = {};
         const Ran well(options, {broadcast(1, 8'000'000)});
         for (const Outage& outage : kOutages) {
             Options cut = options;

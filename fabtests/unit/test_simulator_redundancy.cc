@@ -13,7 +13,8 @@ namespace {
 Options lossy(std::uint32_t members, std::uint64_t seed, Redundancy redundancy, const std::string& faults) {
     Options options = options_of(members, engine::Repair::pull, seed);
     options.group().redundancy = redundancy;
-    options.group().least_silence = options.group().least_tail = options.group().least_gap = {};
+    options.group().least_silence = options.group().least_tail = options.group().least_gap =
+        options.group().lossless_silence = {};
     options.faults = parse_faults(faults).value();
     options.separated = true;
     return options;

@@ -111,7 +111,7 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     config.root_delay = experiment.root_delay;
     config.epoch = Epoch{1};
     // These hosts are never busy with anything else, so deadlines follow from measured round trips alone.
-    config.least_silence = config.least_tail = config.least_gap = Nanoseconds{};
+    config.least_silence = config.least_tail = config.least_gap = config.lossless_silence = Nanoseconds{};
     return config;
 }
 

@@ -62,6 +62,7 @@ engine::GroupConfig draw_config(Random& random) {
     // Not drawn, so that seeds keep their meaning.
     config.gather_bytes = config.channels % 2 == 0 ? 16384 : 1024;
     config.redundancy = static_cast<engine::Redundancy>(config.channels % engine::kRedundancyCount);
+    if (config.channels % 5 < 3) config.lossless_silence = {};
     config.epoch = Epoch{1};
     return config;
 }

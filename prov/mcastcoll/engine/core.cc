@@ -36,7 +36,7 @@ Core::Core(const GroupConfig& c)
       turns(c.operation_slots),
       // Silence lasts one and a half of it, at least.
       round_trip(c.initial_rtt, Nanoseconds{c.least_silence.value * 2 / 3}, c.most_silence),
-      deadlines(config, round_trip),
+      deadlines(config, round_trip, redundancy),
       bits(slots.at(0).have.capacity() / 8) {
     assert(index_of(c.self) < c.members);
     assert(c.range_of.empty() || c.range_of.size() == c.members);

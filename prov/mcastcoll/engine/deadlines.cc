@@ -13,7 +13,7 @@ Nanoseconds Deadlines::gap() const {
 //
 // Once something was heard the rest follows closely, unless the root has to wait for reports: then the usual
 // gaps, and those of this very message, tell a lost run of fragments early.
-Nanoseconds Deadlines::silence(const Slot& slot) const {
+Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
     const std::int64_t round_trip = round_trip_.mean().value;
     const Nanoseconds usual = least_wait();
     const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});

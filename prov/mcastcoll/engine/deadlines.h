@@ -1,6 +1,7 @@
 // How long a member waits before it asks, by what it has measured of its group.
 #pragma once
 
+#include "engine/redundancy.h"
 #include "engine/slots.h"
 
 namespace mcastcoll::engine {
@@ -57,16 +58,20 @@ class RoundTrip {
 
 class Deadlines {
   public:
-    Deadlines(const GroupConfig& config, const RoundTrip& round_trip)
+    Deadlines(const GroupConfig& config, const RoundTrip& round_trip, const RedundancyPolicy& losses)
         : config_(config),
           round_trip_(round_trip),
+          losses_(losses),
           arrival_gap_(config.initial_rtt),
           nack_answer_(config.initial_rtt) {}
 
     // How long a hole may be mere reordering.
     Nanoseconds gap() const;
-    // How long silence may be mere waiting for the root.
-    Nanoseconds silence(const Slot& slot) const;
+    // How long silence may be mere waiting for the root: so many times what is usual.
+    Nanoseconds silence(const Slot& slot, std::int64_t patience = 1) const {
+        const Nanoseconds usual{patience * usual_silence(slot).value};
+        return losses_.lossless() ? std::max(usual, config_.lossless_silence) : usual;
+    }
     // How long a root waits with a copy where losses come in bursts.
     Nanoseconds copy() const { return Nanoseconds{least_wait().value / 3}; }
     // How long the root of this operation, so many hops away, may take to multicast again.
@@ -90,10 +95,12 @@ class Deadlines {
     Nanoseconds least_wait() const {
         return std::max(config_.least_silence, Nanoseconds{3 * round_trip_.mean().value / 2});
     }
+    Nanoseconds usual_silence(const Slot& slot) const;
     Nanoseconds longest_release() const;
 
     const GroupConfig& config_;
     const RoundTrip& round_trip_;
+    const RedundancyPolicy& losses_;
     SmoothedTime arrival_gap_, nack_answer_;
     std::array<RecentTimes, sorts> firsts_;
     RecentTimes stream_gap_;

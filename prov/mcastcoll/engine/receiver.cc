@@ -35,8 +35,7 @@ void Receiver::begin(Slot& slot) {
     if (slot.asking.chained && (!comes_unasked || slot.base < slot.hearing.revealed))
         return repairer_.request(slot, slot.fragments);
     const bool hole = !comes_unasked && (slot.base < slot.hearing.revealed || later_was_heard(slot));
-    slot.asking.at = core_.now + (hole ? core_.deadlines.gap()
-                                       : Nanoseconds{patience * core_.deadlines.silence(slot).value});
+    slot.asking.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, patience));
     // Somebody has asked already and waits.
     if (slot.has_waiting_client()) repairer_.ask_onward(slot);
 }

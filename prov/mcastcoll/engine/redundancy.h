@@ -81,6 +81,8 @@ class RedundancyPolicy {
     // What the whole group loses.
     void adopt(const LossReport& group);
     const LossReport& group() const { return group_; }
+    // Nothing was lost lately, neither here nor, as far as was told, elsewhere.
+    bool lossless() const { return group_.worst == 0 && meter_.own().worst == 0; }
 
     // Of a message of so many fragments.
     std::uint32_t copies(std::uint32_t fragments) const {
