@@ -92,8 +92,8 @@ struct GroupConfig {
     Nanoseconds least_tail = Nanoseconds::from_us(300);     // after something was heard of it
     Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be mere reordering
     Nanoseconds most_silence = Nanoseconds::from_ms(2);
-    // Silence that is long enough for a question while nothing is lost in the group: then it is a process that
-    // does not run, very likely, which no question wakes.
+    // Silence that is long enough for a question while nothing is lost in the group: then it is a process
+    // that does not run, very likely, which no question wakes.
     Nanoseconds lossless_silence = Nanoseconds::from_ms(10);
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);  // who waits longer asks whether the other lives
 
