@@ -83,4 +83,8 @@ judge "$where, Open MPI's own messages" "$work/ob1" $code
 "$LAB/loss" 50 >/dev/null
 over_cluster 120 blocked "$programs/mpi_blocked_send"
 judge "$hosts hosts of $ranks ranks, 50 % lost, senders that block" "$work/blocked" $code
+for pml in cm ob1; do
+    over_cluster 120 "outside-$pml" --mca pml $pml --mca btl tcp,self,vader "$programs/mpi_blocked_send" --board "$work/board-$pml"
+    judge "the same, waiting outside MPI, pml $pml" "$work/outside-$pml" $code
+done
 finish

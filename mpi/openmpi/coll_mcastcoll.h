@@ -150,7 +150,7 @@ typedef struct {
     bool nonblocking;
     bool disable_on_error;
     bool eager_progress;
-    int progress_thread;
+    bool progress_thread;
     int join_timeout_ms;
     int linger_ms;
     int verbose;

@@ -18,7 +18,7 @@ bool mcc_fabric_is_eager(void) {
 static bool open_fabric(const char* provider, size_t peers, char* reason) {
     MccComponent* c = &mcc_component;
     // The thread that stands in sleeps on a descriptor, where the provider has one.
-    const bool sleeps = 0 != c->progress_thread;
+    const bool sleeps = c->progress_thread;
     if (!(sleeps && mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_FD, reason)) &&
         !mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_NONE, reason))
         return false;
@@ -122,17 +122,12 @@ static int stand_in(void) {
     return -1;
 }
 
-static bool thread_wanted(const MccComponent* c) {
-    if (c->progress_thread >= 0) return 1 == c->progress_thread;
-    return mcc_pml_is("cm");
-}
-
 void mcc_progress_start(void) {
     MccComponent* c = &mcc_component;
     c->poll_every_s = 1e-3;
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(progress);
     enum { kAwayNs = 12000000 };
-    if (!thread_wanted(c) || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
+    if (!c->progress_thread || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
     MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");
 }
 

@@ -64,10 +64,10 @@ void mcc_settings_register(const mca_base_component_t* component) {
     PARAMETER("eager_progress", eager_progress, BOOL, 9, false,
               "Poll the provider in every turn of Open MPI's progress loop, not only in every eighth: "
               "quicker repair for others, slower point-to-point");
-    PARAMETER("progress_thread", progress_thread, INT, 5, -1,
-              "A thread that polls the provider while nobody else does, so that others need not wait for "
-              "this process's next MPI call: 1 yes, 0 no, -1 only where point-to-point can block without "
-              "Open MPI's progress (pml cm)");
+    PARAMETER("progress_thread", progress_thread, BOOL, 5, true,
+              "A thread that polls the provider while this process makes no MPI calls, or waits in one that "
+              "does not call Open MPI's progress; without it others that lost something wait for that, and "
+              "for ever where this process waits for them outside MPI");
     PARAMETER("verbose", verbose, INT, 8, 0,
               "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more");
 }
@@ -81,7 +81,6 @@ bool mcc_settings_check(void) {
     } numbers[] = {{"min_comm_size", "be 2 or more", c->min_comm_size, 2, INT64_MAX},
                    {"form_after", "not be negative", c->form_after, 0, INT64_MAX},
                    {"single_host", "be -1, 0 or 1", c->single_host, -1, 1},
-                   {"progress_thread", "be -1, 0 or 1", c->progress_thread, -1, 1},
                    {"max_message", "be 1 or more", (int64_t)c->max_message, 1, INT64_MAX},
                    {"bcast_min_message", "not be negative", (int64_t)c->bcast_min_message, 0, INT64_MAX},
                    {"segment", "be 64 or more", (int64_t)c->segment, 64, INT64_MAX},
