@@ -141,8 +141,8 @@ class Job:
     def close(self):
         if self.log.closed:
             return
-        for pipe in self.pipes:
-            os.close(pipe)
+        while self.pipes:  # a signal may end this, and then it is called again
+            os.close(self.pipes.pop())
         try:
             code = self.process.wait(timeout=1 if self.error else END_LIMIT_S)
             # A launcher that takes a rank for lost which it was too busy to hear the end of is not worth a word; a crash is.
