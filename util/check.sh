@@ -220,7 +220,7 @@ can_cluster() { # in the way of a test: says why not
 }
 export -f can_cluster
 selftest() { can_cluster || exit 77; VC=mcs$$ NET=10.79 "$TOP/util/cluster/selftest"; }
-quickstart() { can_cluster || exit 77; "$TOP/util/quickstart.sh" --no-install --hosts 4 --loss 2 --sizes 1,64K --json "$TOP/build-check/quickstart.json"; }
+quickstart() { can_cluster || exit 77; "$TOP/util/quickstart.sh" --no-install --hosts 4 --loss 2 --limit 20 --json "$TOP/build-check/quickstart.json"; }
 export NO_INSTALL=${NO_INSTALL:-}
 
 # A step that others stand on ends the run when it fails.

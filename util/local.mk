@@ -24,7 +24,8 @@ CLEANFILES += env env.tmp $(module_links) man/man1/*.1 man/man7/*.7 util/mcastco
 # What util/quickstart.sh runs, and nothing else.
 quickstart_parts = env lib/libmcastcoll-fi.so %reldir%/cluster/wan %reldir%/cluster/flows
 if HAVE_OMPI
-quickstart_parts += lib/openmpi/mca_coll_mcastcoll.so fabtests/mpi/mpi_bcast_check fabtests/mpi/mpi_bcast_time
+quickstart_parts += lib/openmpi/mca_coll_mcastcoll.so fabtests/mpi/mpi_bcast_check
+quickstart_parts += util/mcastcoll-perf %reldir%/perf/mcastcoll-perf-mpi
 endif
 .PHONY: quickstart
 quickstart: $(optimised_headers) config.h
@@ -64,7 +65,7 @@ EXTRA_DIST += \
 	%reldir%/install-deps \
 	%reldir%/plot \
 	%reldir%/quickstart.sh \
-	%reldir%/quickstart_table.py \
+	%reldir%/quickstart_report.py \
 	%reldir%/on-debian \
 	%reldir%/rxe-lab \
 	%reldir%/rxe/hosts \
