@@ -68,9 +68,9 @@ std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes) {
 
 Sender::Sender(const Options& options, const char* own_address) {
     unsetenv("FI_PROVIDER");  // it keeps all but mcastcoll from being found
-    // Members' own messages over TCP go through "net" where there is one.
+    // Members' own messages over TCP go through "net" of libfabric 1.x, whose "tcp" is tcp;ofi_rxm then.
     const bool chosen = options.inner.empty() || options.inner == "tcp";
-    for (const std::string& name : {chosen ? std::string("net") : options.inner, std::string("tcp;ofi_rxm")})
+    for (const std::string& name : {chosen ? std::string("net") : options.inner, std::string("tcp")})
         if (!info_) info_ = find(name, own_address);
     CHECK(info_ != nullptr);
     CHECK_RETURNS(0, fi_fabric(info_->fabric_attr, made(fabric_), nullptr));
