@@ -48,7 +48,7 @@ class Newcomer final : public Watched {
     const Endpoint from_, host_;
     const bool ours_, stranger_;
     const Nanoseconds deadline_;
-    std::array<std::byte, 1024> words_{};
+    std::array<std::byte, 2048> words_{};  // a hello of TLS has 1.6 KiB, if it offers a post-quantum key
     std::size_t size_ = 0;
     std::unique_ptr<Tls> tls_;
     std::string reply_;

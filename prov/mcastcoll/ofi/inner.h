@@ -53,9 +53,10 @@ Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& requ
 
 // An info as the inner provider wants it back when an object is opened.
 InfoOwner to_inner(const fi_info& info);
-// For reliable messages of our own beside such an endpoint, at its address: of "net" where the application's
-// is ofi_rxm over tcp only because it has tags. Never null, but for want of memory.
-InfoOwner for_own_messages(const fi_info& inner_info);
+// For reliable messages of our own beside such an endpoint, at its address: of "tcp" or "net" where the
+// application's is ofi_rxm over tcp. "net" only if they may differ: nobody has asked for ofi_rxm, which is
+// there for tags. Never null, but for want of memory.
+InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ);
 // The fabric a name of ours stands for.
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
 

@@ -134,8 +134,7 @@ Result<void> Station::open() {
     }
 
     const bool chosen = settings.inner.empty() || settings.inner == "tcp";  // by us, so ours may differ
-    const InfoOwner inner =
-        chosen ? for_own_messages(*endpoint.info) : InfoOwner(fi_dupinfo(endpoint.info.get()));
+    const InfoOwner inner = for_own_messages(*endpoint.info, chosen);
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
