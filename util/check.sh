@@ -2,11 +2,11 @@
 # check.sh [--quick] [--no-install] [--only STEP,STEP,..] [--list] -- is everything all right?  35 to 45 minutes on two cores.
 #
 # Builds in build/ and, with sanitizers, in build-asan/; runs the unit and functional tests in both, the cluster's selftest and MPI
-# jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, and in a virtual machine with
-# RDMA; checks exported symbols, the installation and the style.  Most jobs on the cluster wait more than they compute, so the build
-# with sanitizers goes on beside them, with what they leave of the processors.  Every step has a time limit and its log in
-# build-check/.  The last line is "N passed, N failed, N skipped", the exit code is 1 if anything failed.  A step that this machine
-# cannot run (the cluster needs root and network namespaces) says so and counts as skipped.
+# jobs on the cluster, with datagrams lost, multicast cut and restored, a slow member and a rank killed, in a virtual machine with
+# RDMA, and on Debian 13; checks exported symbols, the installation and the style.  Most jobs on the cluster wait more than they
+# compute, so the builds with sanitizers and on Debian 13 go on beside them, with what they leave of the processors.  Every step has a
+# time limit and its log in build-check/.  The last line is "N passed, N failed, N skipped", the exit code is 1 if anything failed.  A
+# step that this machine cannot run (the cluster needs root and network namespaces) says so and counts as skipped.
 #   --quick        build, tests and style only            --no-install  do not look for missing packages
 #   --only STEPS   only these                             --list        name the steps
 set -u
@@ -137,8 +137,32 @@ packages() {
 units() { # passing without a single test is no pass
     make -C "$TOP/build" -j3 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
+# Debian 13 in a folder, with a build of what carries MPI jobs and of tests of what is other there: libfabric's TCP and its ofi_rxm.
+# Code 77, and a line that says why, where that cannot be had: without root, room or a network.
+export DEBIAN13_TESTS='fi_mcc_tagged fabtests/unit/test_ports'
+on_debian13() { "$TOP/util/on-debian" trixie "$@"; }
+debian13_build() {
+    ! grep -q '^VERSION_CODENAME=trixie' /etc/os-release || { echo "skip this is Debian 13 itself"; return 77; }
+    on_debian13 true || return
+    on_debian13 ./util/install-deps --check || # which is all that needs a network
+        on_debian13 apt-get -qq -o APT::Update::Error-Mode=any update || { echo "skip Debian 13's packages cannot be fetched"; return 77; }
+    on_debian13 ./util/install-deps && on_debian13 ./util/build --parts quickstart --enable-werror &&
+        on_debian13 make -C build -j2 $DEBIAN13_TESTS
+}
+debian13() {
+    local test
+    debian13_build || exit
+    for test in $DEBIAN13_TESTS; do
+        on_debian13 bash -c "cd build && ../fabtests/run-test $test" || { echo "FAIL $test"; exit 1; }
+    done
+    on_debian13 ./fabtests/cluster/mpi_loss.sh --loss 5 --count 100 --hosts 3
+}
+export -f on_debian13 debian13_build
 # Without -Werror: what sanitizers insert makes gcc warn of code that is right.
-asan_build() { build_sanitized tests && echo built; }
+asan_build() {
+    [ -z "$DEBIAN13" ] || debian13_build || echo "that is for the step debian13 to say"
+    build_sanitized tests && echo built
+}
 build_sanitized() { "$TOP/util/build" --dir "$TOP/build-asan" --parts "$1" --enable-sanitizers=address,undefined --without-ompi; }
 export -f build_sanitized
 # libfabric, Open MPI and Criterion keep what they allocated until the process ends; our own leaks have our names in the trace.
@@ -228,7 +252,9 @@ give_up() { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 step packages 300 "install what is missing" packages || give_up
 step build 1200 "build with warnings as errors" "$TOP/util/build" --enable-werror || give_up
 # Most of the next steps wait, or leave a processor idle.
-aside asan-build 2400 "build with sanitizers" asan_build
+DEBIAN13=$(wanted debian13 && echo yes)
+export DEBIAN13
+aside asan-build 2400 "build with sanitizers${DEBIAN13:+, and on Debian 13}" asan_build
 step units 840 "unit and functional tests" units
 step selftest 300 "the cluster's own test" selftest
 step loss 480 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
@@ -251,6 +277,7 @@ step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/m
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
 await asan-build
 sanitized=$?
+step debian13 900 "Debian 13: its gcc, libfabric and Open MPI, and 5 % loss" debian13
 [ $sanitized != 0 ] || aside asan-pure 1500 "pure tests with sanitizers" asan_pure
 step large 1500 "jobs of 34 to 257 ranks" bash -c '"$TOP/fabtests/cluster/mpi_large.sh" --one-host 34,64 && "$TOP/fabtests/cluster/mpi_large.sh" --one-host 257 --hosts 0 --pml ob1'
 step thousand 600 "a group of 1,024 members on 32 hosts, and deaths among 256" bash -c '"$TOP/fabtests/cluster/large_groups.sh" --members 1024 --loss 1 --case everything && "$TOP/fabtests/cluster/large_groups.sh" --members 256 --loss 1 --case dies'

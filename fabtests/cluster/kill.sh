@@ -1,6 +1,10 @@
 # shellcheck shell=bash
 # Sourced by the tests that kill a rank: waits for what the survivors say, and judges it.
 
+# What has Open MPI's launcher let the others go on when a rank dies. From 5.0 on it is PRRTE, which has words of its own.
+outlive=(--enable-recovery --mca orte_abort_on_non_zero_status 0)
+! command -v prterun >/dev/null || outlive=(--runtime-options recoverable,error-nonzero-status=0)
+
 # Open MPI 4.1's mpirun does not always end when ranks end without MPI_Finalize, so it is ended once all ranks but one have spoken.
 judge_survivors() { # judge_survivors WHAT RANKS JOB LOG
     local errors others=$(($2 - 1))

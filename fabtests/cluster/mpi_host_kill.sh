@@ -61,7 +61,7 @@ one() { # one OPERATIONS BYTES VICTIM
     : >"$work/log"
     find "$shm" -mindepth 1 -printf '%f\n' >"$work/before"
     timeout -k 10 90 ${alone[@]+"${alone[@]}"} mpirun.openmpi --allow-run-as-root --leave-session-attached --oversubscribe --bind-to none \
-        --mca mpi_yield_when_idle 1 --mca orte_abort_on_non_zero_status 0 -np "$n" "${options[@]}" \
+        --mca mpi_yield_when_idle 1 "${outlive[@]}" -np "$n" "${options[@]}" \
         "$kill" --mark "$work/mark" --victim $victim --bytes "$2" --within $((timeout_ms + 5000)) --operations "${1//+/,}" >"$work/log" 2>&1 &
     # Who never ran leaves nothing, so that counts for those only that had their errors.
     judge_survivors "$what" "$n" $! "$work/log" || return

@@ -30,7 +30,7 @@ one() { # one VICTIM BYTES LOSS [OPERATIONS]
     "$LAB/loss" "$3"
     rm -f "$work/mark"
     : >"$work/log"
-    STACK=mcastcoll timeout -k 10 90 "$LAB/run" --mca orte_abort_on_non_zero_status 0 \
+    STACK=mcastcoll timeout -k 10 90 "$LAB/run" "${outlive[@]}" \
         "$kill" --mark "$work/mark" --victim "$1" --bytes "$2" --within $((timeout_ms + 5000)) ${4:+--operations "$4"} >"$work/log" 2>&1 &
     judge_survivors "$what" "$n" $! "$work/log"
 }
