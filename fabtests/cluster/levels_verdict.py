@@ -85,10 +85,11 @@ def main():
     handed = [counters["Udp.InDatagrams"] for counters in others.values()]
     holds(all(want * each * 0.95 - 5 < n < want * each * 1.05 + 5 for n in handed),
           f"kernels: {' '.join(f'{n / want:.3g}' for n in handed)} sockets of the other hosts were handed each datagram, {each} wanted")
-    # The root's own kernel hands copies on in runs that are not yet cut, so only none can be told from some.
+    # The root's own kernel hands copies on in runs that are not yet cut, so only none can be told from some: one a broadcast at least.
+    # What a slow start repeats is among them.
     own = root["Udp.InDatagrams"]
     if args.copies == "host":
-        holds(own <= 5, f"kernels: {own / broadcasts:g} datagrams or runs of them were handed to sockets of the root's host a broadcast, "
+        holds(own < 5 + broadcasts / 2, f"kernels: {own / broadcasts:g} datagrams or runs of them were handed to sockets of the root's host a broadcast, "
               "0 wanted")
     drops = sum(counters["Udp.RcvbufErrors"] for counters in [root, *others.values()])
     print(f"     {drops} datagrams found no room in a socket; elections held: {provider('elections')}")
