@@ -164,8 +164,8 @@ bool only_messages(const fi_info* hints) {
 // aside), together with everything behind it, so that two messages received in another order than they were
 // sent in wait for ever. Untagged ones have one order only; they get "net", which is quicker.
 std::vector<Inner> reliable_tcp(const fi_info* hints) {
-    if (has_endpoints("tcp", FI_EP_RDM)) return {{"tcp", false}};
-    const Inner net{"net", false}, rxm{"tcp", true};
+    const Inner tcp{"tcp", false}, net{"net", false}, rxm{"tcp", true};
+    if (has_endpoints("tcp", FI_EP_RDM)) return {tcp, rxm};  // which has atomics, too
     if (!has_endpoints("net", FI_EP_RDM)) return {rxm};
     return only_messages(hints) ? std::vector{net, rxm} : std::vector{rxm, net};
 }
