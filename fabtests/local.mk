@@ -27,6 +27,7 @@ EXTRA_DIST += \
 	%reldir%/install/commands.unrun \
 	%reldir%/install/files \
 	%reldir%/install/install.sh \
+	%reldir%/install/packages.sh \
 	%reldir%/install/scratch_system.sh
 EXTRA_DIST += %reldir%/README.md
 
@@ -37,6 +38,13 @@ check-pure:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS="$(pure_tests)"
 check-rest:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS="$(filter-out $(pure_tests), $(TESTS))"
+
+# What packages are built and tested with: no test programs but those of the tests that take seconds and need no network.
+quick_tests = $(filter %/test_wire %/test_reduce %/test_topology %/load.sh %/purity.sh %/symbols.sh, $(TESTS))
+quick = noinst_PROGRAMS= TESTS="$(quick_tests)" check_PROGRAMS="fabtests/functional/load_test $(filter-out %.sh, $(quick_tests))"
+.PHONY: check-quick
+check-quick:
+	$(MAKE) $(AM_MAKEFLAGS) $(quick) check
 
 # Everything that "make check" runs.
 .PHONY: tests

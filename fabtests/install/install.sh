@@ -24,16 +24,33 @@ folder() { made -f Makefile -f <(printf 'say-folder:\n\t@echo $(%s)\n' "$1") say
 whole_list() { # the list of files with this build's folders
     grep -v '^#' "$HERE/files" | sed -e "s,^BIN/,$(folder bindir)/," -e "s,^INCLUDE/,$(folder includedir)/," -e "s,^LIB/,$(folder libdir)/," \
         -e "s,^LIBEXEC/,$(folder libexecdir)/," -e "s,^MAN/,$(folder mandir)/," -e "s,^OPENMPI/,$(folder ompi_componentdir)/," \
-        -e "s,^PROVIDERS/,$(folder provdir)/," -e "s,^SHARE/,$(folder datarootdir)/," | sort
+        -e "s,^PREFIX/,$(folder prefix)/," -e "s,^PROVIDERS/,$(folder provdir)/," -e "s,^SHARE/,$(folder datarootdir)/," | sort
 }
 same_list() { diff <(whole_list) <(cd "$1" && find . ! -type d | sed 's/^\.//' | sort); }
+# Each file is in one of Debian's packages, and they have no other.
+packaged() {
+    local file pattern times bad=0
+    while read -r file; do
+        times=0
+        while read -r pattern; do case $file in $pattern | $pattern/*) times=$((times + 1)) ;; esac; done < <(cat "$TOP"/debian/*.install)
+        [ $times = 1 ] || { echo "$file is in $times packages"; bad=1; }
+    done < <(grep -v '^#' "$HERE/files" | sed -e 's,^BIN/,usr/bin/,' -e 's,^INCLUDE/,usr/include/,' -e 's,^LIB/,usr/lib/x/,' -e 's,^LIBEXEC/,usr/libexec/,' \
+        -e 's,^MAN/,usr/share/man/,' -e 's,^OPENMPI/,usr/lib/x/openmpi/lib/x/,' -e 's,^PREFIX/,usr/,' -e 's,^PROVIDERS/,usr/lib/x/libfabric/,' -e 's,^SHARE/,usr/share/,')
+    return $bad
+}
+one_version() { # configure's, which is 1.2.3
+    local version=$(folder PACKAGE_VERSION) major minor _
+    IFS=. read -r major minor _ <<<"$version"
+    grep -m 1 '^mcastcoll (' "$TOP/debian/changelog" | grep -F "($version)" && grep -xF "Version: $version" "$TOP/mcastcoll.spec" &&
+        grep -m 1 -xE '[0-9.]+' "$TOP/NEWS" | grep -xF "$version" && grep -F "version = FI_VERSION($major, $minor)" "$TOP/prov/mcastcoll/ofi/provider.cc"
+}
 nothing_in() { ! find "$1" ! -type d | grep . && ! find "$1" -type d | grep -E 'mcastcoll|libfabric$'; }
 
 # On a scratch system: this script again, inside it.
 silent() { local said; said=$("$@" 2>&1) && [ -z "$said" ] || { echo "$said"; false; }; }
 compiles() { # compiles COMPILER LANGUAGE
     printf '#include <mcastcoll/mcastcoll.h>\nint main(void) { return (int)sizeof(struct fi_mcastcoll_set_ops) == 0; }\n' |
-        "$1" -x "$2" -Wall -Wextra -Werror -I "$(folder includedir)" $(pkg-config --cflags libfabric) -o /tmp/compiled - && /tmp/compiled
+        "$1" -x "$2" -Wall -Wextra -Werror $(pkg-config --cflags mcastcoll) -o /tmp/compiled - && /tmp/compiled
 }
 listing() { find /usr /etc ! -type d -printf '%p %s\n' | grep -v '^/etc/ld.so.cache ' | sort; }
 unchanged() { listing | diff /tmp/before -; }
@@ -45,6 +62,7 @@ on_system() {
     check "libfabric finds the provider" fi_info -p mcastcoll
     check "libfabric tells its variables" grep -q FI_MCASTCOLL_INNER <(fi_info -e)
     check "Open MPI finds the component" grep -q 'MCA coll: mcastcoll' <(ompi_info)
+    check "pkg-config tells the provider's folder" test "$(pkg-config --variable=providerdir mcastcoll)" = "$(folder provdir)"
     check "the header compiles as C" compiles gcc c
     check "the header compiles as C++" compiles g++ c++
     for so in libmcastcoll-pmpi.so libmcastcoll-split.so; do
@@ -66,6 +84,8 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 check "make install DESTDIR" made install DESTDIR="$root"
 check "exactly the files of fabtests/install/files" same_list "$root"
+check "each is in one of Debian's packages" packaged
+check "they are all of one version" one_version
 check "make uninstall DESTDIR" made uninstall DESTDIR="$root"
 check "it leaves nothing" nothing_in "$root"
 code=0

@@ -27,3 +27,13 @@ mcc_rooms += %reldir%/all.cc
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(OPENSSL_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 EXTRA_DIST += %reldir%/README.md
+
+# systemd's unit, and the user that it names.
+systemdunitdir = $(prefix)/lib/systemd/system
+nodist_systemdunit_DATA = %reldir%/mcastcoll-gateway@.service
+%reldir%/mcastcoll-gateway@.service: $(srcdir)/%reldir%/mcastcoll-gateway@.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed 's|@bindir[@]|$(bindir)|' $(srcdir)/%reldir%/mcastcoll-gateway@.service.in >$@.tmp && mv $@.tmp $@
+sysusersdir = $(prefix)/lib/sysusers.d
+dist_sysusers_DATA = %reldir%/mcastcoll-gateway.conf
+CLEANFILES += %reldir%/mcastcoll-gateway@.service
+EXTRA_DIST += %reldir%/mcastcoll-gateway@.service.in

@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # nobody would remove it from where this is installed
 HERE = os.path.dirname(os.path.realpath(__file__))
 for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
     if os.path.exists(os.path.join(folder, "perf_bench.py")):

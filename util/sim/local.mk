@@ -81,6 +81,8 @@ nodist_%canon_reldir%_broken_death_SOURCES = prov/mcastcoll/group/all.cc
 %canon_reldir%_broken_death_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 endif
 
+dist_man_MANS += man/mcastcoll-sim.1
+
 TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 

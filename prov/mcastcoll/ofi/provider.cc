@@ -81,7 +81,7 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
 fi_provider& provider() {
     static fi_provider instance = [] {
         fi_provider made{};
-        made.version = FI_VERSION(0, 1);
+        made.version = FI_VERSION(0, 9);
         made.fi_version = fi_version();
         made.name = kProviderName;
         made.getinfo = getinfo;
