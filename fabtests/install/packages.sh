@@ -107,7 +107,7 @@ gateway_runs() { # as the unit runs it, without systemd
 }
 unit_is_right() { # and leaves a gateway that is taken over little to do
     local unit=/usr/lib/systemd/system/mcastcoll-gateway@.service
-    systemd-analyze verify $unit && systemd-analyze security --offline=true --threshold=20 --no-pager $unit
+    systemd-analyze verify --man=no $unit && systemd-analyze security --offline=true --threshold=20 --no-pager $unit
 }
 left_nothing() { listing | diff /tmp/before -; }
 try() {
@@ -123,15 +123,15 @@ try() {
     check "apt installs them" apt install -y --no-install-recommends "${debs[@]}"
 
     check "fi_info finds the provider" as_user fi_info -p mcastcoll
-    for mpi in openmpi mpich; do
-        check "mpicc.$mpi builds mpi_coll_check" mpicc.$mpi -O1 -DMCC_VERSION='"0"' -o /tmp/check.$mpi fabtests/mpi/mpi_coll_check.c fabtests/mpi/mpi_coll_cases.c -lpthread
-    done
+    # They compare what all operations bring with what they must bring.  Open MPI's component begins to serve after 100 of a communicator.
+    check "mpicc.openmpi builds a program" mpicc.openmpi -O1 -o /tmp/check.openmpi fabtests/mpi/mpi_coll_{check,cases}.c -lpthread
+    check "mpicc.mpich builds a program" mpicc.mpich -O1 -o /tmp/check.mpich fabtests/mpi/mpi_pmpi_{check,calls}.c
     local job=(env FI_PROVIDER=mcastcoll mpirun --map-by :OVERSUBSCRIBE -n 4) # processors may be fewer
-    check "FI_PROVIDER=mcastcoll mpirun" as_user "${job[@]}" /tmp/check.openmpi --count 60
+    check "FI_PROVIDER=mcastcoll mpirun" as_user "${job[@]}" /tmp/check.openmpi
     check "... has component and provider in it" loaded "${job[@]}"
-    check "... which serve" serves "${job[@]}" /tmp/check.openmpi --count 60
-    check "so does it over pml cm" serves "${job[@]}" --mca pml cm --mca mtl ofi /tmp/check.openmpi --count 60
-    check "so does MPICH with the interposer" serves mpiexec.mpich -n 4 env LD_PRELOAD=libmcastcoll-pmpi.so /tmp/check.mpich --count 60
+    check "... which serve" serves "${job[@]}" /tmp/check.openmpi
+    check "so does it over pml cm" serves "${job[@]}" --mca pml cm --mca mtl ofi /tmp/check.openmpi
+    check "so does MPICH with the interposer" serves mpiexec.mpich -n 4 env LD_PRELOAD=libmcastcoll-pmpi.so /tmp/check.mpich
     check "the loader finds libmcastcoll-split.so by its name" silent env LD_PRELOAD=libmcastcoll-split.so true
     for tool in gateway perf sim topo tune; do check "mcastcoll-$tool --version" has_version "mcastcoll-$tool"; done
     check "mcastcoll-topo shows this host" as_user mcastcoll-topo
