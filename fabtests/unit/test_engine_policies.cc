@@ -404,7 +404,7 @@ Test(automatic_policy, it_hands_on_to_a_successor_that_asks_often_with_hysteresi
     engine::Policy policy = policy_of(Repair::automatic, 8);
     cr_assert(!policy.plan(false, 1).hands_on);
     for (int i = 0; i < 400; ++i) policy.note_successor(i % 25 == 0);
-    cr_assert(!policy.plan(false, 1).hands_on, "7 others that ask for 4 % each are a quarter of an asker");
+    cr_assert(!policy.plan(false, 1).hands_on, "7 others that ask for 4 %% each are a quarter of an asker");
     int asked = 0;
     while (!policy.plan(false, 1).hands_on && asked < 100) policy.note_successor(++asked % 3 == 0);
     cr_assert(policy.plan(false, 1).hands_on);

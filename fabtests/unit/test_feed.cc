@@ -129,6 +129,37 @@ Test(feed, a_sender_that_pauses_expels_nobody_and_goes_on) {
     cr_assert(receiver.losses.empty());
 }
 
+Test(feed, a_packet_has_these_bytes) {
+    const std::optional<wire::Key> key(wire::Key{std::byte{1}, std::byte{2}});
+    Proof proof(key);
+    auto packet = encode({.kind = Kind::report,
+                          .flags = 0x21,
+                          .size = 0x0102,
+                          .group = 0x1112131415161718,
+                          .from = MemberId{0x2122232425262728},
+                          .to = MemberId{0x3132333435363738},
+                          .number = 0x4142434445464748,
+                          .oldest = 0x5152535455565758,
+                          .serial = 0x6162636465666768});
+    proof.stamp(packet);
+    const std::array<std::uint8_t, kHeaderBytes> expected = {
+        'M',  'C',  'F',  '3',  0x04, 0x21, 0x01, 0x02,   // magic, kind, flags, size
+        0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,   // group
+        0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,   // from
+        0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,   // to
+        0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,   // number
+        0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58,   // oldest
+        0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,   // serial
+        0x37, 0x80, 0x1f, 0x90, 0x84, 0x0f, 0x1f, 0x2f};  // tag
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        cr_expect_eq(std::to_integer<unsigned>(packet[i]), expected[i], "byte %zu is %02x", i,
+                     std::to_integer<unsigned>(packet[i]));
+    std::array<std::byte, kPieceHeader> piece;
+    put_piece(piece.data(), kFirst | kLast, 0x0123);
+    cr_assert_eq(std::to_integer<unsigned>(piece[0]), 0xc1U);
+    cr_assert_eq(std::to_integer<unsigned>(piece[1]), 0x23U);
+}
+
 Test(feed, garbage_is_refused) {
     std::mt19937_64 random(9);
     Network network(7, 0);

@@ -53,6 +53,18 @@ Test(protection, members_read_what_a_member_has_sealed) {
         }
 }
 
+// Checksums of the bytes: other processors must read them.
+Test(protection, sealed_packets_have_the_same_bytes_on_every_processor) {
+    for (const auto& [security, expected] :
+         {std::pair{Security::authenticate, 0x4191097cU}, std::pair{Security::encrypt, 0x17af55c4U}}) {
+        wire::Protection sender(security, kKey);
+        std::uint32_t crc = 0;
+        for (const Rank to : {kNoRank, rank_of(4), rank_of(0x01020304), kNoRank})
+            crc = wire::add_to_crc(crc, seal(sender, text("some payload"), to));
+        cr_assert_eq(crc, expected, "%08x", crc);
+    }
+}
+
 Test(protection, every_changed_bit_is_noticed) {
     for (const Security security : {Security::authenticate, Security::encrypt}) {
         wire::Protection sender(security, kKey), receiver(security, kKey);

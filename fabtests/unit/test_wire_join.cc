@@ -106,6 +106,13 @@ Test(wire_join, hello_round_trip) {
     cr_assert(!wire::decode_welcome(bytes, 0) && !wire::decode_answer(bytes));
 }
 
+// A checksum of the bytes: other processors must read them. It changes with kJoinVersion, and only then.
+// (Those of a welcome are the compressor's, too.)
+Test(wire_join, a_hello_has_the_same_bytes_on_every_processor) {
+    const std::uint32_t hello = wire::add_to_crc(0, encode(sample_hello()));
+    cr_assert_eq(hello, 0xa5437c69U, "%08x", hello);
+}
+
 Test(wire_join, key_requests_and_replies_round_trip) {
     const wire::KeyRequest request{{0x1122334455667788, 3}, Rank{2}, 5, 0x99aabbccddeeff00};
     const auto asked = encode(request);
