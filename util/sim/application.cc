@@ -2,7 +2,7 @@
 // the buffer, because from then on an engine may neither read nor write it.
 #include <fmt/format.h>
 
-#include <ranges>
+#include <algorithm>
 
 #include "levels/selection.h"
 #include "world.h"
@@ -208,12 +208,15 @@ std::string World::check() const {
     if (!wrong_.empty()) return wrong_;
     // A group that lost a member may have failed; all others must have succeeded.
     for (const Group& group : groups_) {
-        const auto dead = [this](std::uint32_t index) { return network_.dead(index); };
-        const auto indices = std::views::iota(group.begin, group.begin + group.members);
-        const bool bereaved = std::ranges::any_of(indices, dead);
-        for (const std::uint32_t index : indices)
-            if (std::string wrong = dead(index) ? "" : check_member(index, !bereaved); !wrong.empty())
+        const std::uint32_t end = group.begin + group.members;
+        bool bereaved = false;
+        for (std::uint32_t index = group.begin; index < end; ++index)
+            bereaved = bereaved || network_.dead(index);
+        for (std::uint32_t index = group.begin; index < end; ++index) {
+            if (network_.dead(index)) continue;
+            if (std::string wrong = check_member(index, !bereaved); !wrong.empty())
                 return fmt::format("{} (at {} us)", wrong, now().value / 1000);
+        }
     }
     return {};
 }

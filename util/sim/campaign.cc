@@ -33,7 +33,7 @@ pid_t start(std::uint64_t seed) {
     if (process < 0) throw std::runtime_error("no process for a seed");
     if (process > 0) return process;
     alarm(kMostSeconds);
-    const std::string wrong = run_seed(seed);
+    const std::string wrong = run_seed(seed).wrong;
     if (!wrong.empty()) report(seed, wrong);
     _exit(wrong.empty() ? 0 : kReported);
 }
@@ -42,9 +42,9 @@ pid_t start(std::uint64_t seed) {
 
 int run_campaign(const Campaign& campaign) {
     if (campaign.seeds == 1) {  // stays in this process: for a debugger
-        const std::string wrong = run_seed(campaign.first);
-        fmt::print("seed {}: {}\n  {}\n", campaign.first, wrong.empty() ? "ok" : wrong,
-                   summary_of_seed(campaign.first));
+        const auto [wrong, packets] = run_seed(campaign.first);
+        fmt::print("seed {}: {}\n  {}\n  packets {:016x}\n", campaign.first, wrong.empty() ? "ok" : wrong,
+                   summary_of_seed(campaign.first), packets);
         fmt::print("seeds 1 failed {}\n", wrong.empty() ? 0 : 1);
         return wrong.empty() ? 0 : 1;
     }

@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "wire/packet.h"
+
 namespace mcastcoll::sim {
 namespace {
 
@@ -296,9 +298,7 @@ void Network::hand_over(std::uint32_t endpoint, Parcel* parcel) {
     auto mix = [this](std::uint64_t value) { digest_ = (digest_ ^ value) * 1099511628211ULL; };
     mix(static_cast<std::uint64_t>(now_.value));
     mix(std::uint64_t{endpoint} << 32 | parcel->size());
-    std::uint64_t begin = 0;  // magic, kind and checksum, which covers the rest
-    std::memcpy(&begin, parcel->data(), std::min<std::size_t>(sizeof begin, parcel->size()));
-    mix(begin);
+    mix(wire::add_to_crc(0, parcel->bytes()));
     Exchanged& exchanged = exchanged_[endpoint];
     ++(parcel->way == Parcel::Way::message ? exchanged.received.messages : exchanged.received.datagrams);
     exchanged.bytes_received += parcel->size();

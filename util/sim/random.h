@@ -2,6 +2,8 @@
 // run with every compiler and standard library.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -36,6 +38,16 @@ class Random {
   private:
     std::uint64_t state_;
 };
+
+// A number whose bytes are in the same order on every processor.
+template <typename Number>
+constexpr Number little_endian(Number number) {
+    if constexpr (std::endian::native == std::endian::little) return number;
+    Number swapped = 0;
+    for (std::size_t i = 0; i < sizeof number; ++i)
+        swapped = static_cast<Number>(swapped << 7 << 1 | (number >> (8 * i) & 0xff));
+    return swapped;
+}
 
 // 0, 1, 2 ...
 inline std::vector<std::uint32_t> first_numbers(std::uint32_t count) {

@@ -368,10 +368,12 @@ std::string run_groups(std::uint64_t seed) {
     return GroupWorld(draw_groups(seed)).run();
 }
 
-std::string run_seed(std::uint64_t seed) {
-    if (std::string wrong = run_groups(seed); !wrong.empty()) return "groups: " + wrong;
+SeedRun run_seed(std::uint64_t seed) {
+    GroupWorld groups(draw_groups(seed));
+    if (std::string wrong = groups.run(); !wrong.empty()) return {"groups: " + wrong, {}};
     World world(draw_scenario(seed));
-    return world.run();
+    std::string wrong = world.run();
+    return {std::move(wrong), groups.network().digest() ^ world.network().digest()};
 }
 
 std::string summary_of_seed(std::uint64_t seed) {

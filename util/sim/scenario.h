@@ -11,7 +11,11 @@ namespace mcastcoll::sim {
 // dies or computes.
 std::string run_groups(std::uint64_t seed);
 // The same of groups, and then of engines alone.
-std::string run_seed(std::uint64_t seed);
+struct SeedRun {
+    std::string wrong;
+    std::uint64_t packets = 0;  // a digest of all that arrived, and when: the same on all processors
+};
+SeedRun run_seed(std::uint64_t seed);
 // One line for a report.
 std::string summary_of_seed(std::uint64_t seed);
 

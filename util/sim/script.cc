@@ -1,5 +1,7 @@
 #include "script.h"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <utility>
 
@@ -27,14 +29,20 @@ std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::u
 
 namespace {
 
-// inout = inout op in, for elements of N words.
+// inout = inout op in, for elements of N words, which have the same bytes on every processor.
 template <std::size_t N, typename Op>
 void for_each(void* inout, const void* in, std::size_t elements, Op op) {
     assert(reinterpret_cast<std::uintptr_t>(in) % alignof(std::uint32_t) == 0);
     assert(reinterpret_cast<std::uintptr_t>(inout) % alignof(std::uint32_t) == 0);
     auto* to = static_cast<std::uint32_t*>(inout);
     const auto* from = static_cast<const std::uint32_t*>(in);
-    for (std::size_t i = 0; i < elements; ++i) op(to + i * N, from + i * N);
+    for (std::size_t i = 0; i < elements * N; i += N) {
+        std::array<std::uint32_t, N> a, b;
+        std::transform(to + i, to + i + N, a.begin(), little_endian<std::uint32_t>);
+        std::transform(from + i, from + i + N, b.begin(), little_endian<std::uint32_t>);
+        op(a.data(), b.data());
+        std::transform(a.begin(), a.end(), to + i, little_endian<std::uint32_t>);
+    }
 }
 
 void sum(void* inout, const void* in, std::size_t elements) {
@@ -122,7 +130,7 @@ std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::
     std::vector<std::byte> content(bytes);
     std::uint64_t skipped = offset % 8;
     for (std::uint64_t at = 0; at < bytes; at += 8 - std::exchange(skipped, 0)) {
-        const std::uint64_t word = random.next() >> (8 * skipped);
+        const std::uint64_t word = little_endian(random.next() >> (8 * skipped));
         std::memcpy(content.data() + at, &word, std::min<std::uint64_t>(8 - skipped, bytes - at));
     }
     return content;

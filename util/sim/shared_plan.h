@@ -29,6 +29,7 @@ struct GroupPlan {
 template <typename Number>
 wire::ByteString bytes_of(Number number) {
     wire::ByteString bytes(sizeof number);
+    number = little_endian(number);
     std::memcpy(bytes.data(), &number, sizeof number);
     return bytes;
 }
@@ -36,7 +37,7 @@ template <typename Number>
 Number value_of(const wire::ByteString& bytes) {
     Number number = 0;
     std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
-    return number;
+    return little_endian(number);
 }
 
 // The only one that takes vectors of every length, in every order.
