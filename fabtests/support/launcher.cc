@@ -14,11 +14,10 @@
 #include <thread>
 
 #include "support/failure.h"
+#include "support/member.h"
 
 namespace mcastcoll::fabtest {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Once somebody has failed, the others have this long to notice and to say what they see.
 constexpr std::chrono::seconds kGrace{2};

@@ -188,7 +188,7 @@ mca_coll_base_component_t mca_coll_mcastcoll_component = {
             .mca_close_component = component_close,
             .mca_register_component_params = component_register,
         },
-    .collm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
+    .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT},
     .collm_init_query = component_init_query,
     .collm_comm_query = comm_query,
 };

@@ -103,8 +103,8 @@ bool pmpi_settings_read(PmpiSettings* s, char* reason) {
         [kLinger] = {"LINGER", .value = 2000, .high = 3600000},
         [kProgress] = {"PROGRESS", .value = 1, .words = {"none", "thread"}},
         [kWait] = {"WAIT", .words = {"auto", "spin", "nap"}},
-        [kEnable] = {"ENABLE"},
-        [kProvider] = {"PROVIDER"}};
+        [kEnable] = {"ENABLE", .value = 0},
+        [kProvider] = {"PROVIDER", .value = 0}};
     bool good = true;
     for (int i = 0; i < kRead && good; ++i) good = read_setting(&settings[i], reason);
     const char *enable = value_of("ENABLE"), *provider = value_of("PROVIDER");

@@ -76,7 +76,6 @@ LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& r
     : roster_(roster),
       port_(port),
       key_(standing.agreement.key),
-      epoch_(standing.agreement.epoch),
       policy_(topology::decode_policy(standing.agreement.policy).value_or(topology::Policy{})),
       placement_(index_of(self), standing.table.places()),
       protection_(protection_of(standing.agreement, means.key, "messages")),

@@ -112,7 +112,6 @@ class LevelSet {
     Roster& roster_;
     Port& port_;
     const GroupKey key_;
-    const Epoch epoch_;
     const topology::Policy policy_;
     const levels::Placement placement_;  // the numbers are the roster's
     // Of what goes among all members, and among the engine's.

@@ -108,7 +108,9 @@ template <typename T, typename Op>
 [[gnu::always_inline]] inline void loop(void* inout, const void* in, std::size_t elements) {
     auto* to = static_cast<std::byte*>(inout);
     const auto* from = static_cast<const std::byte*>(in);
+#ifndef __clang__  // which looks at the addresses before it takes the fast way
 #pragma GCC ivdep
+#endif
     for (std::size_t i = 0; i < elements; ++i) {
         T a, b;
         std::memcpy(&a, to + i * sizeof(T), sizeof(T));

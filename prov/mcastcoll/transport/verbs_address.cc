@@ -66,7 +66,7 @@ SocketAddress address_of(const Gid& gid) {
 // ff1s:a01b::/32, s being the scope.
 bool is_assigned_group(const SocketAddress& group) {
     const Bytes bytes = group.address_bytes();
-    return bytes.size() == sizeof(Gid) && bytes[0] == std::byte{0xff} && bytes[1] >> 4 == std::byte{1} &&
+    return bytes.size() == sizeof(Gid) && bytes[0] == std::byte{0xff} && (bytes[1] >> 4) == std::byte{1} &&
            bytes[2] == std::byte{0xa0} && bytes[3] == std::byte{0x1b};
 }
 

@@ -75,7 +75,9 @@ Result<void> VerbsQueue::map_memory() {
         if (at == MAP_FAILED) return system_error(errno, "memory for RDMA");
         memory_ = DeviceMemory(static_cast<std::byte*>(at), {size});
         (void)::madvise(at, size, MADV_DONTFORK);
-        region_.reset(ibv_reg_mr(id_.pd, at, size, IBV_ACCESS_LOCAL_WRITE));
+        // ibv_reg_mr is a macro that compares it with what is of another enum.
+        const int access = IBV_ACCESS_LOCAL_WRITE;
+        region_.reset(ibv_reg_mr(id_.pd, at, size, access));
         if (region_) return {};
         if (receives_ / 2 < kFewestReceives)
             return system_error(errno,
