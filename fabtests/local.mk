@@ -22,6 +22,7 @@ include %reldir%/fuzz/fuzz.mk
 
 TESTS += %reldir%/unit/symbols.sh
 EXTRA_DIST += %reldir%/unit/symbols.sh
+EXTRA_DIST += %reldir%/processors/criterion/criterion.h %reldir%/processors/emulated.sh
 EXTRA_DIST += \
 	%reldir%/install/commands.py \
 	%reldir%/install/commands.unrun \

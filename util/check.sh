@@ -131,6 +131,7 @@ await() { # await NAME: as step does
 packages() {
     [ -z "${NO_INSTALL:-}" ] || return 0
     "$TOP/util/install-deps" || return
+    "$TOP/util/install-deps" --processors || echo "cross compilers and their emulator cannot be had" # its step says so
     "$TOP/util/install-deps" --lab || echo "the virtual machine's packages cannot be had" # its step says so
 }
 # Three at a time keep two processors busy, since many tests wait.
@@ -292,11 +293,13 @@ step quickstart 300 "a small quickstart" quickstart
 # These look at how long something takes.
 step measured 300 "long broadcasts tried both ways" "$TOP/fabtests/cluster/mpi_measured.sh"
 step slow 300 "a large broadcast to a slow member" "$TOP/fabtests/cluster/mpi_slow.sh" --size 32M
+aside processors 1500 "other processors, emulated" "$TOP/fabtests/processors/emulated.sh"
 step valgrind 300 "memcheck over small parts of the functional programs, and a gateway" bash -c 'cd "$TOP/build" && "$TOP/fabtests/functional/valgrind.sh"'
 if [ $sanitized = 0 ]; then
     step asan-units 1200 "other unit tests and functional tests with sanitizers" asan_units
     step asan-pmpi 300 "MPICH programs with the interposer, with sanitizers" asan_pmpi
 fi
+await processors
 # A cluster whose test was killed is still there.
 [ "$(id -u)" != 0 ] || "$TOP/util/cluster/down" --stale
 step style 180 "clang-format" style
