@@ -56,12 +56,6 @@ functional_programs = \
 	fi_mcc_wait
 noinst_PROGRAMS += fi_mcc_shortage $(functional_programs)
 
-# Started by fabtests/processors/emulated.sh, here and in an emulator.
-noinst_PROGRAMS += fi_mcc_exchange
-fi_mcc_exchange_SOURCES = fabtests/processors/exchange.cc %reldir%/datagram_node.h
-fi_mcc_exchange_CPPFLAGS = $(functional_cppflags)
-fi_mcc_exchange_LDADD = $(functional_ldadd)
-
 fi_mcc_args_SOURCES = %reldir%/args.cc
 fi_mcc_args_CPPFLAGS = $(functional_cppflags)
 fi_mcc_args_LDADD = $(functional_ldadd)

@@ -6,19 +6,18 @@
 # the simulator runs some seeds there and here: the same bytes must arrive at the same times.  Says what each part took of the
 # processors.  Exit code 77: this machine cannot do that, and a line says why.  util/install-deps --processors fetches what it takes.
 #   --seeds N   of the simulator, each a whole group and then engines alone [40]
-#   --all       the slow tests, too, some minutes each: of the engine, of levels and groups; and multicast messages between a process
-#               there and one here
+#   --all       the slow tests, too: of the engine, of levels and groups, some minutes each
 set -uo pipefail
 ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
-seeds=40 tests=(wire reduce feed) all=''
+seeds=40 tests=(wire reduce feed)
 while case ${1:-} in -*) true ;; *) false ;; esac do
     case $1 in
         --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;;
         --version) sed -n 's/^AC_INIT(\[mcastcoll\], \[\([^]]*\)\].*/mcastcoll \1/p' "$TOP/configure.ac"; exit 0 ;;
         --seeds) [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || bad_usage "'--seeds' needs a number"; seeds=$2; shift 2 ;;
-        --all) all=1 tests+=(sites engine levels group simulator); shift ;;
+        --all) tests+=(sites engine levels group simulator); shift ;;
         *) bad_usage "'$1' is no option" ;;
     esac
 done
@@ -75,15 +74,6 @@ compare() { # compare COMMAND...
     grep -q '^ *packets [0-9a-f]' "$work/here" || { echo "the simulator here says nothing of packets"; return 1; }
     diff "$work/here" "$work/there"
 }
-# The provider there and here, over sockets: each checks every byte of the other's reliable multicast messages.
-exchange() { # exchange ARCH COMMAND...
-    local at=$TOP/build-for-$1 port=$((20000 + $$ % 10000)) code=0
-    make -C "$at" -j"$(nproc)" lib/libmcastcoll-fi.so fi_mcc_exchange || return
-    FI_PROVIDER_PATH=$TOP/build/lib timeout 300 "$TOP/build/fi_mcc_exchange" h 2000 $port &
-    FI_PROVIDER_PATH=$at/lib timeout 300 "${@:2}" "$at/fi_mcc_exchange" e 2000 $port || code=$?
-    wait $! || code=$?
-    return $code
-}
 passed=0 failed=0
 part() { # part WHAT COMMAND...: runs it, and says how it went and what it took
     local what=$1 code=0
@@ -108,7 +98,6 @@ for arch in "$@"; do
         MCC_QUICK=1 MCC_SEED_STEP=40 part "$arch: test_$name" timeout 900 "${run[@]}" "$TOP/build-for-$arch/fabtests/unit/test_$name"
     done
     part "$arch: $seeds seeds of the simulator, there and here" compare timeout 300 "${run[@]}" "$TOP/build-for-$arch/util/sim/mcastcoll-sim"
-    [ -z "$all" ] || part "$arch: multicast messages between a process there and one here" exchange "$arch" "${run[@]}"
 done
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]
