@@ -1,6 +1,6 @@
-// What our unit tests need of Criterion, for processors that it has not come to, and for emulators, in which
-// it does not start the processes of its tests.  Each test has a process of its own here, too.  There are no
-// time limits: an emulator takes its time.
+// What our unit tests need of Criterion, for processors that it has not come to, and then for all that are
+// emulated.  Each test has a process of its own here, too.  There are no time limits: an emulator takes its
+// time.
 #pragma once
 #pragma GCC system_header  // as Criterion's own is: what a test compares is the test's business
 
