@@ -104,32 +104,33 @@ def verdict(cells, first):
     return text + "."
 
 
-def loss_lines(cells, lossy, first):
+def print_losses(none, lossy, first, percent):
     """What losses cost, beside the same cell without."""
-    for key, cell in lossy.items():
-        clean = cells.get(key, {}).get(first)
-        if clean and first in cell:
-            hosts, operation, size = key
-            now = cell[first]["median_us"]
-            yield f"{operation + size_text(size):18}{hosts:>5}{times(cell[first]):>{WIDTH}}  {now / clean['median_us']:.2f} times as long"
+    without, cells = cells_of(none["rows"]), cells_of(lossy["rows"])
+    print(f"\n{first}, each datagram through the kernel by itself\n{'':18}hosts{'none lost':>{WIDTH}}{f'{percent} % lost':>{WIDTH}}")
+    for (hosts, operation, size), cell in cells.items():
+        before = without.get((hosts, operation, size), {}).get(first)
+        if before and first in cell:
+            print(f"{operation + size_text(size):18}{hosts:>5}{times(before):>{WIDTH}}{times(cell[first]):>{WIDTH}}"
+                  f"  {cell[first]['median_us'] / before['median_us']:.1f} times as long")
 
 
-def measured(folder, json_path):
-    clean = load(f"{folder}/clean.json")
+def measured(folder, percent, json_path):
+    clean, *losses = (load(path) if os.path.exists(path) else None
+                      for path in (f"{folder}/clean.json", f"{folder}/loss.0.json", f"{folder}/loss.{percent}.json"))
     stacks = list(dict.fromkeys(row["stack"] for row in clean["rows"]))
     cells = cells_of(clean["rows"])
     print(f"\nUntil the last rank is done, us: the median / what 90 of 100 stay below; a rank on each host, {clean['cores']} cores for all hosts")
     print_table(cells, stacks)
-    lossy = load(f"{folder}/lossy.json") if os.path.exists(f"{folder}/lossy.json") else None
-    if lossy:
-        print(f"\n{stacks[0]} with {lossy['loss_percent']:g} % of the multicast datagrams lost")
-        print(*loss_lines(cells, cells_of(lossy["rows"]), stacks[0]), sep="\n")
+    if all(losses):
+        print_losses(*losses, stacks[0], percent)
     print("\n" + textwrap.fill(verdict(cells, stacks[0]), 115))
-    for problem in clean["notes"] + (lossy["notes"] if lossy else []):
-        print(problem)
+    runs = [clean, *filter(None, losses)]
+    for run in runs:
+        print("".join(f"{note}\n" for note in run["notes"]), end="")
     if json_path:
         with open(json_path, "w") as file:
-            json.dump({"clean": clean, "lossy": lossy}, file, indent=1)
+            json.dump(runs, file, indent=1)
             file.write("\n")
     return 0 if cells else 1
 
@@ -137,11 +138,11 @@ def measured(folder, json_path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verified", metavar="FOLDER", help="of a job whose bytes were checked")
-    parser.add_argument("--loss", help="its percentage")
-    parser.add_argument("--measured", metavar="FOLDER", help="with clean.json, and maybe lossy.json")
-    parser.add_argument("--json", help="where to write both, too")
+    parser.add_argument("--measured", metavar="FOLDER", help="with clean.json; loss.0.json and loss.PERCENT.json")
+    parser.add_argument("--loss", required=True, help="its percentage, or the worst one that was measured")
+    parser.add_argument("--json", help="where to write what was measured, too")
     args = parser.parse_args()
-    return verified(args.verified, args.loss) if args.verified else measured(args.measured, args.json)
+    return verified(args.verified, args.loss) if args.verified else measured(args.measured, args.loss, args.json)
 
 
 if __name__ == "__main__":
