@@ -303,7 +303,8 @@ Test(deadlines, follow_what_was_measured) {
     Slot slot(config, 0);
     slot.operation.kind = CollectiveKind::broadcast;
     cr_assert_eq(deadlines.silence(slot), config.lossless_silence, "nothing is lost");
-    cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * least.value, "of somebody who is more patient still");
+    cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * least.value,
+                 "of somebody who is more patient still");
     losses.adopt({.lacking = 100, .worst = 100});
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);

@@ -21,8 +21,7 @@ Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
         const Sort sort = sort_of(slot);
         return firsts_[sort].deadline(usual, sort == barriers ? std::max(usual, longest_release()) : most);
     }
-    if (slot.hearing.revealed >= config_.window || slot.hearing.partial)
-        return arrival_gap_.deadline(4, usual, most);
+    if (awaits_reports(slot)) return arrival_gap_.deadline(4, usual, most);
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
     return std::clamp(slot.hearing.longest_gap + slot.hearing.longest_gap, stream_gap_.deadline(least, most),
                       most);

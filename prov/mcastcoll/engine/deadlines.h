@@ -70,7 +70,9 @@ class Deadlines {
     // How long silence may be mere waiting for the root: so many times what is usual.
     Nanoseconds silence(const Slot& slot, std::int64_t patience = 1) const {
         const Nanoseconds usual{patience * usual_silence(slot).value};
-        return losses_.lossless() ? std::max(usual, config_.lossless_silence) : usual;
+        if (!losses_.lossless()) return usual;
+        // A root that waits for reports waits for members that are somewhere else.
+        return std::max(usual, Nanoseconds{(awaits_reports(slot) ? 4 : 1) * config_.lossless_silence.value});
     }
     // How long a root waits with a copy where losses come in bursts.
     Nanoseconds copy() const { return Nanoseconds{least_wait().value / 3}; }
@@ -96,6 +98,10 @@ class Deadlines {
         return std::max(config_.least_silence, Nanoseconds{3 * round_trip_.mean().value / 2});
     }
     Nanoseconds usual_silence(const Slot& slot) const;
+    // The root may not go on before others have posted, or before it has more itself.
+    bool awaits_reports(const Slot& slot) const {
+        return slot.hearing.ever && (slot.hearing.revealed >= config_.window || slot.hearing.partial);
+    }
     Nanoseconds longest_release() const;
 
     const GroupConfig& config_;
