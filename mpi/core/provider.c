@@ -199,7 +199,10 @@ static void find_extensions(MccJoin* j) {
 #define HAS(name) \
     (ops->size >= offsetof(struct fi_mcastcoll_group_ops, name) + sizeof(ops->name) && NULL != ops->name)
     if (HAS(run)) j->run = ops->run;
-    if (HAS(get_shape) && 0 == ops->get_shape(j->mc, &shape)) j->sites = shape.sites;
+    if (HAS(get_shape) && 0 == ops->get_shape(j->mc, &shape)) {
+        j->hosts = shape.hosts;
+        j->sites = shape.sites;
+    }
     if (HAS(get_asked)) j->get_asked = ops->get_asked;
 #undef HAS
 }

@@ -117,7 +117,7 @@ typedef struct MccJoin {
     // have the same.
     MccRun run;  // an operation to its end
     int (*get_asked)(struct fid_mc*, uint64_t*);
-    unsigned sites;    // of its members
+    unsigned hosts, sites;  // of its members; 0: the provider does not tell
     unsigned refused;  // bits of enum fi_collective_op, the same on all members: what it has not after all
     unsigned users;    // what still names it: it stays meanwhile
     bool ends;         // nobody will use it any more: it is closed at close_at_s
@@ -181,12 +181,16 @@ bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, int64_t away_ns, int (*tu
 void mcc_stand_in_stop(MccStandIn* s);  // the lock is not held
 // A thread of the program's is here. Without the lock or with it.
 void mcc_seen(MccStandIn* s);
-// One that stays, and makes progress by itself, whether or not it looks in here.
-static inline void mcc_enter(MccStandIn* s) {
+// One that stays, and makes progress by itself, whether or not it looks in here. mcc_leave() wants to know
+// what mcc_enter() said: whether there was a thread to tell.
+static inline bool mcc_enter(MccStandIn* s) {
+    if (!atomic_load_explicit(&s->runs, memory_order_acquire)) return false;
     (void)atomic_fetch_add(&s->inside, 1);
     if (atomic_load_explicit(&s->stands_in, memory_order_relaxed)) atomic_store(&s->stands_in, false);
+    return true;
 }
-static inline void mcc_leave(MccStandIn* s) {
+static inline void mcc_leave(MccStandIn* s, bool told) {
+    if (!told) return;
     (void)atomic_fetch_sub(&s->inside, 1);
     mcc_seen(s);
 }

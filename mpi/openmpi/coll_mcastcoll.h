@@ -328,11 +328,12 @@ int mcc_complete_requests(void);
 // True where its collectives need to know the whole job before the first group.
 bool mcc_fabric_is_eager(void);
 // Opens the provider, unless that was tried before.
-void mcc_fabric_open(void);      // the lock is held, or there is one thread
-void mcc_progress_start(void);   // when there is a group; the lock is held
-void mcc_progress_stop(void);    // the lock is not held
-void mcc_wait_step(void);        // one turn of a waiting loop; the lock is not held
-void mcc_groups_reap(bool all);  // the lock is held
+void mcc_fabric_open(void);                // the lock is held, or there is one thread
+void mcc_progress_start(void);             // when there is a group; the lock is held
+void mcc_stand_in_for(const MccGroup* g);  // when it has formed; the lock is held
+void mcc_progress_stop(void);              // the lock is not held
+void mcc_wait_step(void);                  // one turn of a waiting loop; the lock is not held
+void mcc_groups_reap(bool all);            // the lock is held
 
 // coll_mcastcoll_group.c
 // A blocking collective of so many bytes has come, and there is no group yet: forms it, if that is worth it

@@ -126,8 +126,14 @@ void mcc_progress_start(void) {
     MccComponent* c = &mcc_component;
     c->poll_every_s = 1e-3;
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(progress);
+}
+
+void mcc_stand_in_for(const MccGroup* g) {
+    MccComponent* c = &mcc_component;
     enum { kAwayNs = 12000000 };
-    if (!c->progress_thread || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
+    // In memory that they share nobody waits for who has left an operation, but for who blocks in pml cm.
+    const bool wanted = c->progress_thread && (1 != g->join.hosts || mcc_pml_is("cm"));
+    if (!wanted || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
     MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");
 }
 

@@ -286,6 +286,9 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     if (OMPI_SUCCESS == rc && 0 == error) {
         m->group = g;
         m->state = kMccServing;
+        pthread_mutex_lock(&mcc_component.fabric.lock);
+        mcc_stand_in_for(g);
+        pthread_mutex_unlock(&mcc_component.fabric.lock);
         // Some rules hold inside a site only. A provider that does not tell has one.
         m->sites = 0 != g->join.sites ? g->join.sites : 1;
         if (!mcc_select(mcc_component.rules, m, g->join.size)) return OMPI_ERR_OUT_OF_RESOURCE;

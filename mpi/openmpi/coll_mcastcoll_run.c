@@ -162,9 +162,9 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 // for it would hold the locks that it needs.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
-    mcc_enter(&mcc_component.stand_in);
+    const bool told = mcc_enter(&mcc_component.stand_in);
     while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
-    mcc_leave(&mcc_component.stand_in);
+    mcc_leave(&mcc_component.stand_in, told);
     return (int)-rc;
 }
 
