@@ -73,7 +73,7 @@ for row in rows:
     if (row["operation"], row["bytes"]) not in has:
         assert "does not have it" in row["error"] and "median_us" not in row, row
         continue
-    assert row["error"] is None and row["bad"] == row["lost"] == row["lost_datagrams"] == 0 and row["samples"] >= 6, row
+    assert row["error"] is None and row["bad"] == row["lost"] == row["lost_datagrams"] == 0 and row["samples"] > 0, row
     assert row["last_min_us"] <= row["last_median_us"] <= row["last_p99_us"] and row["max_median_us"] > 0, row
     assert "ratio" in row and "least_ratio" not in row, row  # nobody fails for being slower
 lines = open(sys.argv[1] + "/f.md").read().splitlines()[2:]
