@@ -64,6 +64,7 @@ EXTRA_DIST += \
 	%reldir%/fuzz \
 	%reldir%/install-deps \
 	%reldir%/plot \
+	docs/figures/quickstart.svg \
 	%reldir%/quickstart.sh \
 	%reldir%/quickstart_report.py \
 	%reldir%/on-debian \
