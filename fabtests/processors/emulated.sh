@@ -58,7 +58,7 @@ unpack() {
 build() { # build ARCH
     local at=$TOP/build-for-$1 cross=${triplet[$1]}
     cd "$at" || return
-    # Criterion is not on every processor, and starts no process in qemu: a header does what these tests ask of it.
+    # Criterion is not on every processor: a header does what these tests ask of it.
     [ -e config.status ] || PKG_CONFIG_SYSROOT_DIR=$at/root PKG_CONFIG_LIBDIR=$at/root/usr/lib/$cross/pkgconfig:$at/root/usr/share/pkgconfig \
         "$TOP/configure" --host="$cross" CC="$cross-gcc --sysroot=$at/root" CXX="$cross-g++ --sysroot=$at/root" --enable-werror \
         --without-ompi --without-mpich --without-verbs --without-munge \
