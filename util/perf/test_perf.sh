@@ -82,7 +82,7 @@ END
 }
 # Between hosts that lose datagrams: rounds that lost some do not count, and are counted.
 floor_loses() {
-    timeout 900 "$perf" --timeout 300 --hosts 3 --loss 20 --stacks floor --operation bcast,barrier --sizes 8,512K --rounds 3 --seconds 0.5 \
+    timeout 900 "$perf" --timeout 300 --hosts 3 --loss 5 --stacks floor --operation bcast,barrier --sizes 8,512K --rounds 3 --seconds 0.5 \
         --json "$work/l.json" || return
     python3 - "$work" <<'END'
 import json, sys
