@@ -6,19 +6,8 @@ set -u
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 HERE=$TOP/fabtests/install
 BUILD=${MCASTCOLL_BUILD:-$TOP/build}
-passed=0 failed=0 skipped=0
-check() { # check TEXT COMMAND...: what the command said is shown where it fails
-    local text=$1 said
-    shift
-    if said=$("$@" 2>&1); then
-        echo "ok   $text"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $text"
-        sed 's/^/     /' <<<"$said"
-        failed=$((failed + 1))
-    fi
-}
+skipped=0
+. "$HERE/verdicts.sh"
 made() { make -s -C "$BUILD" "$@"; }
 folder() { made -f Makefile -f <(printf 'say-folder:\n\t@echo $(%s)\n' "$1") say-folder; }
 whole_list() { # the list of files with this build's folders

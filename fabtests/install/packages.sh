@@ -13,20 +13,7 @@ set -u
 ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
-passed=0 failed=0
-check() { # check TEXT COMMAND...: what the command said is shown where it fails
-    local text=$1 said
-    shift
-    if said=$("$@" 2>&1); then
-        echo "ok   $text"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $text"
-        tail -n 25 <<<"$said" | sed 's/^/     /'
-        failed=$((failed + 1))
-        false
-    fi
-}
+. "$TOP/fabtests/install/verdicts.sh"
 apt() { apt-get -qq -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 "$@" </dev/null; }
 
 # In the folder where packages are built.

@@ -1,0 +1,17 @@
+# shellcheck shell=bash
+# Sourced by the tests of what is installed: counts verdicts.
+
+passed=0 failed=0
+check() { # check TEXT COMMAND...: what the command said is shown where it fails
+    local text=$1 said
+    shift
+    if said=$("$@" 2>&1); then
+        echo "ok   $text"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $text"
+        tail -n 25 <<<"$said" | sed 's/^/     /'
+        failed=$((failed + 1))
+        false
+    fi
+}
