@@ -76,9 +76,9 @@ class Neighbour {
         }
         const std::uint64_t computed = wire::hash_addresses(addresses);
         if (!goes_on(scene)) return;
-        const auto heard = tap_.list();
-        CHECK(heard.has_value());
-        lists_ = {computed, *heard};
+        lists_ = tap_.lists();
+        CHECK(!lists_.empty());
+        lists_.insert(computed);
         if ((lists_.size() == 1) == scene.keyed)
             fail("strangers {} compute ids", scene.keyed ? "can" : "cannot");
     }

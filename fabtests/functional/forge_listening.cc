@@ -74,6 +74,12 @@ std::optional<std::uint64_t> Wiretap::list() const {
     return heard_.empty() ? std::nullopt : wire::peek_list(heard_.back().word);
 }
 
+std::set<std::uint64_t> Wiretap::lists() const {
+    std::set<std::uint64_t> lists;
+    for (const Heard& one : heard_) lists.insert(wire::peek_list(one.word).value());
+    return lists;
+}
+
 Eavesdropper::Eavesdropper(const std::vector<sockaddr_in>& groups) : groups_(groups) {
     for (const sockaddr_in& group : groups) {
         const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

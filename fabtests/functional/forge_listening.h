@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "support/board.h"
@@ -32,6 +33,8 @@ class Wiretap {
     const std::vector<Heard>& heard() const { return heard_; }
     // The latest list of members that a greeting was for.
     std::optional<std::uint64_t> list() const;
+    // All of them: a request for a secret goes by another than the greetings.
+    std::set<std::uint64_t> lists() const;
 
   private:
     int descriptor_;

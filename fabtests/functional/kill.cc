@@ -320,7 +320,9 @@ void restarted_unnoticed(Member& me) {
 
 template <unsigned kVictim>
 void successor(Board& board, const Options& options) {
-    while (board.words[kGone] == 0 && !board.abandoned) usleep(10'000);
+    // The address is free when the launcher has waited for the dead one: then all of its threads are gone.
+    while ((board.words[kGone] == 0 || kill(board.places[kVictim].pid, 0) == 0) && !board.abandoned)
+        usleep(10'000);
     if (board.abandoned) return;
     Opening opening;
     opening.successor = true;
