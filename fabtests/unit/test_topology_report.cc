@@ -36,6 +36,8 @@ Report example() {
     group.members = static_cast<std::uint32_t>(group.places.size());
     group.policy.off.add(Level::numa);
     group.levels = describe_levels(Map(group.places, group.policy));
+    group.counters = {{"heard", 2}};
+    group.awaited = rank_of(5);
     return {{group}, {{"sent", 3}}};
 }
 
@@ -67,7 +69,8 @@ Test(topology_report, is_read_as_it_was_written) {
         const ReportedGroup& wrote = report.groups[0];
         cr_assert_eq(loaded.reports[0].pid, static_cast<std::uint64_t>(::getpid()));
         cr_assert(read.key == wrote.key && read.rank == wrote.rank && read.policy == wrote.policy);
-        cr_assert(read.places == wrote.places);
+        cr_assert(read.places == wrote.places && read.counters == wrote.counters);
+        cr_assert(read.awaited == wrote.awaited);
         cr_assert_eq(read.levels.size(), kLevels);
         for (std::size_t i = 0; i < kLevels; ++i) {
             cr_assert_eq(read.levels[i].why, wrote.levels[i].why);
@@ -78,6 +81,19 @@ Test(topology_report, is_read_as_it_was_written) {
         cr_assert_eq(groups.size(), 1);
     }
     cr_assert_neq(::access(path.c_str(), F_OK), 0, "it goes with its writer");
+}
+
+Test(topology_report, writers_hear_that_somebody_watches) {
+    const Folder folder;
+    auto job = JobReport::open(0, {folder.path});
+    const auto opened = open_report_folder(folder.path, false);
+    cr_assert(job.ok() && opened.ok() && !job.value().is_watched());
+    ask_for_news(opened.value());
+    cr_assert(job.value().is_watched());
+    const std::string flag = std::string(folder.path) + "/watched";
+    const timespec long_ago[2] = {{1'000'000, 0}, {1'000'000, 0}};
+    cr_assert(::utimensat(AT_FDCWD, flag.c_str(), long_ago, 0) == 0 && !job.value().is_watched());
+    ::unlink(flag.c_str());
 }
 
 // Only leaders of hosts say where all are; the others' words say who is there.
@@ -118,14 +134,14 @@ Test(topology_report, spoilt_ones_are_refused) {
         refused += topo::parse_report(bad).ok() ? 0 : 1;
     }
     cr_assert_gt(refused, 1000);
-    for (const char* text : {"", "{}", "[]", "3", "{\"version\":1}", "{\"version\":2,\"pid\":-1}"})
+    for (const char* text : {"", "{}", "[]", "3", "{\"version\":1}", "{\"version\":3,\"pid\":-1}"})
         cr_assert_not(topo::parse_report(text).ok(), "%s", text);
     // Numbers that no report has: of JSON they are.
     for (const char* number : {"1", "1e300", "-1e300", "2.5", "-1", "18446744073709551616", "\"1\""}) {
         const bool fits = std::string(number) == "1";
         const std::string
-            pid = R"({"version":2,"host":"h","program":"p","groups":[],"counters":{},"pid":)",
-            counter = R"({"version":2,"host":"h","program":"p","groups":[],"pid":1,"counters":{"sent":)";
+            pid = R"({"version":3,"host":"h","program":"p","groups":[],"counters":{},"pid":)",
+            counter = R"({"version":3,"host":"h","program":"p","groups":[],"pid":1,"counters":{"sent":)";
         cr_assert_eq(topo::parse_report(pid + number + "}").ok(), fits, "%s", number);
         cr_assert_eq(topo::parse_report(counter + number + "}}").ok(), fits, "%s", number);
     }

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/system.h"
 #include "topology/discover.h"
 
 namespace mcastcoll::topo {
@@ -43,6 +45,13 @@ Number number_from(const json& value) {
     return static_cast<Number>(*number);
 }
 
+topology::Counts counts_from(const json& object) {
+    topology::Counts counts;
+    for (const auto& [name, value] : object.items())
+        counts.emplace_back(name, number_from<std::uint64_t>(value));
+    return counts;
+}
+
 ReportedLevel level_from(const json& object) {
     ReportedLevel level;
     const auto named = topology::level_named(object.at("level").get<std::string>());
@@ -64,6 +73,9 @@ ReportedGroup group_from(const json& object) {
     group.rank = static_cast<Rank>(number_from<std::uint32_t>(object.at("rank")));
     group.members = number_from<std::uint32_t>(object.at("members"));
     group.state = object.at("state").get<std::string>();
+    if (const json& awaited = object.at("awaited"); !awaited.is_null())
+        group.awaited = rank_of(number_from<std::uint32_t>(awaited));
+    group.counters = counts_from(object.at("counters"));
     const auto policy_bytes = unhex(object.at("policy").get<std::string>());
     const auto policy = policy_bytes ? topology::decode_policy(*policy_bytes) : std::nullopt;
     if (!policy) throw std::runtime_error("a policy that is not understood");
@@ -81,11 +93,20 @@ ReportedGroup group_from(const json& object) {
     return group;
 }
 
-Result<std::string> read_report(int folder, const std::string& name) {
+struct ReadReport {
+    std::string text;
+    double written = 0;
+};
+
+Result<ReadReport> read_report(int folder, const std::string& name) {
     const FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     auto text = topology::read_text(file, name, kMostReportBytes);
     if (!text && text.error().code == EFBIG) return Error{EFBIG, fmt::format("{}: too long", name)};
-    return text;
+    if (!text) return text.error();
+    struct stat found = {};
+    if (::fstat(file.get(), &found) != 0) return system_error(errno, name);
+    const auto nanoseconds = static_cast<double>(found.st_mtim.tv_nsec);
+    return ReadReport{std::move(text).value(), static_cast<double>(found.st_mtim.tv_sec) + nanoseconds / 1e9};
 }
 
 }  // namespace
@@ -93,15 +114,14 @@ Result<std::string> read_report(int folder, const std::string& name) {
 Result<LoadedReport> parse_report(const std::string& text) {
     try {
         const json object = json::parse(text);
-        if (number_from<std::uint32_t>(object.at("version")) != 2)
+        if (number_from<std::uint32_t>(object.at("version")) != 3)
             return Error{EINVAL, "its version is not known"};
         LoadedReport loaded;
         loaded.pid = number_from<std::uint64_t>(object.at("pid"));
         loaded.host = object.at("host").get<std::string>();
         loaded.program = object.at("program").get<std::string>();
         for (const json& group : object.at("groups")) loaded.report.groups.push_back(group_from(group));
-        for (const auto& [name, value] : object.at("counters").items())
-            loaded.report.counters.emplace_back(name, number_from<std::uint64_t>(value));
+        loaded.report.counters = counts_from(object.at("counters"));
         return loaded;
     } catch (const std::exception& error) {
         return Error{EINVAL, error.what()};
@@ -120,13 +140,14 @@ LoadedReports load_reports(const std::vector<std::string>& folders) {
             const std::string path = fmt::format("{}/{}", folder, name);
             auto text = read_report(opened.value().get(), name);
             if (!text && text.error().code == ENOENT) continue;  // it has just gone
-            auto parsed = text ? parse_report(text.value()) : Result<LoadedReport>(text.error());
+            auto parsed = text ? parse_report(text.value().text) : Result<LoadedReport>(text.error());
             if (!parsed) {
                 loaded.complaints.push_back(fmt::format("{}: {}", path, parsed.error().message));
                 continue;
             }
             loaded.reports.push_back(std::move(parsed).value());
             loaded.reports.back().path = path;
+            loaded.reports.back().written = text.value().written;
         }
     }
     std::sort(loaded.reports.begin(), loaded.reports.end(),

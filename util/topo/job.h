@@ -9,6 +9,7 @@ struct LoadedReport {
     std::uint64_t pid = 0;
     std::string host, program, path;
     topology::Report report;
+    double written = 0;  // seconds since 1970
 };
 
 struct LoadedReports {

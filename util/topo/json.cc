@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "topo.h"
+#include "watch.h"
 
 namespace mcastcoll::topo {
 namespace {
@@ -108,6 +109,29 @@ std::string job_as_json(const LoadedReports& loaded, const std::vector<JobGroup>
     all["groups"] = Json::array();
     for (const JobGroup& job : groups) all["groups"].push_back(as_object(job, root));
     return to_text(all);
+}
+
+std::string as_json_line(const Sample& sample) {
+    Json line{{"at", sample.at}, {"groups", Json::array()}};
+    for (const Activity& one : sample.activities) {
+        Json group{{"key", fmt::format("{:016x}", one.key)},
+                   {"program", one.program},
+                   {"host", one.host},
+                   {"operations", one.operations},
+                   {"bytes", one.bytes},
+                   {"datagrams", one.sent},
+                   {"heard", one.heard},
+                   {"repaired", one.repaired},
+                   {"loss", one.loss()},
+                   {"lane", one.lane},
+                   {"repair", one.repair},
+                   {"state", one.state}};
+        group["reporting"] = Json::array();
+        for (const Rank rank : one.reporting) group["reporting"].push_back(index_of(rank));
+        if (one.awaited != kNoRank) group["awaited"] = index_of(one.awaited);
+        line["groups"].push_back(std::move(group));
+    }
+    return line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace mcastcoll::topo

@@ -4,9 +4,12 @@ mcc_parts += \
 	%reldir%/json.cc \
 	%reldir%/main.cc \
 	%reldir%/members.cc \
+	%reldir%/page.cc \
 	%reldir%/show.cc \
 	%reldir%/svg.cc \
-	%reldir%/topo.h
+	%reldir%/topo.h \
+	%reldir%/watch.cc \
+	%reldir%/watch.h
 mcc_rooms += %reldir%/all.cc
 nodist_%canon_reldir%_mcastcoll_topo_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_topo_SOURCES = \

@@ -2,14 +2,19 @@
 // described, and of running jobs.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "arguments/arguments.h"
+#include "base/new_file.h"
 #include "provider/selection_file.h"
 #include "topo.h"
 #include "transport/socket_address.h"
+#include "watch.h"
 
 namespace {
 
@@ -17,12 +22,18 @@ using namespace mcastcoll;
 using namespace mcastcoll::topo;
 using topology::Level;
 
+constexpr std::size_t kMostSamples = 3600;  // of a page's charts
+
 struct Command {
     std::string topology, address, members, svg, folder;
     MadeUp made_up;
     unsigned root = 0;
     std::uint64_t pid = 0;
     bool json = false, job = false, selection = false;
+    bool watch = false, metrics = false;
+    double every = 1;
+    unsigned times = 0;
+    std::string page;
 };
 
 int complain(const std::string& what, int code = 2) {
@@ -93,13 +104,53 @@ int show_selection(const Command& command) {
     return 0;
 }
 
+std::vector<std::string> folders_of(const Command& command) {
+    return command.folder.empty() ? topology::report_folders() : std::vector<std::string>{command.folder};
+}
+
+// Looks again and again at what the user's processes do, until it has been told so often or is interrupted.
+int watch_job(const Command& command) {
+    const auto folders = folders_of(command);
+    const bool in_place = !command.json && ::isatty(STDOUT_FILENO) == 1;
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Sample> history;
+    LoadedReports before;
+    for (unsigned turn = 0; command.times == 0 || turn <= command.times; ++turn) {
+        for (const std::string& folder : folders)
+            if (const auto opened = topology::open_report_folder(folder, false))
+                topology::ask_for_news(opened.value());
+        if (turn > 0) std::this_thread::sleep_for(std::chrono::duration<double>(command.every));
+        LoadedReports now = load_reports(folders);
+        const double at = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        std::vector<JobGroup> groups = groups_of(now);
+        if (command.pid != 0) keep_only(command.pid, now, groups);
+        if (turn > 0) {
+            history.push_back({at, compare(before, now)});
+            if (history.size() > kMostSamples) history.erase(history.begin());
+            if (in_place) fmt::print("\x1b[H\x1b[2J");
+            if (command.json)
+                fmt::print("{}", as_json_line(history.back()));
+            else
+                fmt::print("{:.0f} s, {} processes report here\n{}", at, now.reports.size(),
+                           as_table(history.back().activities));
+            std::fflush(stdout);
+            if (!command.page.empty() &&
+                !write_new_file(AT_FDCWD, command.page, as_page(groups, history, rank_of(command.root)),
+                                0644))
+                return complain(fmt::format("cannot write {}", command.page), 1);
+        }
+        before = std::move(now);
+    }
+    return 0;
+}
+
 int show_job(const Command& command) {
-    const auto folders =
-        command.folder.empty() ? topology::report_folders() : std::vector<std::string>{command.folder};
+    const auto folders = folders_of(command);
     LoadedReports loaded = load_reports(folders);
     for (const std::string& what : loaded.complaints) complain(what);
     std::vector<JobGroup> groups = groups_of(loaded);
     if (command.pid != 0) keep_only(command.pid, loaded, groups);
+    if (command.metrics) return fmt::print("{}", as_metrics(loaded)), 0;
     if (!command.json && loaded.reports.empty())
         fmt::print("no process of this user reports a group on this host ({})\n", fmt::join(folders, ", "));
     for (const JobGroup& job : groups) {
@@ -147,6 +198,12 @@ void add_options(Arguments& arguments, Command& command) {
     arguments.flag("--job", command.job, "show the groups of this user's running processes on this host");
     arguments.option("--pid", command.pid, "with --job: of this process only");
     arguments.option("--folder", command.folder, "with --job: where they report");
+    arguments.flag("--watch", command.watch, "with --job: again and again, what they do meanwhile");
+    arguments.option("--every", command.every, "seconds between two looks of --watch").range(0.5, 3600.0);
+    arguments.option("--times", command.times, "looks of --watch, 0: until it is interrupted")
+        .range(0, 1 << 30);
+    arguments.option("--html", command.page, "with --watch: draw trees and charts into this page");
+    arguments.flag("--prometheus", command.metrics, "with --job: print all counters for Prometheus");
     arguments.flag("--selection", command.selection,
                    "print the table of algorithms (FI_MCASTCOLL_SELECTION, then what is built in)");
     arguments.flag("--json", command.json, "print one JSON object");
@@ -167,7 +224,13 @@ int run(int argc, char** argv) {
             "--members, --job, --selection and --synthetic (with --hosts, --ranks) exclude each other");
     if (!command.job && (command.pid != 0 || !command.folder.empty()))
         return complain("--pid and --folder belong to --job");
-    if (command.job) return show_job(command);
+    if (!command.job && (command.watch || command.metrics))
+        return complain("--watch and --prometheus belong to --job");
+    if (!command.watch && (arguments.given("--every") || arguments.given("--times") || !command.page.empty()))
+        return complain("--every, --times and --html belong to --watch");
+    if (command.watch && (command.metrics || !command.svg.empty()))
+        return complain("--prometheus and --svg show one moment: give them without --watch");
+    if (command.job) return command.watch ? watch_job(command) : show_job(command);
     if (command.selection) return show_selection(command);
 
     const char* variable = std::getenv("FI_MCASTCOLL_TOPOLOGY");

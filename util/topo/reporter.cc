@@ -1,4 +1,5 @@
-// Reports a group of four on two hosts, as one rank of a job does, until its standard input ends.
+// Reports a group of four on two hosts, as one rank of a job does, until its standard input ends: with each
+// line of it anew, as if a hundred operations had been done since.
 //     reporter FOLDER RANK [fork]     with fork: a child exits first, which must not take the report along
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
     group.levels = describe_levels(map);
     group.levels[index_of(Level::segment)].lane = "messages";
     group.levels[index_of(Level::segment)].why = "nobody hears the multicast";
-    const Report report{{group}, {{"operations", 17}, {"lost", 0}}};
+    group.counters = {{"group_operations", 17}};
+    Report report{{group}, {{"operations", 17}, {"lost", 0}}};
     for (int turn = 0; turn < 2; ++turn) {
         if (auto written = job.value().write(report); !written) {
             std::fprintf(stderr, "%s\n", written.error().message.c_str());
@@ -48,6 +50,10 @@ int main(int argc, char** argv) {
     }
     std::printf("%s\n", job.value().path().c_str());
     std::fflush(stdout);
-    while (std::getchar() != EOF) continue;
+    for (int c = 0; (c = std::getchar()) != EOF;) {
+        if (c != '\n') continue;
+        report.groups[0].counters[0].second += 100;
+        if (!job.value().write(report)) return 1;
+    }
     return 0;
 }

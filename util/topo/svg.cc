@@ -51,7 +51,9 @@ Layout lay_out(const Tree& tree) {
     return layout;
 }
 
-std::string escape(const std::string& text) {
+}  // namespace
+
+std::string as_html(const std::string& text) {
     std::string result;
     for (const char c : text) {
         if (c == '&')
@@ -65,8 +67,6 @@ std::string escape(const std::string& text) {
     }
     return result;
 }
-
-}  // namespace
 
 std::string as_svg(const Map& map, const Tree& tree) {
     const Layout layout = lay_out(tree);
@@ -101,7 +101,8 @@ std::string as_svg(const Map& map, const Tree& tree) {
         svg += fmt::format(
             "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" stroke=\"black\">"
             "<title>{} {}</title></circle>\n",
-            x(rank), y(rank), radius, rank == tree.root() ? "#f0e442" : "white", i, escape(where(map, rank)));
+            x(rank), y(rank), radius, rank == tree.root() ? "#f0e442" : "white", i,
+            as_html(where(map, rank)));
         if (radius >= 7)
             svg += fmt::format(
                 "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n",

@@ -97,6 +97,12 @@ refused --bind --synthetic core:2 --bind thread
 refused 'does not understand the machine' --synthetic nonsense:3
 refused 'exclude each other' --job --members "$scratch/members"
 refused 'belong to --job' --pid 3
+refused 'belong to --job' --watch
+refused 'belong to --job' --prometheus
+refused 'belong to --watch' --job --every 2
+refused 'belong to --watch' --job --html "$scratch/page"
+refused 'without --watch' --job --watch --prometheus
+refused --every --job --watch --every 0.1
 refused 'is not an IPv4' --address nowhere
 printf 'site=A\nrack=3\n' >"$scratch/bad"
 refused 'bad line 2' --members "$scratch/bad"
@@ -124,6 +130,23 @@ assert [n.get("level") for n in g["tree"]] == [None, "host", "segment", "host"],
 assert {l["level"]: l["why"] for l in g["levels"]}["segment"] == "nobody hears the multicast"'
 "$topo" --job --folder "$jobs" | grep -q 'operations=17' || fail "no counters"
 "$topo" --job --folder "$jobs" --pid "${pids[1]}" --json | check "one process" 'assert o["groups"][0]["reporting"] == [1], o'
+"$topo" --job --folder "$jobs" --prometheus >"$scratch/metrics"
+grep -q '^# TYPE mcastcoll_group_operations_total counter$' "$scratch/metrics" || fail "metrics without their types"
+grep -q '^mcastcoll_group_operations_total{host="[^"]*",pid="'"${pids[0]}"'",program="reporter",group="000000001234abcd",rank="0"} 17$' \
+    "$scratch/metrics" || fail "metrics: $(cat "$scratch/metrics")"
+# Between two looks rank 0 does something, and rank 1 nothing.
+"$topo" --job --folder "$jobs" --watch --every 0.5 --times 2 --json --html "$scratch/page.html" >"$scratch/watched" &
+watcher=$!
+for _ in $(seq 1200); do [ -s "$scratch/watched" ] && break; sleep 0.05; done
+echo >&8
+wait $watcher || fail "--watch: code $?"
+[ "$(stat -c %a "$jobs/watched")" = 600 ] || fail "nobody is told that somebody watches"
+tail -n 1 "$scratch/watched" | check "what a job does" '
+g, = o["groups"]
+assert g["operations"] > 0 and g["reporting"] == [0, 1] and g["lane"] == "messages" and g["state"] == "ready", g'
+head -n 1 "$scratch/watched" | check "what a job did not do" 'assert o["groups"][0]["operations"] == 0, o'
+grep -q '<svg' "$scratch/page.html" && grep -q 'reporter: 4 members, ready' "$scratch/page.html" || fail "the page"
+timeout 60 "$topo" --job --folder "$jobs" --watch --every 0.5 --times 1 | grep -q 'reporter .* 0-1 ' || fail "the table"
 echo '{"version":1,"pid":[' >"$jobs/$$.0.$(stat -L -c %i /proc/self/ns/pid).7.json"
 "$topo" --job --folder "$jobs" 2>&1 | grep -q '7.json: ' || fail "a spoilt report goes unnoticed"
 exec 9>&-

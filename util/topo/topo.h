@@ -32,6 +32,8 @@ Result<std::vector<topology::Place>> make_members(const MadeUp& wanted);
 std::string levels_as_text(const topology::Map& map, const std::vector<topology::ReportedLevel>& levels);
 // Indented; neighbours without children stand on one line, as ranges of ranks.
 std::string tree_as_text(const topology::Map& map, const topology::Tree& tree);
+// With the characters that HTML and SVG want written otherwise.
+std::string as_html(const std::string& text);
 std::string as_svg(const topology::Map& map, const topology::Tree& tree);
 
 // "0-3,7,9"

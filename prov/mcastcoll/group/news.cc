@@ -140,6 +140,8 @@ void LevelSet::add_counters(engine::Counters& sum, LevelCounters& levels) const 
     if (engine_) engine::add(sum, engine_->counters());
     if (host_level_) host_level_->add_counters(levels);
     const levels::PlanCounters& plans = planner_->counters();
+    levels.group_operations += plans.operations;
+    levels.group_bytes += plans.bytes;
     levels.plans_reduction += plans.reductions;
     levels.unproven_packets += unproven_;
     levels.plans_chains += plans.chains;
@@ -183,6 +185,7 @@ topology::ReportedGroup LevelSet::report() const {
 
 topology::ReportedGroup Group::report() const {
     topology::ReportedGroup report = levels_->report();
+    if (busy() && levels_->waits_outside_engine()) report.awaited = levels_->awaited();
     report.state = error() != 0 ? "failed: " + port_.text_of(error()) : joined() ? "ready" : "forming";
     return report;
 }

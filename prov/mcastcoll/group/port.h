@@ -21,7 +21,9 @@ namespace mcastcoll::group {
 
 // What the levels outside the engine count, for the statistics.
 struct LevelCounters {
-    std::uint64_t host_operations = 0, host_single_copies = 0, host_sleeps = 0;
+    // What the application asked for, but for blocking operations inside one host, which only that counts.
+    std::uint64_t group_operations = 0, group_bytes = 0;
+    std::uint64_t host_operations = 0, host_bytes = 0, host_single_copies = 0, host_sleeps = 0;
     std::uint64_t plans_reduction = 0, plans_chains = 0, plans_split = 0, block_bytes_broadcast = 0;
     std::uint64_t site_pieces_sent = 0, site_bytes_sent = 0, site_bad_pieces = 0;
     std::uint64_t unproven_packets = 0;  // of strangers
@@ -33,7 +35,10 @@ struct NamedLevelCounter {
     std::uint64_t LevelCounters::*member;
 };
 inline constexpr NamedLevelCounter kLevelCounters[] = {
+    {"group_operations", &LevelCounters::group_operations},
+    {"group_bytes", &LevelCounters::group_bytes},
     {"host_operations", &LevelCounters::host_operations},
+    {"host_bytes", &LevelCounters::host_bytes},
     {"host_single_copies", &LevelCounters::host_single_copies},
     {"host_sleeps", &LevelCounters::host_sleeps},
     {"plans_reduction", &LevelCounters::plans_reduction},

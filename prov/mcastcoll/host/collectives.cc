@@ -194,6 +194,7 @@ bool at_once(Context& c, Operation& operation, int looks) {
         }
     }
     ++c.counters.operations;
+    c.counters.bytes += operation.bytes;
     operation.error = 0;
     operation.done = true;
     return true;

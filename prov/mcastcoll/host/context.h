@@ -136,7 +136,7 @@ struct Clusters {
 };
 
 struct TeamCounters {
-    std::uint64_t operations = 0;
+    std::uint64_t operations = 0, bytes = 0;  // that have ended; of their messages, vectors or blocks
     std::uint64_t single_copies = 0, both_copies = 0;
     std::uint64_t yields = 0, sleeps = 0;
 };

@@ -86,6 +86,7 @@ void Team::end_oldest(int error) {
 
 void Team::end(Operation& operation, int error) {
     ++context_.counters.operations;
+    context_.counters.bytes += operation.bytes;
     operation.error = error;
     operation.done = true;
 }

@@ -199,6 +199,8 @@ void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
 void Planner::finish(Plan& plan, int error, Nanoseconds now) {
     plan.over = true;
     --open_;
+    counters_.operations += error == 0;
+    counters_.bytes += error == 0 ? plan.request.bytes : 0;
     while (first_open_ < next_ && at(first_open_).over) ++first_open_;
     owner_.on_complete(plan.request.cookie, error, now);
 }

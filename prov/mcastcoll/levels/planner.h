@@ -38,6 +38,8 @@
 namespace mcastcoll::levels {
 
 struct PlanCounters {
+    // That have ended well, and the bytes of their messages, vectors or blocks.
+    std::uint64_t operations = 0, bytes = 0;
     // Operations that were carried out so; bytes of own blocks and slices that this member broadcast.
     std::uint64_t reductions = 0, chains = 0, splits = 0, block_bytes_broadcast = 0;
 };

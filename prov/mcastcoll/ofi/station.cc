@@ -12,6 +12,15 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 constexpr std::size_t kMostReported = 64;
 constexpr Nanoseconds kReportInterval = Nanoseconds::from_ms(200);
 
+topology::Counts nonzero(const engine::Counters& counters, const group::LevelCounters& levels) {
+    topology::Counts counts;
+    for (const engine::NamedCounter& counter : engine::kCounters)
+        if (counters.*counter.member != 0) counts.emplace_back(counter.name, counters.*counter.member);
+    for (const group::NamedLevelCounter& counter : group::kLevelCounters)
+        if (levels.*counter.member != 0) counts.emplace_back(counter.name, levels.*counter.member);
+    return counts;
+}
+
 }  // namespace
 
 void Station::progress(bool everywhere) {
@@ -42,7 +51,7 @@ void Station::progress(bool everywhere) {
         });
     });
     bury_done();
-    if (report_due && time >= next_report_) succeeds([&] { write_report(time); });
+    if (wants_report(time)) succeeds([&] { write_report(); });
     messenger->flush_told();
     keep_alarm();
 }
@@ -188,24 +197,29 @@ void Station::bury_done() noexcept {
     }
 }
 
+bool Station::wants_report(Nanoseconds time) {
+    if (time < next_report_) return false;
+    next_report_ = time + kReportInterval;
+    return report_due || (report_ && report_->is_watched());
+}
+
 // For mcastcoll-topo. Not more often than now and then, because a program may join thousands of groups.
 // Nobody needs it, so what goes wrong is told once and no more.
-void Station::write_report(Nanoseconds time) {
+void Station::write_report() {
     report_due = false;
-    next_report_ = time + kReportInterval;
     if (report_given_up_) return;
     topology::Report report;
     engine::Counters counters;
     group::LevelCounters levels;
     groups_.sum_counters(counters, levels);
-    for (const auto& group : groups_)
-        if (group->core().formed() && report.groups.size() < kMostReported)
-            report.groups.push_back(group->core().report());
-    for (const engine::NamedCounter& counter : engine::kCounters)
-        if (counters.*counter.member != 0)
-            report.counters.emplace_back(counter.name, counters.*counter.member);
-    for (const group::NamedLevelCounter& counter : group::kLevelCounters)
-        if (levels.*counter.member != 0) report.counters.emplace_back(counter.name, levels.*counter.member);
+    report.counters = nonzero(counters, levels);
+    for (const auto& group : groups_) {
+        if (!group->core().formed() || report.groups.size() == kMostReported) continue;
+        report.groups.push_back(group->core().report());
+        counters = {}, levels = {};
+        group->add_counters(counters, levels);
+        report.groups.back().counters = nonzero(counters, levels);
+    }
     Result<void> written;
     if (!report_) {
         static std::atomic<unsigned> parts{0};  // endpoints of one process have a file each

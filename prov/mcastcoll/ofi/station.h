@@ -63,7 +63,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     Result<void> plan_munge(JoinPlan& plan, const wire::ByteString& set_key);
     void bury_done() noexcept;
     void drain();
-    void write_report(Nanoseconds now);
+    bool wants_report(Nanoseconds now);
+    void write_report();
     void write_statistics() const;
 
     wire::ByteString own_address_;

@@ -91,6 +91,7 @@ bool TeamLevel::progress(Nanoseconds) {
 void TeamLevel::add_counters(group::LevelCounters& sum) const {
     const host::TeamCounters& own = team_->counters();
     sum.host_operations += own.operations;
+    sum.host_bytes += own.bytes;
     sum.host_single_copies += own.single_copies;
     sum.host_sleeps += own.sleeps;
 }

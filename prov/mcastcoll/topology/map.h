@@ -90,6 +90,9 @@ struct ReportedLevel {
 // What the map and its policy have to say, to be corrected where the group does otherwise.
 std::vector<ReportedLevel> describe_levels(const Map& map);
 
+// How often something has happened since the start, by its name.
+using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
+
 struct ReportedGroup {
     std::uint64_t key = 0;
     Rank rank{};  // of the process that reports
@@ -100,6 +103,8 @@ struct ReportedGroup {
     Policy policy;
     std::vector<ReportedLevel> levels;
     std::string state;  // "ready", "failed: ..."
+    Counts counters;
+    Rank awaited = kNoRank;  // by an operation that is under way
 };
 
 }  // namespace mcastcoll::topology

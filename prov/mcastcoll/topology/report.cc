@@ -12,6 +12,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 
 #include "base/new_file.h"
@@ -23,6 +24,8 @@ namespace mcastcoll::topology {
 namespace {
 
 constexpr std::string_view kSuffix = ".json";
+constexpr const char* kWatched = "watched";
+constexpr time_t kWatchedFor = 5;  // seconds
 
 std::uint64_t own_pid_namespace() {
     struct stat found = {};
@@ -93,10 +96,20 @@ std::string list_of(const Items& items, Text text) {
     return '[' + out + ']';
 }
 
+std::string to_json(const Counts& counts) {
+    std::string text;
+    for (const auto& [name, value] : counts)
+        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", in_quotes(name), value);
+    return '{' + text + '}';
+}
+
 std::string to_json(const ReportedGroup& group) {
     return fmt::format(
-        R"({{"key": "{:016x}", "rank": {}, "members": {}, "state": {}, "policy": "{}", "levels": {}, "places": {}}})",
-        group.key, index_of(group.rank), group.members, in_quotes(group.state), hex(encode(group.policy)),
+        R"({{"key": "{:016x}", "rank": {}, "members": {}, "state": {}, "awaited": {}, "counters": {}, )"
+        R"("policy": "{}", "levels": {}, "places": {}}})",
+        group.key, index_of(group.rank), group.members, in_quotes(group.state),
+        group.awaited == kNoRank ? "null" : fmt::format("{}", index_of(group.awaited)),
+        to_json(group.counters), hex(encode(group.policy)),
         list_of(group.levels, [](const ReportedLevel& level) { return to_json(level); }),
         list_of(group.places, [](const Place& place) { return '"' + hex(encode(place)) + '"'; }));
 }
@@ -153,6 +166,12 @@ std::string to_string(const ReportName& name) {
                        name.complete ? "" : kUnfinishedSuffix);
 }
 
+void ask_for_news(const FileDescriptor& folder) {
+    const FileDescriptor file(
+        ::openat(folder.get(), kWatched, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (file.valid()) ::futimens(file.get(), nullptr);
+}
+
 std::vector<std::string> list_reports(const FileDescriptor& folder) {
     const std::uint64_t own_namespace = own_pid_namespace();
     std::vector<std::string> names;
@@ -196,15 +215,19 @@ JobReport::~JobReport() {
     if (folder_.valid() && ::getpid() == owner_) ::unlinkat(folder_.get(), file_name_.c_str(), 0);
 }
 
+bool JobReport::is_watched() const {
+    struct stat found = {};
+    return ::fstatat(folder_.get(), kWatched, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ::time(nullptr) - found.st_mtime < kWatchedFor;
+}
+
 Result<void> JobReport::write(const Report& report) {
-    std::string counters;
-    for (const auto& [name, value] : report.counters)
-        counters += fmt::format("{}{}: {}", counters.empty() ? "" : ", ", in_quotes(name), value);
     const std::string text = fmt::format(
-        "{{\"version\": 2, \"pid\": {}, \"host\": {}, \"program\": {},\n \"groups\": {},\n "
-        "\"counters\": {{{}}}}}\n",
+        "{{\"version\": 3, \"pid\": {}, \"host\": {}, \"program\": {},\n \"groups\": {},\n "
+        "\"counters\": {}}}\n",
         owner_, in_quotes(host_name()), in_quotes(program_name()),
-        list_of(report.groups, [](const ReportedGroup& group) { return to_json(group); }), counters);
+        list_of(report.groups, [](const ReportedGroup& group) { return to_json(group); }),
+        to_json(report.counters));
 
     auto written = write_new_file(folder_.get(), file_name_, text, 0600);
     if (!written)

@@ -7,7 +7,8 @@
 // The name tells which process it is of: its number, start time and pid namespace (containers may share the
 // folder), and a part, since a process may have several writers. Files of processes that have died are
 // removed by readers and by leaders of hosts, unless they are of another pid namespace, where nobody here can
-// tell.
+// tell. Whoever wants to see counters grow keeps a file "watched" there young; processes then write their
+// reports anew now and then, and not otherwise.
 #pragma once
 
 #include <utility>
@@ -20,7 +21,7 @@ namespace mcastcoll::topology {
 
 struct Report {
     std::vector<ReportedGroup> groups;
-    std::vector<std::pair<std::string, std::uint64_t>> counters;
+    Counts counters;  // of all groups, closed ones included
 };
 
 // Where reports of this user may be, the best first.
@@ -36,6 +37,8 @@ class JobReport {
 
     // What dead processes have left: a look at each report of this host.
     void remove_dead() const;
+    // Somebody has asked for news a short while ago.
+    bool is_watched() const;
     // Replaces what was written before.
     Result<void> write(const Report& report);
     std::string path() const { return folder_name_ + '/' + file_name_; }
@@ -50,6 +53,8 @@ class JobReport {
 
 // Opens a folder that belongs to this user and is closed to others, and makes it if asked to.
 Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
+// Asks the writers in this folder for news during the next seconds.
+void ask_for_news(const FileDescriptor& folder);
 // The names of all reports that are complete. Removes those of dead processes before.
 std::vector<std::string> list_reports(const FileDescriptor& folder);
 
