@@ -39,7 +39,7 @@ done
 can_cluster || finish
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_stand_in; do
+for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_stand_in mpi_variables; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 start_cluster "$hosts"
@@ -80,6 +80,11 @@ over_cluster $((240 + operations / 50)) threads "$programs/mpi_coll_threads" --t
 judge "$where, $threads threads" "$work/threads" $code
 over_cluster 120 ob1 --mca pml ob1 --mca btl tcp,self,vader "$programs/mpi_coll_check" --count "$count" --max 64K --seed 4
 judge "$where, Open MPI's own messages" "$work/ob1" $code
+# Every variable that the component has is one that the provider counts: its name stands in the statistics.
+FI_MCASTCOLL_STATS=$work/stats over_cluster 120 variables "$programs/mpi_variables"
+unknown=$(comm -23 <(awk '$1 == "variable" { print $2 }' "$work/variables" | sort) <(cat "$work"/stats.*.json | sed -n 's/^ *"\([a-z_]*\)".*/\1/p' | sort -u))
+[ -z "$unknown" ] || { echo "the provider has no $unknown" >>"$work/variables"; code=1; }
+judge "$where, MPI's performance variables" "$work/variables" $code
 "$LAB/loss" 50 >/dev/null
 over_cluster 120 blocked "$programs/mpi_blocked_send"
 judge "$hosts hosts of $ranks ranks, 50 % lost, senders that block" "$work/blocked" $code

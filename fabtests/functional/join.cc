@@ -378,6 +378,11 @@ void policies_by_set(Member& me) {
             std::uint64_t asked = 1;
             CHECK_RETURNS(0, group_ops->get_asked(group->mc.get(), &asked));
             CHECK_RETURNS(-FI_EINVAL, group_ops->get_asked(group->mc.get(), nullptr));
+            std::uint64_t heard = 0;
+            CHECK_RETURNS(0, group_ops->get_counter(group->mc.get(), "probes_received", &heard));
+            CHECK_RETURNS(-FI_ENOENT, group_ops->get_counter(group->mc.get(), "probes", &heard));
+            CHECK_RETURNS(-FI_EINVAL, group_ops->get_counter(group->mc.get(), nullptr, &heard));
+            CHECK_RETURNS(-FI_EINVAL, group_ops->get_counter(group->mc.get(), "probes_sent", nullptr));
             CHECK(shape.members == all_ranks(me).size() && shape.hosts >= 1 && shape.hosts <= shape.members &&
                   shape.sites >= 1 && shape.sites <= shape.hosts);
             CHECK(agreed.repair == repair && agreed.channels == 3 && agreed.root_sync == sync);

@@ -16,7 +16,8 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_idup \
 	%reldir%/mpi_short_lived \
 	%reldir%/mpi_long_messages \
-	%reldir%/mpi_stand_in
+	%reldir%/mpi_stand_in \
+	%reldir%/mpi_variables
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_check_LDADD = $(mcc_mpi_ldadd)
@@ -56,6 +57,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_long_messages_SOURCES = %reldir%/mpi_long_messages.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_long_messages_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_long_messages_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_variables_SOURCES = %reldir%/mpi_variables.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_variables_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_variables_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_stand_in_SOURCES = %reldir%/mpi_stand_in.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)

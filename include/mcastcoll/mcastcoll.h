@@ -135,6 +135,9 @@ struct fi_mcastcoll_group_ops {
     /* How often others have asked this member for what the network lost. Who waits for something else, and
      * sees this grow, had better poll the group's queue more often. */
     int (*get_asked)(struct fid_mc* mc, uint64_t* times);
+    /* What all groups of this one's endpoint have counted, closed ones included, by the name that it has in
+     * FI_MCASTCOLL_STATS: "group_operations", "fragments_repaired", ... -FI_ENOENT: nothing is called so. */
+    int (*get_counter)(struct fid_mc* mc, const char* name, uint64_t* value);
 };
 
 #ifdef __cplusplus

@@ -204,6 +204,7 @@ static void find_extensions(MccJoin* j) {
         j->sites = shape.sites;
     }
     if (HAS(get_asked)) j->get_asked = ops->get_asked;
+    if (HAS(get_counter)) j->get_counter = ops->get_counter;
 #undef HAS
 }
 

@@ -213,6 +213,9 @@ void mcc_settings_register(const mca_base_component_t* component);
 bool mcc_settings_check(void);
 bool mcc_pml_is(const char* name);  // the point-to-point layer that was selected; once one was
 
+// coll_mcastcoll_variables.c
+void mcc_variables_register(const mca_base_component_t* component);
+
 // coll_mcastcoll_libfabric.c
 bool mcc_load(char* reason);  // once; the lock is held, or there is one thread
 

@@ -133,6 +133,7 @@ OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_mcastcoll_component;
 
 static int component_register(void) {
     mcc_settings_register(&mca_coll_mcastcoll_component.collm_version);
+    mcc_variables_register(&mca_coll_mcastcoll_component.collm_version);
     return OMPI_SUCCESS;
 }
 

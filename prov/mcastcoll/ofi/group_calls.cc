@@ -50,6 +50,19 @@ int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
     });
 }
 
+int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
+    int rc = name != nullptr ? 0 : -FI_EINVAL;
+    const int asked = ask(mc, value, [&](Group& group) {
+        if (rc != 0) return;
+        const auto found = Station::of(group).counter(name);
+        if (found)
+            *value = *found;
+        else
+            rc = -FI_ENOENT;
+    });
+    return asked != 0 ? asked : rc;
+}
+
 const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
     const char* name = nullptr;
     ask(mc, request, [&](const Group& group) {
@@ -202,8 +215,13 @@ ssize_t run_blocking(fid_mc* mc, const fi_mcastcoll_request* request, int (*mean
 }
 
 int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
-    static fi_mcastcoll_group_ops group_operations = {
-        sizeof(fi_mcastcoll_group_ops), &get_settings, &run_blocking, &advice, &get_shape, &get_asked};
+    static fi_mcastcoll_group_ops group_operations = {sizeof(fi_mcastcoll_group_ops),
+                                                      &get_settings,
+                                                      &run_blocking,
+                                                      &advice,
+                                                      &get_shape,
+                                                      &get_asked,
+                                                      &get_counter};
     return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
 }
 

@@ -197,6 +197,17 @@ void Station::bury_done() noexcept {
     }
 }
 
+std::optional<std::uint64_t> Station::counter(std::string_view name) const {
+    engine::Counters counters;
+    group::LevelCounters levels;
+    groups_.sum_counters(counters, levels);
+    for (const engine::NamedCounter& one : engine::kCounters)
+        if (name == one.name) return counters.*one.member;
+    for (const group::NamedLevelCounter& one : group::kLevelCounters)
+        if (name == one.name) return levels.*one.member;
+    return {};
+}
+
 bool Station::wants_report(Nanoseconds time) {
     if (time < next_report_) return false;
     next_report_ = time + kReportInterval;

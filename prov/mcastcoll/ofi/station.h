@@ -39,6 +39,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     // A thread that sleeps went by the deadlines of before. What another thread has begun since, or brought
     // further, may have earlier ones, and that thread need not come back.
     void keep_alarm();
+    // Of all groups, closed ones included; nothing where no counter is called so.
+    std::optional<std::uint64_t> counter(std::string_view name) const;
     int close_group(Group& group);
     static Station& of(Group& group) { return static_cast<Station&>(group.facilities()); }
 

@@ -1,0 +1,50 @@
+// MPI's performance variables (MPI 3.1, 14.3): what the provider has counted in this process.
+
+#include "coll_mcastcoll.h"
+#include "opal/mca/base/mca_base_pvar.h"
+
+// The provider's names, the last known values, and what they say of themselves.
+static struct {
+    const char *name, *help;
+    uint64_t value;
+} variables[] = {
+    {"group_operations", "Collectives that groups on several hosts have completed", 0},
+    {"group_bytes", "Bytes of their messages, vectors or blocks", 0},
+    {"host_operations", "Collectives, or parts of them, that went through a host's shared memory", 0},
+    {"host_bytes", "Bytes of those", 0},
+    {"datagrams_sent", "Multicast datagrams that this process sent", 0},
+    {"datagrams_received", "Multicast datagrams that came in", 0},
+    {"fragments_by_multicast", "Fragments that a multicast brought", 0},
+    {"fragments_repaired", "Fragments that were lost, and came by messages", 0},
+    {"fragments_restored", "Fragments that were lost, and computed from others", 0},
+    {"duplicates", "Fragments that came more than once", 0},
+    {"messages_sent", "Messages that this process sent to others for their own sake", 0},
+    {"asks_sent", "Questions for what was lost", 0},
+    {"asks_received", "Others' questions for what was lost", 0},
+    {"lane_demotions", "Times that a group went over from multicast to messages", 0},
+    {"lane_promotions", "Times that a group went back to multicast", 0},
+};
+
+// Any group will do: its endpoint counts for all. When none is left the last word stays.
+static int read_variable(const struct mca_base_pvar_t* variable, void* value, void* object) {
+    (void)object;
+    const size_t i = (size_t)(uintptr_t)variable->ctx;
+    MccProvider* p = &mcc_component.fabric;
+    pthread_mutex_lock(&p->lock);
+    for (MccJoin* j = p->joins; NULL != j; j = j->next)
+        if (NULL != j->mc && NULL != j->get_counter &&
+            0 == j->get_counter(j->mc, variables[i].name, &variables[i].value))
+            break;
+    *(unsigned long long*)value = variables[i].value;
+    pthread_mutex_unlock(&p->lock);
+    return OMPI_SUCCESS;
+}
+
+void mcc_variables_register(const mca_base_component_t* component) {
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); ++i)
+        (void)mca_base_component_pvar_register(
+            component, variables[i].name, variables[i].help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+            MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_variable, NULL, NULL,
+            (void*)(uintptr_t)i);
+}
