@@ -26,12 +26,12 @@ bool gather_block(Context& c, Operation& operation, const Blocks& blocks) {
     Cursor& at = c.cursor;
     if (at.gathered == at.published) return false;
     const Step step = c.step + at.gathered;
-    const auto [offset, bytes] = blocks.at(at.gathered);
-    return read_each(c, c.size, [&, offset = offset, bytes = bytes](std::uint32_t member) {
+    const Slice block = blocks.at(at.gathered);
+    return read_each(c, c.size, [&](std::uint32_t member) {
         const bool own = member == c.self;
         if (!own && c.rings.look(member, step, operation.kind, operation.bytes) == 0) return false;
-        copy_bytes(operation.buffer + member * operation.bytes + offset,
-                   own ? operation.input + offset : c.rings.slot(member, step), bytes);
+        copy_bytes(operation.buffer + member * operation.bytes + block.offset,
+                   own ? operation.input + block.offset : c.rings.slot(member, step), block.bytes);
         return true;
     });
 }
