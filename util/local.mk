@@ -32,6 +32,7 @@ quickstart: $(optimised_headers) config.h
 	$(MAKE) $(AM_MAKEFLAGS) $(quickstart_parts)
 
 include util/arguments/local.mk
+include util/completion/local.mk
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk
 include util/gateway/local.mk

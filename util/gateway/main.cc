@@ -131,7 +131,11 @@ Result<void> get_descriptors(Settings& settings) {
 int run(int argc, char** argv) {
     Arguments arguments(
         "mcastcoll-gateway",
-        "Joins a site with others: its processes' connections to them share few, warm streams.", MCC_VERSION);
+        "Joins a site with others: its processes' connections to them share few, warm streams.\n\n"
+        "  mcastcoll-gateway --sites sites.conf --site lyon              in the foreground\n"
+        "  mcastcoll-gateway --sites sites.conf --site lyon --check      whether the file is right\n"
+        "  mcastcoll-gateway --status 192.0.2.1:7400                     how one that runs is doing\n",
+        MCC_VERSION);
     Command command;
     add_options(arguments, command);
     if (const auto ended = arguments.parse(argc, argv)) return *ended;

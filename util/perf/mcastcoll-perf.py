@@ -28,9 +28,15 @@ REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "
 STACKS = {"mpi": "mcastcoll,ompi-tuned,ompi-han", "fabric": "fi-mcastcoll,fi-rxm"}
 DEFAULT_OPERATIONS = {"mpi": "bcast,barrier,allreduce,allgather", "fabric": "broadcast,barrier,allreduce,allgather"}
 
+USAGE = """
+  mcastcoll-perf                                              broadcasts, barriers, ... beside Open MPI's own, on this host
+  mcastcoll-perf --hosts 8,16 --operation bcast --sizes 8,64K on the virtual hosts of util/cluster, as root
+  mcastcoll-perf --rounds 2 --svg latency.svg                 two turns of each stack, and a picture
+  mcastcoll-perf --list-stacks                                what can be measured"""
+
 
 def arguments():
-    p = argparse.ArgumentParser(prog="mcastcoll-perf", description=__doc__.splitlines()[0], allow_abbrev=False,
+    p = argparse.ArgumentParser(prog="mcastcoll-perf", usage=USAGE, description=__doc__.splitlines()[0], allow_abbrev=False,
                                 epilog="mcastcoll-perf(1) says what is measured, and how; 'stacks.conf' beside it has the stacks.")
     p.add_argument("--level", choices=("mpi", "fabric"), default="mpi", help="what is called (mpi)")
     p.add_argument("--operation", "--operations", dest="operations", type=words, metavar="O,O,..",

@@ -26,9 +26,13 @@ from perf_stacks import Stack, StackError, cores, read_tables  # noqa: E402
 COMPONENT_OPERATIONS = ("bcast", "barrier", "reduce", "allreduce", "allgather", "allgatherv", "gather", "scatter", "alltoall",
                         "reduce_scatter", "reduce_scatter_block")
 
+USAGE = """
+  mcastcoll-tune --table provider --out selection.conf        which algorithm: for FI_MCASTCOLL_SELECTION
+  mcastcoll-tune --table component --out steps.conf           here or by Open MPI: for --mca coll_mcastcoll_selection"""
+
 
 def arguments():
-    p = argparse.ArgumentParser(prog="mcastcoll-tune", description=__doc__.splitlines()[0], allow_abbrev=False,
+    p = argparse.ArgumentParser(prog="mcastcoll-tune", usage=USAGE, description=__doc__.splitlines()[0], allow_abbrev=False,
                                 epilog="mcastcoll-tune(1) says what a table means and how it is used.")
     p.add_argument("--table", choices=("provider", "component"), required=True,
                    help="provider: FI_MCASTCOLL_SELECTION; component: --mca coll_mcastcoll_selection")

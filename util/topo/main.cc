@@ -211,8 +211,14 @@ void add_options(Arguments& arguments, Command& command) {
 }
 
 int run(int argc, char** argv) {
-    Arguments arguments("mcastcoll-topo",
-                        "Shows where processes are and which trees of collectives that makes.", MCC_VERSION);
+    Arguments arguments(
+        "mcastcoll-topo",
+        "Shows where processes are, which trees of collectives that makes, and what jobs do.\n\n"
+        "  mcastcoll-topo                        this host\n"
+        "  mcastcoll-topo --job                  your jobs here: levels, trees, counters\n"
+        "  mcastcoll-topo --job --watch          the same again and again: rates, loss, repairs\n"
+        "  mcastcoll-topo --hosts 8 --ranks 4    a group on hosts that are made up\n",
+        MCC_VERSION);
     Command command;
     add_options(arguments, command);
     if (const auto ended = arguments.parse(argc, argv)) return *ended;

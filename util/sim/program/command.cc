@@ -254,9 +254,13 @@ int complain(const std::string& what) {
 }
 
 std::optional<int> parse(int argc, char** argv, Command& command) {
-    Arguments arguments("mcastcoll-sim",
-                        "Runs the protocol engine of mcastcoll in a simulated network, in virtual time.",
-                        MCC_VERSION);
+    Arguments arguments(
+        "mcastcoll-sim",
+        "Runs the protocol engine of mcastcoll in a simulated network, in virtual time.\n\n"
+        "  mcastcoll-sim --ranks 64 --size 64K --loss 1      broadcasts, 1 % of the datagrams lost\n"
+        "  mcastcoll-sim --figure size --out size.svg        a chart of many runs\n"
+        "  mcastcoll-sim --campaign 600 --jobs 2             random faults, every rule checked\n",
+        MCC_VERSION);
     Words words;
     add_options(arguments, words, command);
     command.replay = "mcastcoll-sim";
