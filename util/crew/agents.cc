@@ -1,0 +1,134 @@
+#include "crew/agents.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstring>
+
+#include "base/system.h"
+
+namespace mcastcoll::crew {
+namespace {
+
+constexpr int kLook_ms = 100, kLeave_ms = 5000, kLongestLine = 4096;
+
+std::string how_it_ended(int status) {
+    if (WIFSIGNALED(status)) return fmt::format("ended by signal {}", WTERMSIG(status));
+    return fmt::format("ended with status {}", WEXITSTATUS(status));
+}
+
+Result<pid_t> spawn(const std::vector<std::string>& words, int input, int output) {
+    std::vector<char*> argv;
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+    pid_t process = -1;
+    const int error = posix_spawnp(&process, argv[0], &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) return system_error(error, fmt::format("cannot start {}", words.front()));
+    return process;
+}
+
+}  // namespace
+
+Result<void> Agents::start(std::uint32_t rank, const std::string& host, const std::vector<std::string>& words,
+                           std::string_view input) {
+    std::array<int, 2> in{-1, -1}, out{-1, -1};
+    // Sockets: writing to one that nobody reads any more is an error, and no signal.
+    const bool made = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in.data()) == 0 &&
+                      ::pipe2(out.data(), O_CLOEXEC) == 0;
+    const FileDescriptor own_in(in[0]), its_in(in[1]), its_out(out[1]);
+    FileDescriptor own_out(out[0]);
+    if (!made) return system_error(errno, "pipes to an agent");
+    const auto process = spawn(words, its_in.get(), its_out.get());
+    if (!process) return process.error();
+    // If not all of it gets there, the process over there says so.
+    (void)::send(own_in.get(), input.data(), input.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const std::lock_guard lock(mutex_);
+    agents_.push_back({rank, host, process.value(), std::move(own_out), {}, {}});
+    return {};
+}
+
+void Agents::listen() {
+    if (!agents_.empty()) thread_ = std::thread([this] { pass_on(); });
+}
+
+std::string Agents::ended(std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    for (const Agent& agent : agents_)
+        if (agent.rank == rank) return agent.ended;
+    return {};
+}
+
+void Agents::hear(Agent& agent) {
+    std::array<char, 4096> buffer;
+    const ssize_t got = ::read(agent.output.get(), buffer.data(), buffer.size());
+    if (got <= 0) agent.output.reset();
+    agent.line.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    for (;;) {
+        std::size_t end = agent.line.find('\n');
+        if (end == std::string::npos && (got <= 0 || agent.line.size() > kLongestLine))
+            end = agent.line.size();
+        if (end == std::string::npos || agent.line.empty()) return;
+        fmt::print(stderr, "{}: {}\n", agent.host, std::string_view(agent.line).substr(0, end));
+        agent.line.erase(0, end + 1);
+    }
+}
+
+// True if it has ended, and all that it said has been passed on.
+bool Agents::look_at(Agent& agent) {
+    int status = 0;
+    if (agent.ended.empty() && ::waitpid(agent.process, &status, WNOHANG) == agent.process)
+        agent.ended = how_it_ended(status);
+    // Others may hold its output open when it is gone: what is there now is all that is waited for.
+    pollfd one{agent.output.get(), POLLIN, 0};
+    while (agent.output.valid() && ::poll(&one, 1, 0) == 1) {
+        hear(agent);
+        one.fd = agent.output.get();
+    }
+    return !agent.ended.empty();
+}
+
+void Agents::pass_on() {
+    for (;;) {
+        std::vector<pollfd> outputs;
+        {
+            const std::lock_guard lock(mutex_);
+            bool all_ended = true;
+            for (Agent& agent : agents_) {
+                all_ended = look_at(agent) && all_ended;
+                if (agent.output.valid()) outputs.push_back({agent.output.get(), POLLIN, 0});
+            }
+            if (all_ended || end_.over()) return;
+        }
+        ::poll(outputs.data(), outputs.size(), kLook_ms);
+    }
+}
+
+Agents::~Agents() {
+    if (!thread_.joinable()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        end_ = Deadline(kLeave_ms);
+    }
+    thread_.join();
+    for (const int signal : {SIGTERM, SIGKILL}) {
+        for (const Agent& agent : agents_)
+            if (agent.ended.empty()) ::kill(agent.process, signal);
+        const Deadline deadline(1000);
+        for (Agent& agent : agents_)
+            while (!look_at(agent) && !deadline.over()) ::usleep(10'000);
+    }
+}
+
+}  // namespace mcastcoll::crew

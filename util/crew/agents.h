@@ -1,0 +1,55 @@
+// Processes on other hosts, each started by an agent such as ssh. A thread passes on to standard error what
+// they and their agents say, with the host's name before each line.
+#pragma once
+
+#include <sys/types.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file_descriptor.h"
+#include "base/result.h"
+
+namespace mcastcoll::crew {
+
+class Agents {
+  public:
+    Agents() = default;
+    // Gives those that still run a moment to end, then ends them.
+    ~Agents();
+    Agents(const Agents&) = delete;
+    Agents& operator=(const Agents&) = delete;
+
+    // `words` is the agent's command line; `input`, some KiB at most, its standard input.
+    Result<void> start(std::uint32_t rank, const std::string& host, const std::vector<std::string>& words,
+                       std::string_view input);
+    // Once all are started.
+    void listen();
+    // How the agent of this rank has ended; empty while it runs, or if there is none.
+    std::string ended(std::uint32_t rank);
+
+  private:
+    struct Agent {
+        std::uint32_t rank;
+        std::string host;
+        pid_t process;
+        FileDescriptor output;
+        std::string line;  // that has no end yet
+        std::string ended;
+    };
+
+    void pass_on();
+    bool look_at(Agent& agent);
+    void hear(Agent& agent);
+
+    std::mutex mutex_;  // what follows, but for the thread itself
+    std::vector<Agent> agents_;
+    Deadline end_{-1};  // of the thread
+    std::thread thread_;
+};
+
+}  // namespace mcastcoll::crew

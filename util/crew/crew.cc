@@ -1,0 +1,139 @@
+#include "crew/crew.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <cstdlib>
+
+#include "arguments/arguments.h"
+#include "crew/agents.h"
+#include "crew/link.h"
+#include "crew/speech.h"
+
+namespace mcastcoll::crew {
+
+void Options::add_to(Arguments& arguments) {
+    arguments.option("--hosts", hosts, "Without a launcher: hosts with commas between, or @FILE, one a line");
+    arguments.option("--rsh", rsh, "Starts a command line on a host");
+    arguments.option("--join", join, "For processes that --hosts starts");
+    arguments.option("--wait", wait_s, "Seconds to wait for hosts that do not come").range(1U, 3600U);
+    arguments.flag("--here", here, "On this host alone");
+}
+
+Crew::Crew() = default;
+Crew::~Crew() {
+    links_.clear();  // so that others end before their agents are waited for
+}
+
+std::vector<std::uint32_t> Crew::present() const {
+    std::vector<std::uint32_t> ranks;
+    for (std::uint32_t rank = 0; rank < size(); ++rank)
+        if (!is_gone(rank)) ranks.push_back(rank);
+    return ranks;
+}
+
+void Crew::lose(std::uint32_t rank, const std::string& why) {
+    gone_[rank] = why;
+    links_[rank].reset();
+}
+
+// Before the deadline everybody has `everything`, or is lost.
+void Crew::hand_out(const std::string& everything, unsigned wait_s) {
+    for (const auto& link : links_)
+        if (link != nullptr) link->say(everything);
+    const Deadline deadline(static_cast<int>(wait_s) * 1000);
+    for (;;) {
+        std::vector<pollfd> waiting;
+        for (std::uint32_t rank = 1; rank < links_.size(); ++rank) {
+            if (links_[rank] == nullptr) continue;
+            if (!links_[rank]->move() && !links_[rank]->all_sent())
+                lose(rank, kConnectionEnded);
+            else if (!links_[rank]->all_sent() && deadline.over())
+                lose(rank, fmt::format("takes nothing for {} s", wait_s));
+            else if (!links_[rank]->all_sent())
+                waiting.push_back({links_[rank]->descriptor(), POLLOUT, 0});
+        }
+        if (waiting.empty()) return;
+        ::poll(waiting.data(), waiting.size(), deadline.left_ms());
+    }
+}
+
+Result<Crew::Gathered> Crew::gather(std::string mine, unsigned wait_s) {
+    Gathered gathered(size());
+    gathered[0] = std::move(mine);
+    const Deadline deadline(static_cast<int>(wait_s) * 1000);
+    for (;;) {
+        std::vector<pollfd> waiting;
+        for (std::uint32_t rank = 1; rank < size(); ++rank) {
+            if (links_[rank] == nullptr || gathered[rank]) continue;
+            Link& link = *links_[rank];
+            const bool moves = link.move();
+            auto message = link.next();
+            if (!message) {
+                lose(rank, message.error().message);
+            } else if (message.value()) {
+                gathered[rank] = message.value()->substr(1);
+            } else if (!moves) {
+                lose(rank, kConnectionEnded);
+            } else if (deadline.over()) {
+                const std::string why = fmt::format("did not answer within {} s", wait_s);
+                link.say(kDismissed + why);
+                link.move();
+                lose(rank, why);
+            } else {
+                waiting.push_back({link.descriptor(), link.events(), 0});
+            }
+        }
+        if (waiting.empty()) break;
+        ::poll(waiting.data(), waiting.size(), deadline.left_ms());
+    }
+    Writer everything;
+    for (std::uint32_t rank = 0; rank < size(); ++rank)
+        everything.text(gone_[rank]).text(gathered[rank].value_or(""));
+    hand_out(kEverything + everything.take(), wait_s);
+    return gathered;
+}
+
+Result<Crew::Gathered> Crew::take_part(const std::string& mine, unsigned wait_s) {
+    Link& link = *links_[0];
+    link.say(kGiven + mine);
+    // The head may call it so much later than this process, and then waits for others.
+    const auto message = await_message(link, Deadline(static_cast<int>(wait_s) * 2000));
+    if (!message && message.error().code == ETIMEDOUT)
+        return Error{ETIMEDOUT,
+                     fmt::format("no answer from the head, {}, within {} s", hosts_[0], 2 * wait_s)};
+    if (!message)
+        return Error{message.error().code,
+                     fmt::format("the head, {}, is gone: {}", hosts_[0], message.error().message)};
+    if (message.value().starts_with(kDismissed))
+        return Error{ECANCELED, fmt::format("the others have gone on without this host: it {}",
+                                            message.value().substr(1))};
+    Gathered gathered(size());
+    Reader reader(std::string_view(message.value()).substr(1));
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+        gone_[rank] = reader.text();
+        gathered[rank] = reader.text();
+        if (is_gone(rank)) gathered[rank].reset();
+    }
+    if (!reader.at_end()) return Error{EBADMSG, "the head's answer is not understood"};
+    return gathered;
+}
+
+Result<Crew::Gathered> Crew::exchange(std::string mine, unsigned wait_s) {
+    if (mine.size() > kMaxMessage / size())
+        return Error{EMSGSIZE, fmt::format("{} bytes for all are too many", mine.size())};
+    return is_head() ? gather(std::move(mine), wait_s) : take_part(mine, wait_s);
+}
+
+std::string Crew::comm_key(std::uint32_t group) const {
+    const std::string name = fmt::format("crew{:08}", group);  // shorter than any secret
+    const auto variable = [](const char* name_of_it) {
+        const char* value = std::getenv(name_of_it);
+        return std::string(value != nullptr ? value : "");
+    };
+    if (!variable("FI_MCASTCOLL_KEY_FILE").empty() || variable("FI_MCASTCOLL_SECURITY") == "off") return name;
+    const wire::Key secret = key(name);
+    return {reinterpret_cast<const char*>(secret.data()), secret.size()};
+}
+
+}  // namespace mcastcoll::crew

@@ -1,0 +1,162 @@
+// The three ways to form a crew, and how a member finds its head.
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "crew/head.h"
+#include "crew/launcher.h"
+#include "gateway/sockets.h"
+
+namespace mcastcoll::crew {
+namespace {
+
+constexpr int kAttempt_ms = 3000;  // at one address
+constexpr int kPause_ms = 200;     // when all of them have failed
+constexpr std::size_t kMaxInvitation = std::size_t{1} << 20;
+
+// Says who it is, and waits until the head knows everybody.
+Result<std::string> greet_head(Link& link, const Greeting& greeting, Deadline deadline) {
+    pollfd one{link.descriptor(), POLLOUT, 0};
+    if (::poll(&one, 1, std::min(kAttempt_ms, deadline.left_ms())) != 1)
+        return Error{ETIMEDOUT, "no connection"};
+    if (const auto error = gateway::option_of<int>(link.descriptor(), SOL_SOCKET, SO_ERROR).value_or(0);
+        error != 0)
+        return Error{error, std::strerror(error)};
+    link.say(as_bytes_of(greeting));
+    link.trust();
+    return await_message(link, deadline);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Crew>> join(const std::string& program, const Options& options, const wire::Key& token,
+                                   std::uint32_t rank, const std::vector<relay::Endpoint>& endpoints) {
+    const Greeting greeting = own_greeting(program, rank);
+    const Deadline deadline(static_cast<int>(options.wait_s) * 2000);
+    std::string why;
+    for (std::size_t next = 0;; ++next) {
+        if (deadline.over()) break;
+        if (next > 0 && next % endpoints.size() == 0) ::poll(nullptr, 0, kPause_ms);
+        const relay::Endpoint& endpoint = endpoints[next % endpoints.size()];
+        auto socket = gateway::connect_to(endpoint);
+        if (!socket) {
+            why = socket.error().message;
+            continue;
+        }
+        auto link = std::make_unique<Link>(std::move(socket).value(), token, Link::Side::member);
+        const auto message = greet_head(*link, greeting, deadline);
+        if (!message) {
+            why = fmt::format("{}: {}", endpoint.to_string(), message.error().message);
+            continue;
+        }
+        if (message.value().starts_with(kRefused))
+            return Error{ECANCELED,
+                         fmt::format("the head refuses this host: it {}", message.value().substr(1))};
+        std::unique_ptr<Crew> crew(new Crew);
+        Reader reader(std::string_view(message.value()).substr(1));
+        crew->rank_ = rank;
+        crew->token_ = token;
+        crew->head_works_ = reader.number() != 0;
+        for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left) {
+            crew->hosts_.emplace_back(reader.text());
+            crew->gone_.emplace_back(reader.text());
+        }
+        if (!message.value().starts_with(kWelcome) || !reader.at_end() || crew->size() <= rank)
+            return Error{EBADMSG, "the head's welcome is not understood"};
+        crew->address_ = gateway::name_of(link->descriptor());
+        crew->address_->port = 0;
+        crew->links_.push_back(std::move(link));
+        return crew;
+    }
+    return Error{ETIMEDOUT, fmt::format("cannot reach the head within {} s; {}", 2 * options.wait_s, why)};
+}
+
+namespace {
+
+Result<std::string> read_invitation(Deadline deadline) {
+    std::string bytes;
+    std::array<char, 4096> buffer;
+    for (;;) {
+        pollfd one{STDIN_FILENO, POLLIN, 0};
+        if (::poll(&one, 1, deadline.left_ms()) == 0) return Error{ETIMEDOUT, "no end of standard input"};
+        const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+        if (got <= 0 || bytes.size() > kMaxInvitation) return bytes;
+        bytes.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+}
+
+Result<std::unique_ptr<Crew>> join_invited(const std::string& program, const Options& options) {
+    const auto endpoints = parse_endpoints(options.join);
+    if (!endpoints) return Error{EINVAL, "--join " + endpoints.error().message};
+    const auto bytes = read_invitation(Deadline(static_cast<int>(options.wait_s) * 1000));
+    if (!bytes) return bytes.error();
+    const auto invitation = parse_invitation(bytes.value());
+    if (!invitation) return invitation.error();
+    for (const std::string& variable : invitation.value().environment)
+        if (const std::size_t equals = variable.find('='); equals != std::string::npos)
+            ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+    return join(program, options, invitation.value().token, invitation.value().rank, endpoints.value());
+}
+
+Result<std::unique_ptr<Crew>> lead_hosts(const std::string& program, const Options& options) {
+    const bool in_file = options.hosts.starts_with('@');
+    std::string text = options.hosts;
+    if (in_file) {
+        std::ifstream file(options.hosts.substr(1));
+        text.assign(std::istreambuf_iterator<char>(file), {});
+        if (!file) return Error{ENOENT, fmt::format("--hosts: cannot read {}", options.hosts.substr(1))};
+    }
+    const auto hosts = parse_hosts(text, in_file ? '\n' : ',');
+    if (!hosts) return Error{EINVAL, fmt::format("--hosts: {}", hosts.error().message)};
+    if (options.rsh.find_first_not_of(' ') == std::string::npos) return Error{EINVAL, "--rsh is empty"};
+    Head head(program, options);
+    if (const auto listening = head.listen(); !listening) return listening.error();
+    return head.lead(hosts.value());
+}
+
+Result<std::unique_ptr<Crew>> form_launched(const std::string& program, const Options& options) {
+    const auto launched = meet_launcher(options.wait_s);
+    if (!launched) return launched.error();
+    Head head(program, options);
+    Writer mine;
+    if (launched.value().rank == 0) {
+        const auto endpoints = head.listen();
+        if (!endpoints) return endpoints.error();
+        mine.text(as_bytes_of(Invitation{head.token(), 0, {}})).text(to_string(endpoints.value()));
+    }
+    const auto published = from_head(launched.value(), mine.take());
+    if (!published) return published.error();
+    if (launched.value().rank == 0) return head.lead_launched(launched.value().size);
+    Reader reader(published.value());
+    const auto invitation = parse_invitation(reader.text());
+    const auto endpoints = parse_endpoints(reader.text());
+    if (!invitation || !endpoints) return Error{EBADMSG, "what rank 0 has published is not understood"};
+    return join(program, options, invitation.value().token, launched.value().rank, endpoints.value());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Crew>> Crew::form(const std::string& program, const Options& options) {
+    if (int{options.here} + int{!options.hosts.empty()} + int{!options.join.empty()} > 1)
+        return Error{EINVAL, "--here, --hosts and --join exclude each other"};
+    if (!options.join.empty()) return join_invited(program, options);
+    if (!options.hosts.empty()) return lead_hosts(program, options);
+    if (options.here) {
+        Head head(program, options);
+        if (const auto listening = head.listen(); !listening) return listening.error();
+        return head.lead({"localhost"});
+    }
+    if (is_launched()) return form_launched(program, options);
+    const bool slurm = std::getenv("SLURM_PROCID") != nullptr,
+               ompi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+    return Error{EINVAL, slurm  ? "srun was not asked for PMIx: add --mpi=pmix, or name --hosts"
+                         : ompi ? "this was built without PMIx: start it by hand with --hosts HOST,HOST,..."
+                                : "start it with mpirun -N 1, or with --hosts HOST,HOST,..., or --here"};
+}
+
+}  // namespace mcastcoll::crew

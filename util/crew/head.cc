@@ -1,0 +1,233 @@
+#include "crew/head.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/system.h"
+#include "gateway/sockets.h"
+#include "topology/discover.h"
+#include "transport/interface.h"
+
+namespace mcastcoll::crew {
+namespace {
+
+constexpr int kProof_ms = 10'000;  // a newcomer's time to prove that it has the token
+constexpr std::size_t kMaxNewcomers = 1024;
+constexpr int kGlance_ms = 100;
+
+std::string tool(const std::string& program) {
+    return program.substr(0, program.find(' '));
+}
+
+// What processes on other hosts are to have of this one's environment.
+std::vector<std::string> settings() {
+    std::vector<std::string> all;
+    for (char** variable = environ; *variable != nullptr; ++variable)
+        if (const std::string_view one = *variable; one.starts_with("FI_") || one.starts_with("MCASTCOLL_"))
+            all.emplace_back(one);
+    return all;
+}
+
+std::vector<relay::Endpoint> own_endpoints(std::uint16_t port) {
+    std::vector<relay::Endpoint> real, loops;
+    const auto interfaces = list_interfaces();
+    if (!interfaces) return {};
+    for (const Interface& interface : interfaces.value()) {
+        if (!interface.up) continue;
+        for (const SocketAddress& address : interface.addresses) {
+            const SocketAddress named = address.with_port(port);
+            const auto* v6 = reinterpret_cast<const sockaddr_in6*>(named.data());
+            if (named.family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) continue;
+            (interface.loopback ? loops : real).push_back(relay::Endpoint::of(named.data(), named.size()));
+        }
+    }
+    return real.empty() ? loops : real;
+}
+
+}  // namespace
+
+Greeting own_greeting(const std::string& program, std::uint32_t rank) {
+    const auto identity = topology::read_host_identity();
+    return {program, rank, identity ? topology::host_id(identity.value()) : 0, topology::host_name()};
+}
+
+bool is_own_host(std::string_view name) {
+    name.remove_prefix(name.find('@') == std::string_view::npos ? 0 : name.find('@') + 1);
+    char full[256] = {};
+    (void)::gethostname(full, sizeof full - 1);
+    if (name == "localhost" || name == full || name == topology::host_name()) return true;
+    const auto address = relay::Endpoint::parse(name);
+    if (!address) return false;
+    const auto own = own_endpoints(0);
+    return std::any_of(own.begin(), own.end(),
+                       [&](const auto& one) { return one.same_host(address.value()); });
+}
+
+Head::Head(std::string program, const Options& options)
+    : program_(std::move(program)), options_(options), crew_(new Crew) {}
+
+Result<std::vector<relay::Endpoint>> Head::listen() {
+    if (const auto drawn = kernel_random(crew_->token_); !drawn) return drawn.error();
+    auto any = relay::Endpoint{relay::Family::v6, 0, {}};
+    auto listener = gateway::listen_at(any);
+    if (!listener) {  // no IPv6 here
+        any.family = relay::Family::v4;
+        listener = gateway::listen_at(any);
+    }
+    if (!listener) return listener.error();
+    listener_ = std::move(listener).value();
+    endpoints_ = own_endpoints(gateway::name_of(listener_.get()).port);
+    if (endpoints_.empty()) return Error{EADDRNOTAVAIL, "this host has no address"};
+    return endpoints_;
+}
+
+Result<std::unique_ptr<Crew>> Head::lead_launched(std::uint32_t size) {
+    launched_ = true;
+    crew_->hosts_.resize(size);
+    for (std::uint32_t rank = 1; rank < size; ++rank) crew_->hosts_[rank] = fmt::format("rank {}", rank);
+    crew_->hosts_[0] = topology::host_name();
+    return assemble();
+}
+
+Result<std::unique_ptr<Crew>> Head::lead(const std::vector<std::string>& named) {
+    name_members(named);
+    invite();
+    return assemble();
+}
+
+void Head::name_members(const std::vector<std::string>& named) {
+    const auto own = std::find_if(named.begin(), named.end(), is_own_host);
+    crew_->head_works_ = own != named.end();
+    crew_->hosts_.push_back(crew_->head_works_ ? *own : topology::host_name());
+    for (auto name = named.begin(); name != named.end(); ++name)
+        if (name != own) crew_->hosts_.push_back(*name);
+}
+
+void Head::invite() {
+    crew_->agents_ = std::make_unique<Agents>();
+    const std::vector<std::string> environment = settings();
+    for (std::uint32_t rank = 1; rank < crew_->size(); ++rank) {
+        const std::string& host = crew_->hosts_[rank];
+        std::vector<std::string> words;
+        for (std::size_t at = 0; at < options_.rsh.size();) {
+            const std::size_t end = std::min(options_.rsh.find(' ', at), options_.rsh.size());
+            if (end > at) words.push_back(options_.rsh.substr(at, end - at));
+            at = end + 1;
+        }
+        words.push_back(host);
+        words.push_back(as_shell_word(std::filesystem::read_symlink("/proc/self/exe").string()));
+        words.insert(words.end(), {"--join", as_shell_word(to_string(endpoints_)), "--wait",
+                                   std::to_string(options_.wait_s)});
+        const auto started =
+            crew_->agents_->start(rank, host, words, as_bytes_of(Invitation{token(), rank, environment}));
+        crew_->gone_.resize(crew_->size());
+        if (!started) miss(rank, started.error().message);
+    }
+    crew_->agents_->listen();
+}
+
+void Head::miss(std::uint32_t rank, const std::string& why) {
+    crew_->gone_[rank] = why;
+    fmt::print(stderr, "{}: {}: {}\n", tool(program_), crew_->hosts_[rank], why);
+}
+
+std::vector<std::uint32_t> Head::missing() const {
+    std::vector<std::uint32_t> ranks;
+    for (std::uint32_t rank = 1; rank < crew_->size(); ++rank)
+        if (crew_->links_[rank] == nullptr && !crew_->is_gone(rank)) ranks.push_back(rank);
+    return ranks;
+}
+
+Result<std::unique_ptr<Crew>> Head::assemble() {
+    crew_->gone_.resize(crew_->size());
+    crew_->links_.resize(crew_->size());
+    host_ids_.resize(crew_->size());
+    host_ids_[0] = own_greeting(program_, 0).host_id;
+    const Deadline deadline(static_cast<int>(options_.wait_s) * 1000);
+    while (!missing().empty() && !deadline.over() && failed_.empty()) {
+        wait_for_some();
+        let_in();
+        std::erase_if(newcomers_, [this](Newcomer& one) { return is_done_with(one); });
+        for (const std::uint32_t rank : missing())
+            if (crew_->agents_ != nullptr && !crew_->agents_->ended(rank).empty())
+                miss(rank,
+                     fmt::format("{} {} before it had joined", options_.rsh, crew_->agents_->ended(rank)));
+    }
+    if (!failed_.empty()) return Error{EINVAL, failed_};
+    for (const std::uint32_t rank : missing())
+        miss(rank, fmt::format("did not come within {} s", options_.wait_s));
+    if (crew_->size() > 1 && crew_->present().size() == 1)
+        return Error{EHOSTUNREACH, "no other host has come"};
+    Writer welcome;
+    welcome.number(crew_->head_works_).number(crew_->size());
+    for (std::uint32_t rank = 0; rank < crew_->size(); ++rank)
+        welcome.text(crew_->hosts_[rank]).text(crew_->gone_[rank]);
+    crew_->hand_out(kWelcome + welcome.take(), options_.wait_s);
+    for (const auto& link : crew_->links_)
+        if (link != nullptr && !crew_->address_) crew_->address_ = gateway::name_of(link->descriptor());
+    if (crew_->address_) crew_->address_->port = 0;
+    return std::move(crew_);
+}
+
+void Head::wait_for_some() const {
+    std::vector<pollfd> waiting{{listener_.get(), POLLIN, 0}};
+    for (const Newcomer& one : newcomers_) waiting.push_back({one.link->descriptor(), one.link->events(), 0});
+    ::poll(waiting.data(), waiting.size(), kGlance_ms);
+}
+
+void Head::let_in() {
+    for (;;) {
+        FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!socket.valid()) return;
+        // Who says nothing makes room for others.
+        if (newcomers_.size() >= kMaxNewcomers) newcomers_.erase(newcomers_.begin());
+        newcomers_.push_back(
+            {std::make_unique<Link>(std::move(socket), token(), Link::Side::head), Deadline(kProof_ms)});
+    }
+}
+
+bool Head::is_done_with(Newcomer& newcomer) {
+    const bool moves = newcomer.link->move();
+    const auto message = newcomer.link->next();
+    if (!message) return true;
+    if (!message.value()) return !moves || newcomer.until.over();
+    if (const auto greeting = parse_greeting(*message.value()))
+        greet(std::move(newcomer.link), greeting.value());
+    return true;
+}
+
+void Head::greet(std::unique_ptr<Link> link, const Greeting& greeting) {
+    const std::uint32_t rank = greeting.rank;
+    if (rank == 0 || rank >= crew_->size() || crew_->links_[rank] != nullptr || crew_->is_gone(rank)) return;
+    std::string wrong;
+    if (launched_) crew_->hosts_[rank] = greeting.host;
+    if (greeting.program != program_) {
+        wrong = fmt::format("has {}, where the head has {}", greeting.program, program_);
+    } else if (greeting.host_id != 0) {
+        const auto same = std::find(host_ids_.begin(), host_ids_.end(), greeting.host_id);
+        host_ids_[rank] = greeting.host_id;
+        if (same != host_ids_.end() && launched_)
+            failed_ = wrong = fmt::format(
+                "ranks {} and {} are both on host {}: start one process per host, as "
+                "mpirun -N 1 does",
+                same - host_ids_.begin(), rank, greeting.host);
+        else if (same != host_ids_.end())
+            wrong = fmt::format("is the same host as {}",
+                                crew_->hosts_[static_cast<std::size_t>(same - host_ids_.begin())]);
+    }
+    if (wrong.empty()) {
+        link->trust();
+        crew_->links_[rank] = std::move(link);
+        return;
+    }
+    link->say(kRefused + wrong);
+    link->move();
+    if (failed_.empty()) miss(rank, wrong);
+}
+
+}  // namespace mcastcoll::crew

@@ -1,0 +1,55 @@
+// Forms a crew as its head: listens, starts processes through agents, and lets in who has the token.
+#pragma once
+
+#include "base/clock.h"
+#include "crew/agents.h"
+#include "crew/crew.h"
+#include "crew/link.h"
+#include "crew/speech.h"
+
+namespace mcastcoll::crew {
+
+// Of the process itself.
+Greeting own_greeting(const std::string& program, std::uint32_t rank);
+// Whether a name, or an address, of a list is this host's; no name is looked up.
+bool is_own_host(std::string_view name);
+
+class Head {
+  public:
+    Head(std::string program, const Options& options);
+
+    // First: where members find it.
+    Result<std::vector<relay::Endpoint>> listen();
+    // Then either processes of a launcher come by themselves, or those of hosts are started.
+    Result<std::unique_ptr<Crew>> lead_launched(std::uint32_t size);
+    Result<std::unique_ptr<Crew>> lead(const std::vector<std::string>& named);
+    const wire::Key& token() const { return crew_->token_; }
+
+  private:
+    struct Newcomer {
+        std::unique_ptr<Link> link;
+        Deadline until;
+    };
+
+    void name_members(const std::vector<std::string>& named);
+    void invite();
+    Result<std::unique_ptr<Crew>> assemble();
+    void let_in();
+    bool is_done_with(Newcomer& newcomer);
+    void greet(std::unique_ptr<Link> link, const Greeting& greeting);
+    void miss(std::uint32_t rank, const std::string& why);
+    std::vector<std::uint32_t> missing() const;
+    void wait_for_some() const;
+
+    std::string program_;
+    const Options& options_;
+    std::unique_ptr<Crew> crew_;
+    std::vector<relay::Endpoint> endpoints_;
+    FileDescriptor listener_;
+    std::vector<Newcomer> newcomers_;
+    std::vector<std::uint64_t> host_ids_;
+    bool launched_ = false;
+    std::string failed_;
+};
+
+}  // namespace mcastcoll::crew
