@@ -19,6 +19,8 @@ mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccports_la_SOURCES = \
 	%reldir%/messenger.cc \
 	%reldir%/messenger.h \
+	%reldir%/multicast_choice.cc \
+	%reldir%/multicast_choice.h \
 	%reldir%/munge.h \
 	%reldir%/munge_call.cc \
 	%reldir%/munge_library.h

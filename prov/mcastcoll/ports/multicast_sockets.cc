@@ -14,9 +14,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Several roots may multicast at once, so that one may fill only this share of a receiver's buffer.
-constexpr std::size_t kBufferShare = 4;
-constexpr std::size_t kMostDatagram = group::kMostFragment + wire::kHeaderBytes;
+// Several roots may multicast at once, so that one may have only this share of what a queue pair receives.
+constexpr std::size_t kReceivesShare = 4;
 // Random ports that are tried until one is not somebody's alone.
 constexpr int kPortAttempts = 8;
 
@@ -40,8 +39,12 @@ std::optional<SocketAddress> decode_address(const wire::ByteString& bytes) {
 
 void MulticastSockets::open(Bytes own_address, bool inner_is_verbs) {
     if (!settings_.multicast) return give_up("FI_MCASTCOLL_MULTICAST=off");
-    auto opened = choose_interface(own_address);
-    if (opened) opened = open_transport(inner_is_verbs);
+    auto chosen = choose_interface(settings_, own_address);
+    if (chosen) {
+        choice_ = std::move(chosen).value();
+        family_ = choice_->family;
+    }
+    const auto opened = chosen ? open_transport(inner_is_verbs) : Result<void>(chosen.error());
     if (opened) return;
     log_line(Level::warn, "no multicast: {}", opened.error().message);
     give_up(opened.error().message);
@@ -49,41 +52,16 @@ void MulticastSockets::open(Bytes own_address, bool inner_is_verbs) {
 
 void MulticastSockets::give_up(const std::string& why) {
     why_not_ = why;
-    interface_.reset();
+    choice_.reset();
     transport_.reset();
     hub_ = nullptr;
     verbs_ = nullptr;
 }
 
-// The configured one, else the one that has the inner endpoint's address, else loopback.
-Result<void> MulticastSockets::choose_interface(Bytes own_address) {
-    const auto own = SocketAddress::from_bytes(own_address);
-    const std::string of_device = interface_of_rdma_device(settings_.iface);
-    auto found = !of_device.empty()         ? find_interface_by_name(of_device)
-                 : !settings_.iface.empty() ? find_interface(settings_.iface)
-                 : own                      ? find_interface_by_address(own.value())
-                                            : find_interface_by_name("lo");
-    if (!found) return found.error();
-    interface_ = found.value();
-    family_ = settings_.ip != 0 ? settings_.ip : (own && own.value().family() == AF_INET6) ? 6 : 4;
-    if (family_ == 4 ? interface_->v4.has_value() : interface_->v6.has_value()) return {};
-    return Error{FI_EADDRNOTAVAIL,
-                 fmt::format("interface {} has no IPv{} address", interface_->name, family_)};
-}
-
-MulticastOptions MulticastSockets::common_options() const {
-    return {*interface_, family_, settings_.ttl, kMostDatagram, settings_.memberships};
-}
-
 // Also joins an address for a moment, which tells how much the kernel buffers, and whether multicast can be
 // opened at all.
 Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
-    UdpMulticastOptions options{common_options()};
-    options.receive_buffer_bytes = settings_.rcvbuf;
-    options.send_buffer_bytes = settings_.sndbuf;
-    // A fault is to hit single datagrams, as a network's does.
-    options.offload = !settings_.fault.spoils();
-    auto opened = MulticastHub::open(options);
+    auto opened = MulticastHub::open(udp_options(settings_, *choice_));
     if (!opened) return opened.error();
     MulticastHub& hub = *opened.value();
     Result<void> tried = {};
@@ -100,12 +78,12 @@ Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
     for (const bool loop : {false, true})
         if (auto sender = hub.sender(loop); !sender) return sender.error();
     datagram_bytes_ = hub.max_payload();
-    window_ = hub.receive_buffer_bytes() / (kBufferShare * datagram_cost(datagram_bytes_));
+    window_ = window_of(hub.receive_buffer_bytes(), datagram_bytes_);
     log_line(
         Level::info,
         "multicast on {} (IPv{}, MTU {}): port {}, receive buffer {} bytes, room for {} fragments per root, "
         "{} addresses per socket",
-        interface_->name, family_, interface_->mtu, port_, hub.receive_buffer_bytes(), window_,
+        choice_->interface.name, family_, choice_->interface.mtu, port_, hub.receive_buffer_bytes(), window_,
         hub.memberships_per_socket());
     return opened;
 }
@@ -120,7 +98,7 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
         if (!both) return both.error();
         paths = std::move(both).value();
         verbs_ = opened;
-        verbs_window_ = verbs_->receives() / kBufferShare;
+        verbs_window_ = verbs_->receives() / kReceivesShare;
     } else {
         log_line(settings_.transport == Carrier::verbs ? Level::warn : Level::info,
                  "no multicast over verbs: {}", verbs.error().message);
@@ -141,7 +119,7 @@ Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(b
     if (settings_.transport == Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_TRANSPORT=udp"};
     if (settings_.transport == Carrier::automatic && !inner_is_verbs)
         return Error{FI_ENODEV, "the inner provider is none of verbs"};
-    VerbsOptions options{common_options()};
+    VerbsOptions options{multicast_options(settings_, *choice_)};
     options.receives = settings_.receives;
     auto opened = open_verbs(options);
     if (!opened) return opened;
@@ -158,20 +136,20 @@ Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(b
                  tried.error().message);
     }
     log_line(Level::info, "multicast on {} over verbs: {}, datagrams of {} bytes, {} can wait",
-             interface_->name, verbs.device(), verbs.max_payload(), verbs.receives());
+             choice_->interface.name, verbs.device(), verbs.max_payload(), verbs.receives());
     return opened;
 }
 
 void MulticastSockets::offer(wire::Hello& hello) const {
     hello.address_family = static_cast<std::uint8_t>(family_);
-    if (!interface_) return;
+    if (!choice_) return;
     const auto window = [this](std::size_t own) {
         return static_cast<std::uint32_t>(settings_.window != 0 ? settings_.window : own);
     };
     hello.datagram_bytes = static_cast<std::uint32_t>(datagram_bytes_);
     hello.room = hub_->has_room() ? 1 : 0;
     hello.window = window(window_);
-    hello.peer.multicast_source = encode_address(*(family_ == 4 ? interface_->v4 : interface_->v6));
+    hello.peer.multicast_source = encode_address(*multicast_options(settings_, *choice_).address());
     if (verbs_ == nullptr || verbs_failed_) return;
     hello.verbs.datagram_bytes = static_cast<std::uint32_t>(verbs_->max_payload());
     hello.verbs.window = window(verbs_window_);
@@ -190,13 +168,10 @@ Result<GroupIdentity> MulticastSockets::new_identity(Carrier carrier) {
     do {
         std::array<std::byte, kGroupRandomBytes + 12> random{};
         if (auto filled = kernel_random(random); !filled) return filled.error();
-        identity.address = random_group_address(
-            family_, std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
-        const int port = settings_.port != 0 ? settings_.port : port_;
-        if (carrier == Carrier::verbs)
-            identity.address = identity.address.with_port(0);
-        else if (port != 0)
-            identity.address = identity.address.with_port(static_cast<std::uint16_t>(port));
+        identity.address =
+            random_group(settings_, family_, port_,
+                         std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
+        if (carrier == Carrier::verbs) identity.address = identity.address.with_port(0);
         identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
         identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
     } while (hub_ != nullptr && hub_->has_joined(identity.address));

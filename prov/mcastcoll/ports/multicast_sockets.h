@@ -3,8 +3,7 @@
 // do without.
 #pragma once
 
-#include "provider/settings.h"
-#include "transport/interface.h"
+#include "ports/multicast_choice.h"
 #include "transport/multicast_hub.h"
 #include "transport/verbs_options.h"
 
@@ -47,14 +46,12 @@ class MulticastSockets {
     const VerbsTransport* verbs() const { return verbs_; }
 
   private:
-    Result<void> choose_interface(Bytes own_address);
     Result<void> open_transport(bool inner_is_verbs);
-    MulticastOptions common_options() const;
     Result<std::unique_ptr<MulticastHub>> open_udp();
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
 
     const Settings& settings_;
-    std::optional<Interface> interface_;  // none without multicast
+    std::optional<MulticastChoice> choice_;  // none without multicast
     int family_ = 4;
     std::string why_not_;
     std::unique_ptr<MulticastTransport> transport_;
