@@ -265,6 +265,7 @@ step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.s
 step faults 180 "faults of all kinds, drawn from a seed" "$TOP/fabtests/cluster/faults.sh" --seconds 50
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
+step doctor 300 "the doctor, on healthy hosts and on each fault" "$TOP/fabtests/cluster/doctor.sh"
 step first-death 400 "a rank dies in the first collective" "$TOP/fabtests/cluster/mpi_first_death.sh"
 step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"

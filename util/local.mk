@@ -38,6 +38,7 @@ include fabtests/cluster/cluster.mk
 include util/sim/local.mk
 include util/gateway/local.mk
 include util/topo/local.mk
+include util/doctor/local.mk
 include util/patterns/local.mk
 include util/perf/local.mk
 include util/split/local.mk

@@ -23,6 +23,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/all_verdict.py \
 	%reldir%/broadcasts_here.conf \
 	%reldir%/common.sh \
+	%reldir%/doctor.sh \
 	%reldir%/faults.sh \
 	%reldir%/flood.sh \
 	%reldir%/host_bench.py \

@@ -50,6 +50,17 @@ for layer in wire engine feed levels topology trunk group; do
              "${sources[@]}" | grep -vE ':[0-9]+:[[:space:]]*//')
 done
 
+# What the doctor makes of its facts. It writes them as JSON, too.
+doctor=${top_srcdir:-${srcdir:-.}}/util/doctor
+sources=("$doctor"/hearing.h "$doctor"/{facts,firewall_rules,judg,report,tally}*.{h,cc})
+while IFS= read -r line; do
+    complain "not allowed: $line"
+done < <(grep -nE '^[[:space:]]*#[[:space:]]*include' "${sources[@]}" |
+         grep -vE "#[[:space:]]*include[[:space:]]+(<($allowed_system|fmt/format\.h|nlohmann/json\.hpp)>|\"(facts|firewall_rules|hearing|judge|judging|report|tally)\.h\"|\"$base\")")
+while IFS= read -r line; do
+    complain "a call that is not allowed: $line"
+done < <(grep -nE "(^|[^A-Za-z0-9_.>:])$calls\(" "${sources[@]}" | grep -vE ':[0-9]+:[[:space:]]*//')
+
 # What the objects need from outside.
 denied='socket|bind|connect|listen|accept4?|recv|recvfrom|recvmsg|recvmmsg|send|sendto|sendmsg|sendmmsg|poll|ppoll|select|epoll_.*|open|openat|read|readv|write|writev|ioctl|fcntl|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|rand|srand|random|srandom|rand_r|drand48|getrandom|getentropy|getenv|secure_getenv|printf|fprintf|vprintf|vfprintf|puts|fputs|fwrite|syslog|fork|execve|mmap|munmap|shm_open|pthread_create|syscall|fi_.*'
 for layer in wire engine feed levels topology trunk group; do
@@ -67,4 +78,4 @@ for layer in wire engine feed levels topology trunk group; do
 done
 
 [ "$failures" -eq 0 ] || exit 1
-echo "purity: wire, engine, feed, levels, trunk, group and the model of the topology are pure"
+echo "purity: wire, engine, feed, levels, trunk, group, the model of the topology and what the doctor makes of facts are pure"

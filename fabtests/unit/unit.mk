@@ -142,3 +142,12 @@ nodist_%canon_reldir%_test_reduce_SOURCES = %reldir%/reduce/all.cc
 %canon_reldir%_test_sites_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_sites_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_sites_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
+
+if HAVE_CRITERION
+check_PROGRAMS += %reldir%/test_doctor
+TESTS += %reldir%/test_doctor
+endif
+%canon_reldir%_test_doctor_SOURCES = %reldir%/doctor_fixture.h %reldir%/test_doctor.cc %reldir%/test_doctor_firewall.cc
+%canon_reldir%_test_doctor_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_test_doctor_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_doctor_LDADD = util/doctor/libmccdoctor.a prov/mcastcoll/base/libmccbase.la $(CRITERION_LIBS)

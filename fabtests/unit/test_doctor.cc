@@ -1,0 +1,372 @@
+// What the doctor finds: one fault at a time in facts that are healthy otherwise.
+#include <criterion/criterion.h>
+#include <fmt/format.h>
+
+#include "doctor/report.h"
+#include "doctor/tally.h"
+#include "doctor_fixture.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::doctor;
+using namespace mcastcoll::test;
+
+namespace {
+
+std::string ids(const Verdict& verdict) {
+    std::string text;
+    for (const Finding& finding : verdict.findings) {
+        text += (text.empty() ? "" : " ") + finding.id;
+        if (!finding.hosts.empty()) text += fmt::format("@{}", fmt::join(finding.hosts, ","));
+    }
+    return text;
+}
+
+bool holds(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+struct Case {
+    const char* what;
+    const char* ids;
+    Severity severity;
+    std::function<void(Crew&)> spoil;
+};
+
+// Nothing comes from one to the other.
+void cut(Crew& crew, unsigned from, unsigned to) {
+    change(crew, from, to, kEveryPhase, [](Heard& heard) { heard.datagrams = 0; });
+}
+void lose(Crew& crew, unsigned to, std::initializer_list<Phase> phases, std::uint64_t each) {
+    for (unsigned from = 0; from < crew.hosts.size(); ++from)
+        if (from != to) change(crew, from, to, phases, [&](Heard& heard) { heard.datagrams -= each; });
+}
+void set_rule(Crew& crew, unsigned at, bool outgoing) {
+    crew.hosts[at]->firewall.rules = {{"ip daddr 224.0.0.0/4 drop", "nft delete rule x", true, outgoing}};
+}
+template <typename Change>
+std::function<void(Crew&)> at_first(Change change) {
+    return [change](Crew& crew) { change(*crew.hosts[0]); };
+}
+template <typename Change>
+std::function<void(Crew&)> everywhere(Change change) {
+    return [change](Crew& crew) {
+        for (auto& host : crew.hosts) change(*host);
+    };
+}
+
+const Case kHostCases[] = {
+    {"a bad setting", "settings-wrong", Severity::broken,
+     everywhere([](Host& h) { h.libraries.settings_error = "FI_MCASTCOLL_TTL=x is not understood"; })},
+    {"no provider", "provider-missing@n0", Severity::broken,
+     at_first([](Host& h) { h.libraries.provider = Look<std::string>::failed("no such provider"); })},
+    {"no component", "component-missing@n0", Severity::limits,
+     at_first([](Host& h) { h.libraries.component = false; })},
+    {"no interposer", "interposer-missing@n0", Severity::note,
+     at_first([](Host& h) { h.libraries.interposer = false; })},
+    {"no Open MPI, no MPICH", "", Severity::note, everywhere([](Host& h) {
+         h.libraries.openmpi = h.libraries.mpich = Look<std::string>::failed("ompi_info: not found");
+         h.libraries.component = h.libraries.interposer = Look<bool>::failed("there is none");
+     })},
+    {"multicast off", "multicast-off", Severity::limits,
+     everywhere([](Host& h) { h.libraries.multicast = false; })},
+    {"other versions", "versions-differ", Severity::limits,
+     at_first([](Host& h) { h.libraries.libfabric = "2.1"; })},
+    {"loopback", "loopback@n0", Severity::broken, at_first([](Host& h) { h.network.loopback = true; })},
+    {"no segmentation", "offload-off@n0", Severity::note,
+     at_first([](Host& h) { h.network.segmentation = false; })},
+    {"no coalescing on a virtual link", "", Severity::note, at_first([](Host& h) {
+         h.network.driver = "";
+         h.network.coalescing = false;
+     })},
+    {"small buffers", "buffer-small@n0", Severity::limits, at_first([](Host& h) {
+         h.network.rmem_max = std::uint64_t{212992};
+         h.network.buffer_granted = 425984;
+         h.network.window = 37;
+     })},
+    {"small buffers for others", "buffer-small@n0", Severity::limits, at_first([](Host& h) {
+         h.network.rmem_max = std::uint64_t{212992};
+         h.network.buffer_forced = true;
+     })},
+    {"a tiny buffer that was asked for", "buffer-tiny@n0", Severity::limits, at_first([](Host& h) {
+         h.network.buffer_wanted = 4096;
+         h.network.buffer_granted = 8192;
+         h.network.window = 0;
+     })},
+    {"a small MTU", "mtu-small", Severity::limits, everywhere([](Host& h) { h.network.mtu = 1400; })},
+    {"a larger MTU on one", "mtu-differs", Severity::limits, at_first([](Host& h) { h.network.mtu = 9000; })},
+    {"jumbo frames everywhere", "", Severity::note, everywhere([](Host& h) { h.network.mtu = 9000; })},
+    {"a small /dev/shm", "shm-small@n0", Severity::limits,
+     at_first([](Host& h) { h.memory.shm_bytes = std::uint64_t{1} << 25; })},
+    {"Docker's /dev/shm", "", Severity::note,
+     everywhere([](Host& h) { h.memory.shm_bytes = h.memory.shm_free = std::uint64_t{64} << 20; })},
+    {"a full /dev/shm", "shm-full@n0", Severity::limits,
+     at_first([](Host& h) { h.memory.shm_free = std::uint64_t{1} << 20; })},
+    {"Yama", "cma-refused@n0", Severity::limits, at_first([](Host& h) {
+         h.memory.ptrace_scope = std::uint64_t{1};
+         h.memory.reads_neighbour = false;
+     })},
+    {"Yama that does not hold for root", "", Severity::note,
+     at_first([](Host& h) { h.memory.ptrace_scope = std::uint64_t{1}; })},
+    {"few descriptors", "files-few@n0", Severity::limits, at_first([](Host& h) { h.memory.files = 256; })},
+    {"little locked memory, no RDMA", "", Severity::note,
+     everywhere([](Host& h) { h.memory.locked = 65536; })},
+    {"little locked memory", "memlock-small@n0", Severity::limits, at_first([](Host& h) {
+         h.rdma.devices = {"mlx5_0"};
+         h.rdma.group = std::string("mlx5_0:1, Ethernet");
+         h.memory.locked = 65536;
+     })},
+    {"RDMA refused", "rdma-refused@n0", Severity::limits, at_first([](Host& h) {
+         h.libraries.wants_verbs = true;
+         h.rdma.devices = {"mlx5_0"};
+         h.rdma.group = Look<std::string>::failed("the subnet manager refused");
+     })},
+    {"RDMA refused, not asked for", "rdma-refused@n0", Severity::note, at_first([](Host& h) {
+         h.rdma.devices = {"mlx5_0"};
+         h.rdma.group = Look<std::string>::failed("the interface is of no device");
+     })},
+    {"RDMA asked for", "rdma-missing@n0", Severity::limits,
+     at_first([](Host& h) { h.libraries.wants_verbs = true; })},
+    {"a slow clock", "clock-slow@n0", Severity::limits,
+     at_first([](Host& h) { h.machine.clock_source = std::string("hpet"); })},
+    {"a virtual machine's clock", "", Severity::note,
+     everywhere([](Host& h) { h.machine.clock_source = std::string("kvm-clock"); })},
+    {"scaled clocks", "clock-scaled@n0", Severity::note,
+     at_first([](Host& h) { h.machine.governors = {"ondemand"}; })},
+    {"a virtual machine", "virtual@n0", Severity::note,
+     at_first([](Host& h) { h.machine.is_virtual = true; })},
+    {"containers of one machine", "one-machine@n0,n1", Severity::note,
+     [](Crew& c) {
+         c.hosts[1]->machine.boot = c.hosts[0]->machine.boot;
+         c.hosts[1]->machine.net_namespace = 7;
+     }},
+    {"no querier in three seconds", "querier-not-heard", Severity::note,
+     everywhere([](Host& h) { h.querier.heard = std::string(); })},
+    {"no querier at all", "querier-missing", Severity::limits, everywhere([](Host& h) {
+         h.querier.heard = std::string();
+         h.querier.waited_s = 130;
+     })},
+    {"no group", "group-failed@n0", Severity::broken,
+     at_first([](Host& h) { h.end_to_end->error = "the join: Connection timed out"; })},
+    {"a group without multicast", "group-without-multicast", Severity::limits,
+     everywhere([](Host& h) { h.end_to_end->multicast_sent = 0; })},
+    {"a host that does not answer", "host-missing@n3", Severity::broken,
+     [](Crew& c) {
+         c.hosts[3].reset();
+         c.gone[3] = "did not come within 30 s";
+     }},
+};
+
+const Case kHearingCases[] = {
+    {"a deaf host", "deaf@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
+     }},
+    {"a deaf host with a firewall", "firewall@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
+         set_rule(c, 2, false);
+     }},
+    {"a deaf host with a firewall the other way", "deaf@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
+         set_rule(c, 2, true);
+     }},
+    {"a mute host", "mute@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
+     }},
+    {"a mute host with a firewall", "firewall@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
+         set_rule(c, 2, true);
+     }},
+    {"a deaf and a mute host", "deaf@n1 mute@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned from : {0, 2, 3}) cut(c, from, 1);
+         for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
+     }},
+    {"a pair", "path-broken", Severity::limits, [](Crew& c) { cut(c, 0, 1); }},
+    {"two islands", "path-broken", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned a : {0, 1})
+             for (const unsigned b : {2, 3}) cut(c, a, b), cut(c, b, a);
+     }},
+    {"nobody", "nobody-hears", Severity::broken,
+     [](Crew& c) {
+         for (unsigned a = 0; a < 4; ++a)
+             for (unsigned b = 0; b < 4; ++b)
+                 if (a != b) cut(c, a, b);
+     }},
+    {"a rule that lets all pass", "", Severity::note, [](Crew& c) { set_rule(c, 2, false); }},
+    {"long datagrams to one", "full-size-lost@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned from : {0, 1, 3})
+             change(c, from, 2, {Phase::full, Phase::slow, Phase::medium, Phase::fast, Phase::burst},
+                    [](Heard& heard) { heard.datagrams = 0; });
+     }},
+    {"forgotten", "cut-off@n2", Severity::limits, [](Crew& c) { lose(c, 2, {Phase::again}, 100); }},
+    {"losses at any rate", "loss@n2", Severity::limits,
+     [](Crew& c) {
+         lose(c, 2, {Phase::small, Phase::full}, 3);
+     }},
+    {"losses by a firewall", "firewall@n2", Severity::limits,
+     [](Crew& c) {
+         lose(c, 2, {Phase::small, Phase::full}, 3);
+         set_rule(c, 2, false);
+     }},
+    {"one lost", "", Severity::note,
+     [](Crew& c) { change(c, 0, 1, {Phase::small}, [](Heard& heard) { --heard.datagrams; }); }},
+    {"losses at a rate", "loss-at-rate@n2", Severity::limits, [](Crew& c) { lose(c, 2, {Phase::fast}, 20); }},
+    {"losses at a rate that a firewall limits", "firewall@n2", Severity::limits,
+     [](Crew& c) {
+         lose(c, 2, {Phase::fast}, 20);
+         set_rule(c, 2, false);
+     }},
+    {"a mute host whose kernel refuses", "mute@n2", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
+         for (Stream& stream : c.hosts[2]->sent)
+             stream.datagrams = 0, stream.error = "Operation not permitted";
+     }},
+    {"a full buffer", "overflow@n2", Severity::limits,
+     [](Crew& c) {
+         lose(c, 2, {Phase::burst}, 20);
+         c.hosts[2]->overflows = 9;
+     }},
+    {"a full buffer at any rate", "overflow@n2", Severity::limits,
+     [](Crew& c) {
+         lose(c, 2, {Phase::small, Phase::full}, 3);
+         c.hosts[2]->overflows = 9;
+     }},
+    {"a full buffer on a shared machine", "overflow@n2 one-machine", Severity::note,
+     [](Crew& c) {
+         lose(c, 2, {Phase::burst}, 20);
+         c.hosts[2]->overflows = 9;
+         for (auto& host : c.hosts) host->machine.boot = "one";
+     }},
+    {"copies", "duplicates@n2", Severity::limits,
+     [](Crew& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.duplicates = 100; }); }},
+    {"out of order", "reordered@n2", Severity::note,
+     [](Crew& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.late = 90; }); }},
+    {"subnets", "subnets-differ path-broken", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned i : {2, 3}) c.hosts[i]->network.subnet = "10.0.1.0/24";
+         for (const unsigned a : {0, 1})
+             for (const unsigned b : {2, 3}) cut(c, a, b), cut(c, b, a);
+     }},
+};
+
+void check(const Case& one) {
+    Crew crew = healthy_crew(4);
+    one.spoil(crew);
+    const Verdict verdict = judge(crew);
+    const std::string found = ids(verdict);
+    cr_assert(found == one.ids, "%s: %s", one.what, found.c_str());
+    cr_assert(verdict.worst == one.severity, "%s: severity %d", one.what, static_cast<int>(verdict.worst));
+    for (const Finding& finding : verdict.findings)
+        for (const std::string* text : {&finding.title, &finding.cause, &finding.cost, &finding.mend}) {
+            cr_assert_not(text->empty(), "%s: %s lacks a sentence", one.what, finding.id.c_str());
+            cr_assert(text == &finding.mend || text->ends_with('.'), "%s: %s", one.what, text->c_str());
+            cr_assert_not(holds(*text, ".."), "%s: %s", one.what, text->c_str());
+        }
+}
+
+}  // namespace
+
+Test(doctor, healthy_hosts_have_no_findings) {
+    for (const unsigned size : {1U, 2U, 3U, 40U}) {
+        const Verdict verdict = judge(healthy_crew(size));
+        cr_assert(ids(verdict) == "");
+        cr_assert(verdict.worst == Severity::note && verdict.unseen.empty());
+        cr_assert(verdict.fine.size() >= 8);
+        cr_assert(holds(verdict.sentence, "mcastcoll will work"), "%s", verdict.sentence.c_str());
+    }
+}
+
+Test(doctor, each_fault_of_a_host_is_one_finding) {
+    for (const Case& one : kHostCases) check(one);
+}
+
+Test(doctor, each_fault_of_the_network_is_one_finding) {
+    for (const Case& one : kHearingCases) check(one);
+}
+
+Test(doctor, a_host_alone_hears_itself) {
+    Crew crew = healthy_crew(1);
+    set_rule(crew, 0, false);
+    cr_assert(ids(judge(crew)) == "firewall-suspected");
+    cut(crew, 0, 0);
+    cr_assert(ids(judge(crew)) == "firewall");
+    crew.hosts[0]->firewall.rules.clear();
+    const Verdict verdict = judge(crew);
+    cr_assert(ids(verdict) == "self-deaf");
+    cr_assert(verdict.worst == Severity::broken);
+}
+
+Test(doctor, a_head_that_only_leads_is_not_missed) {
+    Crew crew = healthy_crew(3);
+    crew.hosts[0].reset();
+    crew.names[0].clear();
+    for (auto& host : crew.hosts)
+        if (host) std::erase_if(host->heard, [](const Heard& heard) { return heard.from == 0; });
+    cr_assert(ids(judge(crew)) == "");
+}
+
+Test(doctor, what_could_not_be_looked_at_is_said) {
+    Crew crew = healthy_crew(2);
+    for (auto& host : crew.hosts) {
+        host->firewall.looked = Look<bool>::failed("nft shows the rules to root alone");
+        host->querier.heard = Look<std::string>::failed("hearing who asks takes root (CAP_NET_RAW)");
+        host->memory.reads_neighbour = Look<bool>::failed("no process");
+    }
+    const Verdict verdict = judge(crew);
+    cr_assert(ids(verdict) == "");
+    cr_assert_eq(verdict.unseen.size(), 3);
+}
+
+Test(doctor, facts_travel_whole) {
+    const Host host = healthy_host(3);
+    const std::string text = to_json(host);
+    const auto read = parse_host(text);
+    cr_assert(read.ok());
+    cr_assert(to_json(read.value()) == text);
+    cr_assert_not(parse_host(text.substr(0, text.size() / 2)).ok());
+    cr_assert_not(parse_host("[]").ok());
+    cr_assert_not(parse_host("{\"machine\": 3}").ok());
+}
+
+Test(doctor, a_report_is_for_people_and_for_programs) {
+    Crew crew = healthy_crew(4);
+    cut(crew, 0, 1);
+    lose(crew, 3, {Phase::fast}, 50);
+    const Verdict verdict = judge(crew);
+    const std::string plain = as_text(verdict, crew, false), coloured = as_text(verdict, crew, true);
+    cr_assert_not(holds(plain, "\x1b"));
+    cr_assert(holds(coloured, "\x1b[33;1m"));
+    cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not hear n0"), "%s", plain.c_str());
+    // The matrix: n1 hears nothing of n0; n3 has lost 50 of 550 of each.
+    cr_assert(holds(plain, " n1       -         .    ."), "%s", plain.c_str());
+    cr_assert(holds(plain, "9.1"), "%s", plain.c_str());
+    for (std::size_t at = 0, end = 0; at < plain.size(); at = end + 1) {
+        end = std::min(plain.find('\n', at), plain.size());
+        cr_assert_leq(end - at, 125);
+    }
+    const Crew large = healthy_crew(20);
+    cr_assert(holds(as_text(judge(large), large, false), "Each of 20 hosts hears all of what"));
+    const std::string json = as_json(verdict, crew);
+    cr_assert(holds(json, "\"id\": \"path-broken\"") && holds(json, "\"exit_code\": 1"));
+}
+
+Test(doctor_tally, counts_what_came_twice_late_or_not) {
+    Tally tally;
+    for (const std::uint32_t number : {0U, 1U, 4U, 3U, 4U, 9U}) tally.take(number);
+    const Heard heard = tally.result(2, Phase::fast, 12);
+    cr_assert_eq(heard.from, 2);
+    cr_assert_eq(heard.datagrams, 5);
+    cr_assert_eq(heard.duplicates, 1);
+    cr_assert_eq(heard.late, 1);
+    cr_assert_eq(heard.longest_gap, 4);  // 5 to 8
+    cr_assert_eq(Tally().result(0, Phase::small, 50).longest_gap, 50);
+    tally.take(UINT32_MAX);  // garbage is no datagram, and takes no memory
+    cr_assert_eq(tally.result(2, Phase::fast, 12).datagrams, 5);
+}

@@ -1,0 +1,150 @@
+#include "end_to_end.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/system.h"
+#include "patient.h"
+
+namespace mcastcoll::doctor {
+namespace {
+
+constexpr int kOpening_ms = 20'000, kRunning_ms = 60'000, kEnding_ms = 5'000;
+constexpr std::size_t kMostFrame = std::size_t{64} << 20;
+
+bool read_all(int descriptor, void* to, std::size_t size, const Deadline& deadline) {
+    auto* at = static_cast<char*>(to);
+    while (size > 0) {
+        pollfd ready{descriptor, POLLIN, 0};
+        if (::poll(&ready, 1, deadline.left_ms()) <= 0) {
+            if (deadline.over()) return false;
+            continue;
+        }
+        const ssize_t got = ::read(descriptor, at, size);
+        if (got == 0 || (got < 0 && errno != EINTR)) return false;
+        if (got < 0) continue;
+        at += got;
+        size -= static_cast<std::size_t>(got);
+    }
+    return true;
+}
+
+}  // namespace
+
+bool write_frame(int descriptor, const std::string& text) {
+    const auto size = static_cast<std::uint32_t>(text.size());
+    std::string all(reinterpret_cast<const char*>(&size), sizeof size);
+    all += text;
+    for (std::size_t at = 0; at < all.size();) {
+        const ssize_t put = ::write(descriptor, all.data() + at, all.size() - at);
+        if (put < 0 && errno != EINTR) return false;
+        if (put > 0) at += static_cast<std::size_t>(put);
+    }
+    return true;
+}
+
+std::optional<std::string> read_frame(int descriptor, const Deadline& deadline) {
+    std::uint32_t size = 0;
+    if (!read_all(descriptor, &size, sizeof size, deadline) || size > kMostFrame) return {};
+    std::string text(size, '\0');
+    if (!read_all(descriptor, text.data(), size, deadline)) return {};
+    return text;
+}
+
+Patient::Patient(pid_t process, FileDescriptor to, FileDescriptor from)
+    : process_(process), to_(std::move(to)), from_(std::move(from)) {}
+Patient::Patient(Patient&& other) noexcept
+    : process_(std::exchange(other.process_, 0)), to_(std::move(other.to_)), from_(std::move(other.from_)) {}
+
+Patient& Patient::operator=(Patient&& other) noexcept {
+    std::swap(process_, other.process_);
+    std::swap(to_, other.to_);
+    std::swap(from_, other.from_);
+    return *this;
+}
+
+// This program itself, from its beginning: so it has no threads and no memory of this process.
+Result<Patient> Patient::start() {
+    int to[2], from[2];
+    if (::pipe2(to, O_CLOEXEC) != 0) return system_error(errno, "pipe");
+    FileDescriptor to_read(to[0]), to_write(to[1]);
+    if (::pipe2(from, O_CLOEXEC) != 0) return system_error(errno, "pipe");
+    FileDescriptor from_read(from[0]), from_write(from[1]);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, to_read.get(), STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions, from_write.get(), STDOUT_FILENO);
+    char self[] = "/proc/self/exe", name[] = "mcastcoll-doctor", word[] = "--patient";
+    char* words[] = {name, word, nullptr};
+    pid_t process = 0;
+    const int failed = ::posix_spawn(&process, self, &actions, nullptr, words, environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0) return system_error(failed, "cannot start a process");
+    ::signal(SIGPIPE, SIG_IGN);
+    return Patient(process, std::move(to_write), std::move(from_read));
+}
+
+Patient::~Patient() {
+    if (process_ == 0) return;
+    to_.reset();
+    for (const Deadline deadline(kEnding_ms); ::waitpid(process_, nullptr, WNOHANG) == 0;) {
+        if (deadline.over()) {
+            ::kill(process_, SIGKILL);
+            ::waitpid(process_, nullptr, 0);
+            return;
+        }
+        ::poll(nullptr, 0, 10);
+    }
+}
+
+Patient::Opened Patient::opened() {
+    Opened opened;
+    const auto provider = read_frame(from_.get(), Deadline(kOpening_ms));
+    const auto why_not = provider ? read_frame(from_.get(), Deadline(kOpening_ms)) : std::nullopt;
+    const auto inner = why_not ? read_frame(from_.get(), Deadline(kOpening_ms)) : std::nullopt;
+    const auto address = inner ? read_frame(from_.get(), Deadline(kOpening_ms)) : std::nullopt;
+    if (!address) {
+        opened.provider = Look<std::string>::failed("the process that opened it ended, or took too long");
+        return opened;
+    }
+    opened.provider = why_not->empty() ? Look<std::string>(*provider) : Look<std::string>::failed(*why_not);
+    opened.inner = *inner;
+    opened.address = *address;
+    return opened;
+}
+
+EndToEnd Patient::run(const std::vector<std::string>& addresses, unsigned self, const std::string& comm_key) {
+    EndToEnd result;
+    bool sent = write_frame(to_.get(), fmt::format("{} {}", addresses.size(), self)) &&
+                write_frame(to_.get(), comm_key);
+    for (const std::string& address : addresses) sent = sent && write_frame(to_.get(), address);
+    const auto answer = sent ? read_frame(from_.get(), Deadline(kRunning_ms)) : std::nullopt;
+    if (!answer) {
+        result.error = sent ? fmt::format("it had not ended after {} s", kRunning_ms / 1000)
+                            : "the process that was to carry it out is gone";
+        return result;
+    }
+    unsigned long sent_count = 0, heard = 0, repaired = 0;
+    int at = 0;
+    if (::sscanf(answer->c_str(), "%u %lu %lu %lu %n", &result.members, &sent_count, &heard, &repaired, &at) <
+        4) {
+        result.error = "its answer is not understood";
+        return result;
+    }
+    result.multicast_sent = sent_count;
+    result.multicast_heard = heard;
+    result.repaired = repaired;
+    result.error = answer->substr(static_cast<std::size_t>(at));
+    return result;
+}
+
+}  // namespace mcastcoll::doctor

@@ -1,0 +1,190 @@
+#include "examination.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <set>
+
+#include "end_to_end.h"
+#include "experiment.h"
+#include "probes.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll::doctor {
+namespace {
+
+constexpr unsigned kLook_s = 90, kTurn_s = 30, kGroup_s = 90;
+constexpr int kSettle_ms = 500;  // until switches know who has joined
+constexpr std::uint64_t kUnknownSpeed_mbit = 1000, kMostTop_mbit = 1000;
+
+class Examination {
+  public:
+    Examination(const Wanted& wanted, crew::Crew& crew)
+        : wanted_(wanted), meeting_(crew), works_(!crew.is_head() || crew.head_works()) {}
+
+    Result<Crew> run() {
+        if (auto agreed = agree(); !agreed) return agreed.error();
+        if (works_) look();
+        if (auto told = tell_facts(); !told) return told.error();
+        choose_speakers();
+        if (auto done = experiment(); !done) return done.error();
+        if (wanted_.group)
+            if (auto done = form_group(); !done) return done.error();
+        if (auto told = tell_facts(); !told) return told.error();
+        crew_.wait_s = wanted_.listen_s;
+        for (unsigned i = 0; i < meeting_.size(); ++i) crew_.gone.push_back(meeting_.why_gone(i));
+        return std::move(crew_);
+    }
+
+  private:
+    Result<void> agree() {
+        const auto all = meeting_.exchange(
+            fmt::format("{} {} {}", wanted_.listen_s, wanted_.share, int{wanted_.group}), kTurn_s);
+        if (!all) return all.error();
+        int group = 0;
+        if (!all.value()[0] ||
+            ::sscanf(all.value()[0]->c_str(), "%u %lf %d", &wanted_.listen_s, &wanted_.share, &group) != 3)
+            return Error{EBADMSG, "what the head wants is not understood"};
+        wanted_.group = group != 0;
+        return {};
+    }
+
+    void look() {
+        own_.machine = look_at_machine();
+        own_.libraries = look_at_libraries();
+        own_.memory = look_at_memory();
+        if (auto patient = Patient::start())
+            patient_ = std::move(patient).value();
+        else
+            opened_.provider = Look<std::string>::failed(patient.error().message);
+        if (patient_) opened_ = patient_->opened();
+        own_.libraries.provider = opened_.provider;
+        own_.libraries.inner = opened_.inner;
+        auto settings = ofi::read_settings();
+        if (!settings) return;  // the facts say so
+        settings_ = std::move(settings).value();
+        OpenedNetwork network = look_at_network(settings_, std::as_bytes(std::span(opened_.address)));
+        own_.network = std::move(network.facts);
+        choice_ = std::move(network.choice);
+        own_.rdma = look_at_rdma(settings_, choice_);
+        own_.firewall = look_at_firewall(own_.network.interface, settings_.port, own_.network.family);
+    }
+
+    Result<void> tell_facts() {
+        auto all = meeting_.exchange(works_ ? to_json(own_) : std::string(), kLook_s);
+        if (!all) return all.error();
+        crew_.hosts.assign(meeting_.size(), std::nullopt);
+        crew_.names = meeting_.hosts();
+        if (!meeting_.head_works()) crew_.names[0].clear();
+        for (unsigned i = 0; i < meeting_.size(); ++i) {
+            const auto& text = all.value()[i];
+            if (!text || text->empty()) continue;
+            auto host = parse_host(*text);
+            if (!host) return Error{EBADMSG, fmt::format("facts of member {}: {}", i, host.error().message)};
+            crew_.hosts[i] = std::move(host).value();
+        }
+        return {};
+    }
+
+    // Who has something to multicast on.
+    void choose_speakers() {
+        for (unsigned i = 0; i < meeting_.size(); ++i)
+            if (crew_.hosts[i] && crew_.hosts[i]->network.datagram_bytes != 0) speakers_.push_back(i);
+        own_.speaks = choice_.has_value();
+        std::uint64_t slowest = UINT64_MAX;
+        for (const unsigned i : speakers_) {
+            const Network& network = crew_.hosts[i]->network;
+            slowest = std::min(slowest, network.speed_mbit ? *network.speed_mbit : kUnknownSpeed_mbit);
+            bytes_ = std::min<std::size_t>(bytes_, network.datagram_bytes);
+            window_ = std::min(window_, network.window);
+        }
+        const double top = static_cast<double>(slowest) * wanted_.share / 100;
+        crew_.top_mbit = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(top), 16, kMostTop_mbit);
+    }
+
+    Result<std::unique_ptr<Experiment>> open() {
+        const wire::Key place = meeting_.key("doctor: who hears whom");
+        const SocketAddress group =
+            random_group(settings_, choice_->family, 0,
+                         std::span<const std::byte, kGroupRandomBytes>(place.data(), kGroupRandomBytes));
+        const auto key = wire::get<std::uint64_t>(place.data() + kGroupRandomBytes);
+        return Experiment::open(udp_options(settings_, *choice_), group, key, meeting_.rank(),
+                                meeting_.size());
+    }
+
+    // Members that have no part in it call the exchanges all the same.
+    Result<void> experiment() {
+        const bool alone = speakers_.size() == 1;
+        std::unique_ptr<Experiment> ear;
+        std::optional<QuerierWatch> watch;
+        if (own_.speaks) {
+            auto opened = open();
+            if (opened)
+                ear = std::move(opened).value();
+            else
+                own_.network.socket_error = opened.error().message;
+            watch.emplace(choice_->interface, choice_->family);
+        }
+        ::poll(nullptr, 0, kSettle_ms);
+        if (auto met = meeting_.exchange("", kTurn_s); !met) return met.error();
+        for (const unsigned turn : speakers_) {
+            if (turn == meeting_.rank() && ear)
+                own_.sent = ear->speak(
+                    plan_turn(bytes_, window_, crew_.top_mbit, static_cast<unsigned>(speakers_.size())),
+                    alone);
+            if (auto met = meeting_.exchange("", kTurn_s); !met) return met.error();
+        }
+        if (watch) own_.querier = watch->wait(wanted_.listen_s);
+        const auto waited = wanted_.listen_s + kTurn_s;
+        if (auto met = meeting_.exchange("", waited); !met) return met.error();
+        if (ear)
+            for (Stream& stream : ear->speak(plan_again(), alone)) own_.sent.push_back(std::move(stream));
+        if (auto told = tell_facts(); !told) return told.error();  // what each has sent
+        if (ear) {
+            std::vector<std::vector<Stream>> sent;
+            for (const auto& host : crew_.hosts) sent.push_back(host ? host->sent : std::vector<Stream>());
+            own_.heard = ear->heard(sent);
+            own_.overflows = ear->overflows();
+        }
+        return {};
+    }
+
+    Result<void> form_group() {
+        auto all = meeting_.exchange(opened_.address, kTurn_s);
+        if (!all) return all.error();
+        std::vector<std::string> addresses;
+        unsigned self = 0;
+        for (unsigned i = 0; i < meeting_.size(); ++i) {
+            const auto& address = all.value()[i];
+            if (!address || address->empty()) continue;
+            if (i == meeting_.rank()) self = static_cast<unsigned>(addresses.size());
+            addresses.push_back(*address);
+        }
+        if (!opened_.address.empty()) own_.end_to_end = patient_->run(addresses, self, meeting_.comm_key(0));
+        auto met = meeting_.exchange("", kGroup_s);
+        return met ? Result<void>() : Result<void>(met.error());
+    }
+
+    Wanted wanted_;
+    crew::Crew& meeting_;
+    const bool works_;
+    std::optional<Patient> patient_;
+    ofi::Settings settings_;
+    Patient::Opened opened_;
+    std::optional<ofi::MulticastChoice> choice_;
+    Host own_;
+    Crew crew_;
+    std::vector<unsigned> speakers_;
+    std::size_t bytes_ = SIZE_MAX;
+    std::uint64_t window_ = UINT64_MAX;
+};
+
+}  // namespace
+
+Result<Crew> examine(Wanted wanted, crew::Crew& crew) {
+    return Examination(wanted, crew).run();
+}
+
+}  // namespace mcastcoll::doctor

@@ -1,0 +1,61 @@
+// Who hears whom: every host in turn multicasts numbered datagrams, as the provider would send them, and all
+// count what comes.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "ports/multicast_choice.h"
+#include "tally.h"
+#include "transport/multicast_hub.h"
+
+namespace mcastcoll::doctor {
+
+// What is sent in a phase.
+struct Plan {
+    Phase phase{};
+    std::uint64_t datagrams = 0;
+    std::size_t bytes = 0;   // of each
+    std::uint64_t mbit = 0;  // 0: `at_once` together, then a pause
+    std::uint64_t at_once = 1;
+};
+// Of a turn that takes a second at most; less among many hosts. `window`: what a root may have under way.
+std::vector<Plan> plan_turn(std::size_t datagram_bytes, std::uint64_t window, std::uint64_t top_mbit,
+                            unsigned hosts);
+std::vector<Plan> plan_again();
+
+class Experiment {
+  public:
+    // Joins the group, and listens from now on. `key`: the same on all hosts, of no other experiment.
+    static Result<std::unique_ptr<Experiment>> open(const UdpMulticastOptions& options,
+                                                    const SocketAddress& group, std::uint64_t key,
+                                                    unsigned self, unsigned members);
+    ~Experiment();
+
+    // This host's turn. `loop`: processes of this host hear it, too.
+    std::vector<Stream> speak(const std::vector<Plan>& plans, bool loop);
+    // Ends listening. `sent`: by each member.
+    std::vector<Heard> heard(const std::vector<std::vector<Stream>>& sent);
+    std::uint64_t overflows() const { return overflows_; }
+
+  private:
+    Experiment(const SocketAddress& group, std::uint64_t key, unsigned self, unsigned members);
+    void listen();
+    void take(Bytes bytes);
+    Stream send(const Plan& plan, bool loop);
+
+    const SocketAddress group_;
+    const std::uint64_t key_;
+    const unsigned self_, members_;
+    std::unique_ptr<MulticastHub> mouth_, ear_;
+    Membership membership_;
+    std::atomic<bool> ended_{false};
+    std::map<std::pair<unsigned, Phase>, Tally> tallies_;  // of the listening thread, until it has ended
+    std::uint64_t overflows_ = 0;
+    std::thread thread_;
+};
+
+}  // namespace mcastcoll::doctor

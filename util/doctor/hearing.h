@@ -1,0 +1,60 @@
+// Who heard whom, and what was lost: a part of the judge.
+#pragma once
+
+#include <algorithm>
+
+#include "judging.h"
+
+namespace mcastcoll::doctor {
+
+// Of some hundred gentle datagrams: less is chance, a moment's load.
+inline constexpr std::uint64_t kFewLost = 3;
+
+struct Count {
+    std::uint64_t sent = 0, got = 0, twice = 0, late = 0, gap = 0;
+    double lost() const {
+        return sent == 0 ? 0 : 1 - static_cast<double>(std::min(got, sent)) / static_cast<double>(sent);
+    }
+    std::uint64_t missing() const { return sent - std::min(got, sent); }
+};
+
+class Hearing {
+  public:
+    explicit Hearing(Judging& judging);
+
+    void judge();
+
+  private:
+    Count count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const;
+    bool hears(unsigned to, unsigned from) const { return count(from, to, {Phase::small}).got > 0; }
+    // From all that it hears at all.
+    Count count_from_all(unsigned to, std::initializer_list<Phase> phases) const;
+    // One that may drop multicasts, rather one that names them; null: none was seen.
+    const Firewall::Rule* rule(unsigned at, bool outgoing, bool surely = false) const;
+
+    void judge_alone();
+    void split();
+    void find_nobody_hears();
+    void find_deaf(unsigned at);
+    void find_mute(unsigned at);
+    void find_missing_pairs();
+    void judge_full_size();
+    void judge_again();
+    void judge_losses();
+    bool shares_machine(unsigned at) const;  // with another one
+    void find_overflow(unsigned at, const std::string& title, const std::string& cost);
+    void judge_gentle_loss(unsigned at, const Count& gentle);
+    void judge_fast_loss(unsigned at, Phase phase, const Count& lost);
+    void judge_order();
+
+    Judging& judging_;
+    std::vector<std::vector<const Heard*>> heard_;  // by who hears; then by who sends, and phase
+    std::vector<unsigned> speakers_, deaf_, mute_;
+    bool all_deaf_ = false;
+    std::size_t pairs_heard_ = 0;
+};
+
+// What a rule of a firewall has done.
+Finding of_rule(const Firewall::Rule& rule, Severity severity, std::string title, std::string cost);
+
+}  // namespace mcastcoll::doctor

@@ -1,0 +1,169 @@
+#include "judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "judging.h"
+
+namespace mcastcoll::doctor {
+
+std::string size_text(std::uint64_t bytes) {
+    for (const auto& [unit, name] : {std::pair{30U, "GiB"}, {20U, "MiB"}, {10U, "KiB"}}) {
+        if (bytes < std::uint64_t{1} << unit) continue;
+        const double value = static_cast<double>(bytes) / static_cast<double>(std::uint64_t{1} << unit);
+        return value < 10 && bytes % (std::uint64_t{1} << unit) != 0 ? fmt::format("{:.1f} {}", value, name)
+                                                                     : fmt::format("{:.0f} {}", value, name);
+    }
+    return fmt::format("{} bytes", bytes);
+}
+
+std::vector<std::string> names_of(const Crew& crew) {
+    std::vector<std::string> names = crew.names;
+    names.resize(crew.hosts.size());
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (crew.hosts[i] && (names.size() == 1 || names[i].empty())) names[i] = crew.hosts[i]->machine.name;
+    const std::vector<std::string> plain = names;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (std::count(plain.begin(), plain.end(), plain[i]) > 1)
+            names[i] = fmt::format("{}#{}", plain[i], i);
+    return names;
+}
+
+Judging::Judging(const Crew& crew) : crew_(crew), names_(names_of(crew)) {
+    for (unsigned i = 0; i < crew.hosts.size(); ++i)
+        if (crew.hosts[i]) present_.push_back(i);
+}
+
+std::vector<unsigned> Judging::speakers() const {
+    std::vector<unsigned> found;
+    for (const unsigned i : present_)
+        if (host(i).speaks) found.push_back(i);
+    return found;
+}
+
+std::string Judging::names(const std::vector<unsigned>& hosts) const {
+    constexpr std::size_t kMost = 8;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(hosts.size(), kMost); ++i)
+        text += (text.empty() ? "" : ", ") + name(hosts[i]);
+    return hosts.size() > kMost ? fmt::format("{} and {} more", text, hosts.size() - kMost) : text;
+}
+
+void Judging::find(Finding finding, const std::vector<unsigned>& hosts) {
+    for (std::size_t i = 0; i < verdict_.findings.size(); ++i) {
+        const Finding& other = verdict_.findings[i];
+        if (other.id != finding.id || other.title != finding.title || other.cause != finding.cause ||
+            other.mend != finding.mend || other.severity != finding.severity)
+            continue;
+        where_[i].insert(where_[i].end(), hosts.begin(), hosts.end());
+        return;
+    }
+    verdict_.findings.push_back(std::move(finding));
+    where_.push_back(hosts);
+}
+
+void Judging::fine(std::string line) {
+    verdict_.fine.push_back(std::move(line));
+}
+
+void Judging::find_where(const std::function<bool(const Host&)>& wrong,
+                         const std::function<Finding(const Host&)>& finding, const std::string& otherwise) {
+    bool any = false;
+    for (const unsigned i : present_) {
+        if (!wrong(host(i))) continue;
+        find(finding(host(i)), {i});
+        any = true;
+    }
+    if (!any && !otherwise.empty()) fine(otherwise);
+}
+
+void Judging::unseen(const std::string& what, const std::string& why) {
+    const std::string line = fmt::format("{}: {}", what, why);
+    auto& lines = verdict_.unseen;
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+}
+
+bool Judging::found(std::string_view id) const {
+    return std::any_of(verdict_.findings.begin(), verdict_.findings.end(),
+                       [id](const Finding& finding) { return finding.id == id; });
+}
+
+Verdict Judging::end(std::string sentence) {
+    for (std::size_t i = 0; i < where_.size(); ++i)
+        if (present_.size() > 1 && where_[i].size() < present_.size())
+            for (const unsigned at : where_[i]) verdict_.findings[i].hosts.push_back(name(at));
+    std::stable_sort(verdict_.findings.begin(), verdict_.findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+    for (const Finding& finding : verdict_.findings)
+        verdict_.worst = std::max(verdict_.worst, finding.severity);
+    verdict_.sentence = std::move(sentence);
+    return std::move(verdict_);
+}
+
+namespace {
+
+std::string counted(std::size_t count, std::string_view one, std::string_view several) {
+    return fmt::format("{} {}", count, count == 1 ? one : several);
+}
+
+// In one sentence, for who reads nothing else.
+std::string sum_up(const Judging& judging, const std::vector<Finding>& findings) {
+    const auto has = [&](Severity severity) {
+        return static_cast<std::size_t>(std::count_if(
+            findings.begin(), findings.end(), [&](const Finding& one) { return one.severity == severity; }));
+    };
+    if (has(Severity::broken) > 0)
+        return fmt::format("mcastcoll will not work here: {} in the way.",
+                           counted(has(Severity::broken), "thing stands", "things stand"));
+    const auto speakers = judging.speakers();
+    std::string carrier = "multicast";
+    if (!speakers.empty()) {
+        const Host& first = judging.host(speakers.front());
+        carrier = first.rdma.group && first.libraries.wants_verbs
+                      ? fmt::format("RDMA multicast on {}", *first.rdma.group)
+                      : fmt::format("UDP multicast on {}", first.network.interface);
+        if (!first.libraries.multicast) carrier = "messages alone, without multicast";
+    }
+    const std::string where = speakers.size() > 1
+                                  ? fmt::format("between these {} hosts over {}", speakers.size(), carrier)
+                                  : fmt::format("on this host, and over {} if other hosts hear it", carrier);
+    const std::size_t limits = has(Severity::limits);
+    return fmt::format("mcastcoll will work {}{}.", where,
+                       limits == 0 ? ""
+                                   : "; " + counted(limits, "thing makes it slower or limits it",
+                                                    "things make it slower or limit it"));
+}
+
+}  // namespace
+
+Verdict judge(const Crew& crew) {
+    Judging judging(crew);
+    for (unsigned i = 0; i < crew.hosts.size(); ++i) {
+        if (i >= crew.names.size() || crew.names[i].empty()) continue;
+        const std::string why = i < crew.gone.size() ? crew.gone[i] : "";
+        if (crew.hosts[i] && why.empty()) continue;
+        judging.find({"host-missing",
+                      Severity::broken,
+                      fmt::format("Nothing is heard from {}.", judging.name(i)),
+                      fmt::format("The doctor could not be started there, or did not answer in time{}.",
+                                  why.empty() ? "" : ": " + why),
+                      "A job with a process on that host will not start, or ends early.",
+                      fmt::format("See whether `ssh {} mcastcoll-doctor --here` works.", judging.name(i)),
+                      {judging.name(i)}});
+    }
+    judge_libraries(judging);
+    judge_interface(judging);
+    judge_hearing(judging);
+    judge_querier(judging);
+    judge_group(judging);
+    judge_memory(judging);
+    judge_rdma(judging);
+    judge_machine(judging);
+    Verdict verdict = judging.end("");
+    verdict.sentence = sum_up(judging, verdict.findings);
+    return verdict;
+}
+
+}  // namespace mcastcoll::doctor

@@ -1,0 +1,88 @@
+// Who asks for members, and what a real group did.
+#include <fmt/format.h>
+
+#include "judging.h"
+
+namespace mcastcoll::doctor {
+namespace {
+
+constexpr double kQueryInterval_s = 125;  // RFC 3376 and 3810
+
+}  // namespace
+
+void judge_querier(Judging& judging) {
+    std::vector<unsigned> unheard;
+    double waited_s = 0;
+    for (const unsigned i : judging.speakers()) {
+        const Host& host = judging.host(i);
+        if (host.network.loopback) continue;
+        const char* const what = host.network.family == 4 ? "IGMP queries" : "MLD queries";
+        if (!host.querier.heard) {
+            judging.unseen(what, host.querier.heard.why_not);
+        } else if ((*host.querier.heard).empty()) {
+            unheard.push_back(i);
+            waited_s = host.querier.waited_s;
+        } else {
+            judging.fine(fmt::format("{} of {} are heard, so switches know who is a member", what,
+                                     *host.querier.heard));
+            return;
+        }
+    }
+    if (unheard.empty()) return;
+    const bool sure = waited_s >= kQueryInterval_s;
+    judging.find(
+        {sure ? "querier-missing" : "querier-not-heard",
+         sure ? Severity::limits : Severity::note,
+         fmt::format("Nobody asked within {:.0f} s who listens to multicasts (no querier was heard).",
+                     waited_s),
+         sure ? "No switch or router of this network is an IGMP (MLD) querier."
+              : "Queriers ask every 125 s by default, so this proves nothing. `--listen 130` would show "
+                "surely "
+                "whether there is one, and `--listen 300` whether a switch then cuts groups off.",
+         "None where switches do not snoop IGMP. Where they do, groups lose multicast after some minutes "
+         "without a querier.",
+         "On a switch: an IGMP querier for this VLAN, or no IGMP snooping.",
+         {}});
+}
+
+void judge_group(Judging& judging) {
+    std::uint64_t sent = 0, heard = 0;
+    unsigned ran = 0, members = 0;
+    for (const unsigned i : judging.present()) {
+        const auto& result = judging.host(i).end_to_end;
+        if (!result) continue;
+        ++ran;
+        members = result->members;
+        sent += result->multicast_sent;
+        heard += result->multicast_heard;
+        if (result->error.empty()) continue;
+        judging.find({"group-failed",
+                      Severity::broken,
+                      "A group, a barrier and a broadcast through libfabric failed.",
+                      result->error + ".",
+                      "Programs' collectives would fail in the same way, or go on without mcastcoll.",
+                      "FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll mcastcoll-doctor says more, on standard error",
+                      {}},
+                     {i});
+    }
+    if (ran == 0 || judging.found("group-failed")) return;
+    if (judging.speakers().size() > 1 && sent == 0 &&
+        judging.host(judging.present().front()).libraries.multicast && !judging.found("nobody-hears"))
+        judging.find(
+            {"group-without-multicast",
+             Severity::limits,
+             "A group formed, and did not use multicast.",
+             "Its members found each other deaf while they joined, or are all in segments of their own.",
+             "Collectives between hosts go from process to process.",
+             "FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll mcastcoll-doctor says why, on standard error",
+             {}});
+    judging.fine(
+        sent > 0 ? fmt::format(
+                       "a group of {} members did a barrier and a broadcast, all bytes right: {} datagrams "
+                       "multicast, {} fragments heard",
+                       members, sent, heard)
+                 : fmt::format("a group of {} members did a barrier and a broadcast, all bytes right{}",
+                               members, judging.speakers().size() > 1 ? "" : ", in shared memory"));
+}
+
+}  // namespace mcastcoll::doctor

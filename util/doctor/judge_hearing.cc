@@ -1,0 +1,303 @@
+// Who heard whom, and what was lost.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "hearing.h"
+
+namespace mcastcoll::doctor {
+namespace {
+
+const char* const kServed =
+    "The others send it messages instead, one by one: collectives it takes part in are slower.";
+
+}  // namespace
+
+Finding of_rule(const Firewall::Rule& rule, Severity severity, std::string title, std::string cost) {
+    return {"firewall",
+            severity,
+            std::move(title),
+            fmt::format("The firewall: {}.", rule.text),
+            std::move(cost),
+            rule.removal,
+            {}};
+}
+
+Hearing::Hearing(Judging& judging)
+    : judging_(judging), heard_(judging.crew().hosts.size()), speakers_(judging.speakers()) {
+    for (const unsigned to : speakers_) {
+        heard_[to].resize(heard_.size() * kPhases);
+        for (const Heard& heard : judging_.host(to).heard)
+            if (heard.from < heard_.size())
+                heard_[to][heard.from * kPhases + static_cast<std::size_t>(heard.phase)] = &heard;
+    }
+}
+
+Count Hearing::count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const {
+    Count count;
+    for (const Phase phase : phases) {
+        for (const Stream& stream : judging_.host(from).sent)
+            if (stream.phase == phase) count.sent += stream.datagrams;
+        const Heard* const heard = heard_[to][from * kPhases + static_cast<std::size_t>(phase)];
+        if (heard == nullptr) continue;
+        count.got += heard->datagrams;
+        count.twice += heard->duplicates;
+        count.late += heard->late;
+        count.gap = std::max(count.gap, heard->longest_gap);
+    }
+    return count;
+}
+
+Count Hearing::count_from_all(unsigned to, std::initializer_list<Phase> phases) const {
+    Count sum;
+    for (const unsigned from : speakers_) {
+        if (from == to || !hears(to, from)) continue;
+        const Count one = count(from, to, phases);
+        sum = {sum.sent + one.sent, sum.got + one.got, sum.twice + one.twice, sum.late + one.late,
+               std::max(sum.gap, one.gap)};
+    }
+    return sum;
+}
+
+const Firewall::Rule* Hearing::rule(unsigned at, bool outgoing, bool surely) const {
+    const Firewall::Rule* found = nullptr;
+    for (const Firewall::Rule& rule : judging_.host(at).firewall.rules)
+        if (rule.outgoing == outgoing && (!surely || rule.names_multicast) &&
+            (found == nullptr || (rule.names_multicast && !found->names_multicast)))
+            found = &rule;
+    return found;
+}
+
+void Hearing::judge() {
+    if (speakers_.empty()) return;
+    if (speakers_.size() == 1) return judge_alone();
+    split();
+    if (all_deaf_) return find_nobody_hears();
+    for (const unsigned i : deaf_) find_deaf(i);
+    for (const unsigned i : mute_) find_mute(i);
+    find_missing_pairs();
+    if (pairs_heard_ == 0) return;
+    judge_full_size();
+    judge_again();
+    judge_losses();
+    judge_order();
+    if (deaf_.empty() && mute_.empty() && !judging_.found("path-broken"))
+        judging_.fine(fmt::format("each of {} hosts hears every other one", speakers_.size()));
+}
+
+// Nobody else is there: whether its multicasts come back to the host that sent them.
+void Hearing::judge_alone() {
+    const unsigned self = speakers_.front();
+    const Count own = count(self, self, {Phase::small});
+    const char* const cost = "Collectives between hosts go from process to process.";
+    if (own.sent > 0 && own.got == 0) {
+        if (const Firewall::Rule* found = rule(self, false))
+            return judging_.find(of_rule(*found, Severity::broken, "The firewall drops multicasts.", cost),
+                                 {self});
+        if (const Firewall::Rule* found = rule(self, true))
+            return judging_.find(of_rule(*found, Severity::broken, "The firewall drops multicasts.", cost),
+                                 {self});
+        return judging_.find(
+            {"self-deaf",
+             Severity::broken,
+             "Multicasts of this host do not come back to it.",
+             "No rule that drops them was seen; the interface, or the way it is attached to a "
+             "bridge, does not carry multicast.",
+             cost,
+             "Try another interface: FI_MCASTCOLL_IFACE=NAME",
+             {}},
+            {self});
+    }
+    for (const bool outgoing : {false, true})
+        if (const Firewall::Rule* found = rule(self, outgoing, true))
+            judging_.find(
+                {"firewall-suspected",
+                 Severity::limits,
+                 "A rule of the firewall drops multicasts.",
+                 fmt::format("The firewall: {}. Whether it holds for other hosts' takes a look from "
+                             "several hosts.",
+                             found->text),
+                 cost,
+                 found->removal,
+                 {}},
+                {self});
+    if (own.sent > 0) judging_.fine("multicasts of this host come back to it");
+}
+
+void Hearing::split() {
+    const auto nobody = [this](unsigned one, bool hearing) {
+        return std::none_of(speakers_.begin(), speakers_.end(), [&](unsigned other) {
+            return other != one && (hearing ? hears(one, other) : hears(other, one));
+        });
+    };
+    for (const unsigned i : speakers_)
+        if (nobody(i, true)) deaf_.push_back(i);
+    all_deaf_ = deaf_.size() == speakers_.size();
+    const auto is_deaf = [this](unsigned one) { return std::count(deaf_.begin(), deaf_.end(), one) > 0; };
+    for (const unsigned i : speakers_) {
+        const bool has_listener = std::any_of(speakers_.begin(), speakers_.end(),
+                                              [&](unsigned other) { return other != i && !is_deaf(other); });
+        if (has_listener && nobody(i, false)) mute_.push_back(i);
+    }
+    // Who hears nobody since all others are mute is not deaf.
+    for (const unsigned to : speakers_)
+        for (const unsigned from : speakers_) pairs_heard_ += to != from && hears(to, from) ? 1 : 0;
+}
+
+void Hearing::find_nobody_hears() {
+    for (const unsigned i : speakers_) {
+        const Firewall::Rule* found = rule(i, false, true);
+        if (found == nullptr) found = rule(i, true, true);
+        if (found != nullptr)
+            judging_.find(of_rule(*found, Severity::broken, "The firewall drops multicasts.",
+                                  "Collectives between hosts go from process to process."),
+                          {i});
+    }
+    judging_.find(
+        {"nobody-hears",
+         Severity::broken,
+         "No host hears another one's multicasts.",
+         judging_.found("firewall")
+             ? "Firewalls drop them: see there."
+             : "The network between the hosts does not carry multicast. Networks of clouds mostly do not; "
+               "switches that snoop IGMP without a querier stop after some minutes.",
+         "Collectives between hosts go from process to process, as without mcastcoll.",
+         "On the switches: an IGMP querier for this VLAN, or no IGMP snooping.\n"
+         "In a cloud: ask for multicast in the network's settings, if it has it.",
+         {}});
+}
+
+void Hearing::find_deaf(unsigned at) {
+    const std::string title = "It hears no other host's multicasts.";
+    if (const Firewall::Rule* found = rule(at, false))
+        return judging_.find(of_rule(*found, Severity::limits, title, kServed), {at});
+    const Network& network = judging_.host(at).network;
+    std::string cause =
+        "No rule of its firewall was seen that drops them, so they do not come to it: its port of "
+        "the switch does not forward them";
+    if (network.member && !*network.member) cause = "The kernel does not list it as a member of the group";
+    if (!judging_.host(at).firewall.looked)
+        cause = fmt::format("They do not come to it, or its firewall drops them (not looked at: {})",
+                            judging_.host(at).firewall.looked.why_not);
+    if (network.reverse_path && *network.reverse_path == 1)
+        cause += fmt::format(
+            "; or net.ipv4.conf.{}.rp_filter=1 drops what comes from senders that are routed another "
+            "way",
+            network.interface);
+    judging_.find({"deaf",
+                   Severity::limits,
+                   title,
+                   cause + ".",
+                   kServed,
+                   "Look at its port of the switch: IGMP snooping, storm control, the VLAN.",
+                   {}},
+                  {at});
+}
+
+void Hearing::find_mute(unsigned at) {
+    const std::string title = "No other host hears its multicasts.";
+    const std::string cost = "What it broadcasts goes out as messages, one by one.";
+    if (const Firewall::Rule* found = rule(at, true))
+        return judging_.find(of_rule(*found, Severity::limits, title, cost), {at});
+    std::string refused;
+    for (const Stream& stream : judging_.host(at).sent)
+        refused = stream.error.empty() ? refused : stream.error;
+    judging_.find(
+        {"mute",
+         Severity::limits,
+         title,
+         refused.empty() ? std::string("They do not leave it, or its port of the switch takes none.")
+                         : fmt::format("The kernel refuses to send them ({}): a firewall does so, or there "
+                                       "is no route.",
+                                       refused),
+         cost,
+         "Look at its port of the switch: storm control, the VLAN, a filter.",
+         {}},
+        {at});
+}
+
+void Hearing::find_missing_pairs() {
+    std::vector<std::string> missing;
+    const auto in = [](const std::vector<unsigned>& all, unsigned one) {
+        return std::count(all.begin(), all.end(), one) > 0;
+    };
+    for (const unsigned to : speakers_)
+        for (const unsigned from : speakers_)
+            if (to != from && !in(deaf_, to) && !in(mute_, from) && !hears(to, from))
+                missing.push_back(fmt::format("{} does not hear {}", judging_.name(to), judging_.name(from)));
+    if (missing.empty()) return;
+    constexpr std::size_t kMost = 6;
+    const std::size_t more = missing.size() > kMost ? missing.size() - kMost : 0;
+    missing.resize(missing.size() - more);
+    const bool routed = judging_.found("subnets-differ");
+    judging_.find(
+        {"path-broken",
+         Severity::limits,
+         "Some hosts hear each other, and some do not.",
+         fmt::format("{}{}.{}", fmt::join(missing, "; "), more > 0 ? fmt::format("; and {} more", more) : "",
+                     routed ? " They are in different subnets." : ""),
+         "Hosts that hear each other make one segment; between segments messages go one by one.",
+         routed ? "Nothing need be done; or routers that pass multicast on, and FI_MCASTCOLL_TTL"
+                : "Look at the links between their switches: VLANs, IGMP snooping without a querier.",
+         {}});
+}
+
+void Hearing::judge_full_size() {
+    std::map<unsigned, std::size_t> pairs;  // of each host, that have lost them
+    std::size_t lost = 0, most = 0;
+    std::uint64_t bytes = 0;
+    for (const unsigned to : speakers_)
+        for (const unsigned from : speakers_) {
+            if (to == from || !hears(to, from) || count(from, to, {Phase::full}).sent == 0 ||
+                count(from, to, {Phase::full}).got > 0)
+                continue;
+            ++lost;
+            for (const Stream& stream : judging_.host(from).sent)
+                if (stream.phase == Phase::full) bytes = stream.bytes;
+            most = std::max({most, ++pairs[to], ++pairs[from]});
+        }
+    // Who is in most of them is nearest to the cause.
+    std::vector<unsigned> affected;
+    for (const auto& [host, count] : pairs)
+        if (count == most) affected.push_back(host);
+    if (lost == 0) return;
+    judging_.find({"full-size-lost",
+                   lost == pairs_heard_ ? Severity::broken : Severity::limits,
+                   fmt::format("Short multicasts arrive, datagrams of {} bytes do not.", bytes),
+                   "A switch, bridge or tunnel on the way has a smaller MTU than the hosts' interfaces.",
+                   "Those hosts count as deaf: they are sent messages instead, one by one.",
+                   "Raise the MTU on the way, or lower the hosts': ip link set dev INTERFACE mtu N",
+                   {}},
+                  affected);
+}
+
+void Hearing::judge_again() {
+    std::vector<unsigned> cut;
+    for (const unsigned to : speakers_) {
+        const Count later = count_from_all(to, {Phase::again});
+        if (later.sent > 0 && later.got == 0) cut.push_back(to);
+    }
+    if (cut.empty()) return;
+    judging_.find(
+        {"cut-off",
+         cut.size() == speakers_.size() ? Severity::broken : Severity::limits,
+         fmt::format("Multicasts arrived at first, and no longer after {:.0f} s.", judging_.crew().wait_s),
+         "A switch that snoops IGMP (MLD) has forgotten who is a member: nobody asks (no querier), or the "
+         "question or the answer is dropped.",
+         "Groups work for some minutes, then lose multicast and go on with messages, one by one.",
+         "On the switch: an IGMP querier for this VLAN, or no IGMP snooping.\n"
+         "A Linux bridge: ip link set dev BRIDGE type bridge mcast_querier 1",
+         {}},
+        cut);
+}
+
+void judge_hearing(Judging& judging) {
+    Hearing(judging).judge();
+    for (const unsigned i : judging.speakers())
+        if (!judging.host(i).firewall.looked)
+            judging.unseen("the firewall's rules", judging.host(i).firewall.looked.why_not);
+}
+
+}  // namespace mcastcoll::doctor

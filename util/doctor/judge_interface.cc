@@ -1,0 +1,194 @@
+// The interface and its sockets, of each host by itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "judging.h"
+
+namespace mcastcoll::doctor {
+namespace {
+
+constexpr std::uint32_t kUsualMtu = 1500;
+constexpr std::uint64_t kLeastWindow = 32;  // datagrams: one call of the kernel's takes so many
+
+void judge_buffers(Judging& judging) {
+    const auto asked_too_little = [](const Host& host) {
+        return host.network.socket_error.empty() && host.network.window < kLeastWindow &&
+               host.network.buffer_granted >= 2 * host.network.buffer_wanted &&
+               host.network.buffer_wanted != 0;
+    };
+    judging.find_where(
+        [](const Host& host) {
+            return host.network.buffer_granted != 0 &&
+                   host.network.buffer_granted < 2 * host.network.buffer_wanted;
+        },
+        [](const Host& host) {
+            const Network& network = host.network;
+            const std::string most = network.rmem_max ? size_text(*network.rmem_max) : "less";
+            return Finding{
+                "buffer-small",
+                Severity::limits,
+                fmt::format("Sockets may buffer {} only; {} are asked for.", most,
+                            size_text(network.buffer_wanted)),
+                "net.core.rmem_max is the most that a program without privileges gets.",
+                fmt::format("A root may have {} datagrams under way to its receivers; what comes while "
+                            "they are busy is lost and must be repaired.",
+                            network.window),
+                fmt::format("sysctl -w net.core.rmem_max={0}\n"
+                            "for good: echo net.core.rmem_max={0} >/etc/sysctl.d/90-mcastcoll.conf",
+                            network.buffer_wanted),
+                {}};
+        });
+    judging.find_where(
+        [](const Host& host) { return host.network.buffer_forced; },
+        [](const Host& host) {
+            return Finding{
+                "buffer-small",
+                Severity::limits,
+                fmt::format("Sockets of ordinary users may buffer {} only; {} are asked for.",
+                            size_text(*host.network.rmem_max), size_text(host.network.buffer_wanted)),
+                "net.core.rmem_max is the most that a program without privileges gets. This look was "
+                "taken with privileges, and got more.",
+                "What comes while a receiver of such a user is busy is lost, and must be repaired.",
+                fmt::format("sysctl -w net.core.rmem_max={0}\n"
+                            "for good: echo net.core.rmem_max={0} >/etc/sysctl.d/90-mcastcoll.conf",
+                            host.network.buffer_wanted),
+                {}};
+        });
+    judging.find_where(asked_too_little, [](const Host& host) {
+        return Finding{
+            "buffer-tiny",
+            Severity::limits,
+            fmt::format("Sockets are told to buffer {} only.", size_text(host.network.buffer_wanted)),
+            fmt::format("FI_MCASTCOLL_RCVBUF={} is set.", host.network.buffer_wanted),
+            "A root stops after each few datagrams, and most bursts lose some.",
+            "unset FI_MCASTCOLL_RCVBUF",
+            {}};
+    });
+    if (judging.present().empty()) return;
+    const Network& first = judging.host(judging.present().front()).network;
+    if (!judging.found("buffer-small") && !judging.found("buffer-tiny") && first.buffer_granted != 0)
+        judging.fine(fmt::format("receive buffers of {}: room for {} datagrams from each root",
+                                 size_text(first.buffer_granted / 2), first.window));
+}
+
+void judge_mtu(Judging& judging) {
+    judging.find_where(
+        [](const Host& host) { return host.network.mtu != 0 && host.network.mtu < kUsualMtu; },
+        [](const Host& host) {
+            return Finding{
+                "mtu-small",
+                Severity::limits,
+                fmt::format("Interface {} sends {} bytes at once (MTU).", host.network.interface,
+                            host.network.mtu),
+                "Ethernet has 1500; less is mostly a tunnel's or an overlay's.",
+                "The smallest MTU of a group's hosts holds for all of them: messages go in more, "
+                "smaller datagrams.",
+                fmt::format("ip link set dev {} mtu 1500, if all switches and tunnels in between allow it",
+                            host.network.interface),
+                {}};
+        });
+    std::set<std::uint32_t> sizes;
+    for (const unsigned i : judging.speakers()) sizes.insert(judging.host(i).network.mtu);
+    if (sizes.size() > 1)
+        judging.find(
+            {"mtu-differs",
+             Severity::limits,
+             fmt::format("Hosts have different MTUs: {}.", fmt::join(sizes, ", ")),
+             "Their interfaces are not set alike.",
+             fmt::format("All multicasts keep to the smallest, {}; and switches drop what is longer than "
+                         "they allow.",
+                         *sizes.begin()),
+             "ip link set dev INTERFACE mtu N, the same everywhere",
+             {}});
+}
+
+void judge_subnets(Judging& judging) {
+    std::set<std::string> subnets;
+    for (const unsigned i : judging.speakers()) subnets.insert(judging.host(i).network.subnet);
+    if (subnets.size() < 2) return;
+    judging.find({"subnets-differ",
+                  Severity::limits,
+                  fmt::format("Hosts are in different subnets: {}.", fmt::join(subnets, ", ")),
+                  "Multicasts stay in their subnet unless routers are told to pass them on.",
+                  "Each subnet has its own multicast; between them collectives go from host to host.",
+                  "Nothing need be done. If routers pass multicast on: FI_MCASTCOLL_TTL=2 or more",
+                  {}});
+}
+
+void judge_offloads(Judging& judging) {
+    judging.find_where(
+        [](const Host& host) {
+            const Network& network = host.network;
+            const bool physical = !network.driver.empty();
+            return !network.loopback && ((network.segmentation && !*network.segmentation) ||
+                                         (physical && network.coalescing && !*network.coalescing));
+        },
+        [](const Host& host) {
+            return Finding{
+                "offload-off",
+                Severity::note,
+                fmt::format("Interface {} handles each datagram by itself.", host.network.interface),
+                "Segmentation (gso) or coalescing (gro) is switched off.",
+                "The kernel's work for each datagram, most of what a long broadcast costs, is done "
+                "for each, not for runs of them.",
+                fmt::format("ethtool -K {} gso on gro on tx-udp-segmentation on", host.network.interface),
+                {}};
+        });
+}
+
+}  // namespace
+
+void judge_interface(Judging& judging) {
+    judging.find_where([](const Host& host) { return !host.network.error.empty(); },
+                       [](const Host& host) {
+                           return Finding{"no-interface",
+                                          Severity::broken,
+                                          "There is no interface to multicast on.",
+                                          host.network.error + ".",
+                                          "Collectives between hosts go from process to process.",
+                                          "ip -brief address, then FI_MCASTCOLL_IFACE=NAME",
+                                          {}};
+                       });
+    judging.find_where([](const Host& host) { return !host.network.socket_error.empty(); },
+                       [](const Host& host) {
+                           return Finding{
+                               "no-sockets",
+                               Severity::broken,
+                               fmt::format("Multicast cannot be opened on {}.", host.network.interface),
+                               host.network.socket_error + ".",
+                               "Collectives between hosts go from process to process.",
+                               fmt::format("ip link set dev {0} up multicast on; or "
+                                           "FI_MCASTCOLL_IFACE=NAME of another interface",
+                                           host.network.interface),
+                               {}};
+                       });
+    judging.find_where(
+        [](const Host& host) { return host.network.loopback; },
+        [&](const Host& host) {
+            const bool alone = judging.speakers().size() < 2;
+            return Finding{"loopback",
+                           alone ? Severity::limits : Severity::broken,
+                           "Multicasts would go over the loopback interface, which leaves no host.",
+                           fmt::format("The provider's own address is {}.", host.network.address),
+                           "Other hosts hear nothing.",
+                           "FI_MCASTCOLL_IFACE=NAME, of the interface that connects the hosts; and let this "
+                           "host's name resolve to its address there (/etc/hosts)",
+                           {}};
+        });
+    judge_offloads(judging);
+    judge_buffers(judging);
+    judge_mtu(judging);
+    judge_subnets(judging);
+    if (judging.present().empty()) return;
+    const Network& first = judging.host(judging.present().front()).network;
+    if (first.interface.empty() || !first.socket_error.empty()) return;
+    judging.fine(fmt::format("interface {}, {}, MTU {}{}", first.interface, first.address, first.mtu,
+                             first.speed_mbit ? fmt::format(", {} Mbit/s", *first.speed_mbit) : ""));
+    for (const unsigned i : judging.present())
+        if (!judging.host(i).network.rmem_max)
+            judging.unseen("net.core.rmem_max", judging.host(i).network.rmem_max.why_not);
+}
+
+}  // namespace mcastcoll::doctor

@@ -1,0 +1,53 @@
+// What the parts of the judge share.
+#pragma once
+
+#include <functional>
+
+#include "judge.h"
+
+namespace mcastcoll::doctor {
+
+class Judging {
+  public:
+    explicit Judging(const Crew& crew);
+    const Crew& crew() const { return crew_; }
+    // Those that were heard from, by their place.
+    const std::vector<unsigned>& present() const { return present_; }
+    const Host& host(unsigned at) const { return *crew_.hosts[at]; }
+    const std::string& name(unsigned at) const { return names_[at]; }
+    // Those that multicast in the experiment, one of each host.
+    std::vector<unsigned> speakers() const;
+    std::string names(const std::vector<unsigned>& hosts) const;
+
+    // The same finding of several hosts becomes one.
+    void find(Finding finding, const std::vector<unsigned>& hosts = {});
+    void fine(std::string line);
+    // True for some of those present: finds it there; for none of them: what is fine.
+    void find_where(const std::function<bool(const Host&)>& wrong,
+                    const std::function<Finding(const Host&)>& finding, const std::string& otherwise = {});
+    void unseen(const std::string& what, const std::string& why);
+    bool found(std::string_view id) const;
+    Verdict end(std::string sentence);
+
+  private:
+    const Crew& crew_;
+    std::vector<std::string> names_;
+    std::vector<unsigned> present_;
+    std::vector<std::vector<unsigned>> where_;  // of each finding
+    Verdict verdict_;
+};
+
+// judge_libraries.cc, judge_host.cc, judge_network.cc
+void judge_libraries(Judging& judging);
+void judge_machine(Judging& judging);
+void judge_memory(Judging& judging);
+void judge_rdma(Judging& judging);
+void judge_interface(Judging& judging);
+void judge_hearing(Judging& judging);
+void judge_querier(Judging& judging);
+void judge_group(Judging& judging);
+
+// 4194304 is "4 MiB".
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace mcastcoll::doctor

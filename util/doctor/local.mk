@@ -1,0 +1,52 @@
+# mcastcoll-doctor: says whether and how well mcastcoll will work on these hosts.
+bin_PROGRAMS += %reldir%/mcastcoll-doctor
+mcc_parts += \
+	%reldir%/end_to_end.cc \
+	%reldir%/end_to_end.h \
+	%reldir%/examination.cc \
+	%reldir%/examination.h \
+	%reldir%/experiment.cc \
+	%reldir%/experiment.h \
+	%reldir%/firewall.cc \
+	%reldir%/libraries.cc \
+	%reldir%/machine.cc \
+	%reldir%/main.cc \
+	%reldir%/memory.cc \
+	%reldir%/network.cc \
+	%reldir%/patient.cc \
+	%reldir%/patient.h \
+	%reldir%/probes.h \
+	%reldir%/querier.cc \
+	%reldir%/rdma.cc \
+	%reldir%/system.cc
+mcc_rooms += %reldir%/all.cc
+nodist_%canon_reldir%_mcastcoll_doctor_SOURCES = %reldir%/all.cc
+%canon_reldir%_mcastcoll_doctor_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
+%canon_reldir%_mcastcoll_doctor_LDADD = %reldir%/libmccdoctor.a prov/mcastcoll/ports/libmccports.la \
+	prov/mcastcoll/provider/libmccprovider.la prov/mcastcoll/group/libmccgroup.la $(MCC_CREW) $(LIBFABRIC_LIBS)
+
+# What is pure of it, for its tests, too.
+noinst_LIBRARIES += %reldir%/libmccdoctor.a
+%canon_reldir%_libmccdoctor_a_SOURCES = \
+	%reldir%/facts.h \
+	%reldir%/facts_json.cc \
+	%reldir%/firewall_rules.cc \
+	%reldir%/firewall_rules.h \
+	%reldir%/hearing.h \
+	%reldir%/judge.cc \
+	%reldir%/judge.h \
+	%reldir%/judge_group.cc \
+	%reldir%/judge_hearing.cc \
+	%reldir%/judge_host.cc \
+	%reldir%/judge_interface.cc \
+	%reldir%/judge_libraries.cc \
+	%reldir%/judge_losses.cc \
+	%reldir%/judging.h \
+	%reldir%/report.cc \
+	%reldir%/report.h \
+	%reldir%/report_json.cc \
+	%reldir%/tally.cc \
+	%reldir%/tally.h
+%canon_reldir%_libmccdoctor_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
+dist_man_MANS += man/mcastcoll-doctor.1
+EXTRA_DIST += %reldir%/README.md docs/DOCTOR.md

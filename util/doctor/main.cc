@@ -1,0 +1,75 @@
+// mcastcoll-doctor: says whether and how well mcastcoll will work on these hosts.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "arguments/arguments.h"
+#include "crew/crew.h"
+#include "examination.h"
+#include "patient.h"
+#include "report.h"
+
+namespace {
+
+using namespace mcastcoll;
+using namespace mcastcoll::doctor;
+
+constexpr int kBadUsage = 3;
+
+int complain(const std::string& what) {
+    fmt::print(stderr, "mcastcoll-doctor: {}\n", what);
+    return kBadUsage;
+}
+
+void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool& no_group, bool& json) {
+    crew.add_to(arguments);
+    arguments
+        .option("--listen", wanted.listen_s,
+                "Seconds to listen for a querier; 300 shows whether a switch cuts groups off")
+        .range(0U, 3600U);
+    arguments.option("--share", wanted.share, "Per cent of the slowest link that the fastest test fills")
+        .range(0.1, 100.0);
+    arguments.flag("--no-group", no_group, "Form no group through libfabric");
+    arguments.flag("--json", json, "Print one JSON object");
+    arguments.remark(
+        "Exit code: 0 all is well, 1 it works, but slower or with limits, 2 it will not work, 3 it could not "
+        "look");
+}
+
+int run(int argc, char** argv) {
+    Arguments arguments("mcastcoll-doctor",
+                        "Says whether and how well mcastcoll will work on these hosts.\n\n"
+                        "  mcastcoll-doctor --here                       this host alone\n"
+                        "  mcastcoll-doctor --hosts node1,node2,node3    over ssh\n"
+                        "  mpirun -N 1 mcastcoll-doctor                  on the hosts of a job\n"
+                        "  srun -N 8 --mpi=pmix mcastcoll-doctor\n",
+                        MCC_VERSION);
+    crew::Options options;
+    Wanted wanted;
+    bool no_group = false, json = false;
+    add_options(arguments, options, wanted, no_group, json);
+    if (const auto ended = arguments.parse(argc, argv)) return *ended == 0 ? 0 : kBadUsage;
+    wanted.group = !no_group;
+    const auto formed = crew::Crew::form("mcastcoll-doctor " MCC_VERSION, options);
+    if (!formed) return complain(formed.error().message);
+    auto seen = examine(wanted, *formed.value());
+    if (!seen) return complain(seen.error().message);
+    if (!formed.value()->is_head()) return 0;
+    const Verdict verdict = judge(seen.value());
+    const bool colour = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+    fmt::print("{}", json ? as_json(verdict, seen.value()) : as_text(verdict, seen.value(), colour));
+    return static_cast<int>(verdict.worst);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        if (argc == 2 && argv[1] == std::string_view("--patient"))
+            return be_patient(STDIN_FILENO, STDOUT_FILENO);
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        return complain(error.what());
+    }
+}

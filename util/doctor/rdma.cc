@@ -1,0 +1,36 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "base/system.h"
+#include "probes.h"
+#include "transport/verbs_address.h"
+#include "transport/verbs_options.h"
+
+namespace mcastcoll::doctor {
+
+Rdma look_at_rdma(const ofi::Settings& settings, const std::optional<ofi::MulticastChoice>& choice) {
+    Rdma rdma;
+    std::error_code ignored;
+    for (const auto& device : std::filesystem::directory_iterator(kRdmaDevices, ignored))
+        rdma.devices.push_back(device.path().filename().string());
+    std::sort(rdma.devices.begin(), rdma.devices.end());
+    const auto failed = Look<std::string>::failed;
+    if (const std::string why = why_no_rdma(); !why.empty()) {
+        rdma.group = failed(why);
+    } else if (!choice) {
+        rdma.group = failed("there is no interface to multicast on");
+    } else {
+        VerbsOptions options{multicast_options(settings, *choice)};
+        options.receives = settings.receives;
+        std::array<std::byte, kGroupRandomBytes> random{};
+        const auto opened = kernel_random(random) ? open_verbs(options) : Error{EAGAIN, "no random bytes"};
+        if (!opened) return rdma.group = failed(opened.error().message), rdma;
+        VerbsTransport& verbs = *opened.value();
+        auto joined = verbs.join(random_group(settings, choice->family, 0, random).with_port(0));
+        if (!joined && !verbs.sends_anywhere()) joined = verbs.join_any();
+        rdma.group = joined ? Look<std::string>(verbs.device()) : failed(joined.error().message);
+    }
+    return rdma;
+}
+
+}  // namespace mcastcoll::doctor

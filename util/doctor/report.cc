@@ -1,0 +1,166 @@
+#include "report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mcastcoll::doctor {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+constexpr std::size_t kMostInMatrix = 32, kLargeMatrix = 16;
+
+// Breaks at blanks; lines after the first are indented.
+std::string wrapped(const std::string& text, std::size_t first, std::size_t indent) {
+    std::string out;
+    std::size_t column = first;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        if (column + end - at > kWidth && column > indent) {
+            out += '\n' + std::string(indent, ' ');
+            column = indent;
+        } else if (at > 0) {
+            out += ' ';
+            ++column;
+        }
+        out.append(text, at, end - at);
+        column += end - at;
+        at = end + 1;
+    }
+    return out;
+}
+
+class Writer {
+  public:
+    explicit Writer(bool colour) : colour_(colour) {}
+
+    std::string painted(const char* code, const std::string& text) const {
+        return colour_ ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
+    }
+    void line(const char* what, const std::string& text) {
+        if (text.empty()) return;
+        std::string head = fmt::format("     {:<6}", what);
+        for (std::size_t at = 0; at < text.size();) {
+            const std::size_t end = std::min(text.find('\n', at), text.size());
+            out_ += head + wrapped(text.substr(at, end - at), head.size(), head.size()) + '\n';
+            head = std::string(head.size(), ' ');
+            at = end + 1;
+        }
+    }
+    void finding(const Finding& one) {
+        const char* const code = one.severity == Severity::broken   ? "31;1"
+                                 : one.severity == Severity::limits ? "33;1"
+                                                                    : "36";
+        const char* const mark = one.severity == Severity::broken   ? "XX"
+                                 : one.severity == Severity::limits ? "!!"
+                                                                    : "--";
+        std::string title = one.title;
+        if (!one.hosts.empty()) title = fmt::format("{}: {}", fmt::join(one.hosts, ", "), title);
+        out_ += fmt::format("\n {}  {} {}\n", painted(code, mark), painted("1", wrapped(title, 5, 5)),
+                            fmt::format("[{}]", one.id));
+        line("why", one.cause);
+        line("cost", one.cost);
+        line("mend", one.mend);
+    }
+    void list(const char* head, const std::vector<std::string>& lines, const char* code, const char* mark) {
+        if (lines.empty()) return;
+        out_ += fmt::format("\n{}\n", painted("1", head));
+        for (const std::string& one : lines)
+            out_ += fmt::format(" {}  {}\n", painted(code, mark), wrapped(one, 5, 5));
+    }
+    void text(const std::string& text) { out_ += text; }
+    std::string take() { return std::move(out_); }
+
+  private:
+    const bool colour_;
+    std::string out_;
+};
+
+// Of all datagrams but those after the wait: "." all, "-" none, else the share that was lost.
+std::string cell(const Host& from, const Host& to, unsigned from_at) {
+    std::uint64_t sent = 0, got = 0;
+    for (const Stream& stream : from.sent)
+        if (stream.phase != Phase::again) sent += stream.datagrams;
+    for (const Heard& heard : to.heard)
+        if (heard.from == from_at && heard.phase != Phase::again) got += heard.datagrams;
+    if (sent == 0) return "";
+    if (got == 0) return "-";
+    if (got >= sent) return ".";
+    const double lost = 100 - 100 * static_cast<double>(got) / static_cast<double>(sent);
+    return lost < 0.1 ? "<0.1" : fmt::format("{:.1f}", lost);
+}
+
+// For people a table without a spot in it is as good as a sentence, from some size on.
+bool is_spotless(const Crew& crew, const std::vector<unsigned>& speakers) {
+    for (const unsigned to : speakers)
+        for (const unsigned from : speakers)
+            if (from != to && cell(*crew.hosts[from], *crew.hosts[to], from) != ".") return false;
+    return true;
+}
+
+std::string matrix(const Crew& crew) {
+    std::vector<unsigned> speakers;
+    for (unsigned i = 0; i < crew.hosts.size(); ++i)
+        if (crew.hosts[i] && crew.hosts[i]->speaks) speakers.push_back(i);
+    if (speakers.size() < 2) return {};
+    if (speakers.size() > kLargeMatrix && is_spotless(crew, speakers))
+        return fmt::format(
+            "\nEach of {} hosts hears all of what every other one sends, at up to {} Mbit/s.\n",
+            speakers.size(), crew.top_mbit);
+    const bool cut = speakers.size() > kMostInMatrix;
+    if (cut) speakers.resize(kMostInMatrix);
+    const auto names = names_of(crew);
+    std::size_t width = 5;
+    for (const unsigned i : speakers) width = std::max(width, names[i].size() + 1);
+    std::string text = fmt::format(
+        "\nWho hears whom: each line is a host that listens, each column one that sends. \".\": everything "
+        "arrived,\n"
+        "\"-\": nothing, a number: per cent lost, at up to {} Mbit/s and in bursts.{}\n\n{:{}}",
+        crew.top_mbit, cut ? fmt::format(" (the first {} hosts)", kMostInMatrix) : "", "", width + 1);
+    for (const unsigned from : speakers) text += fmt::format("{:>{}}", names[from], width);
+    text += '\n';
+    for (const unsigned to : speakers) {
+        text += fmt::format(" {:<{}}", names[to], width);
+        for (const unsigned from : speakers)
+            text += fmt::format("{:>{}}", from == to ? "" : cell(*crew.hosts[from], *crew.hosts[to], from),
+                                width);
+        text += '\n';
+    }
+    return text;
+}
+
+std::vector<std::string> settings_of(const Crew& crew) {
+    for (const auto& host : crew.hosts)
+        if (host) return host->libraries.settings;
+    return {};
+}
+
+}  // namespace
+
+const char* name_of(Severity severity) {
+    switch (severity) {
+        case Severity::note:
+            return "note";
+        case Severity::limits:
+            return "limits";
+        case Severity::broken:
+            return "broken";
+    }
+    return "";
+}
+
+std::string as_text(const Verdict& verdict, const Crew& crew, bool colour) {
+    Writer writer(colour);
+    const char* const code = verdict.worst == Severity::broken   ? "31;1"
+                             : verdict.worst == Severity::limits ? "33;1"
+                                                                 : "32;1";
+    writer.text(writer.painted(code, wrapped(verdict.sentence, 0, 0)) + '\n');
+    for (const Finding& one : verdict.findings) writer.finding(one);
+    writer.list("As it should be:", verdict.fine, "32", "ok");
+    writer.list("Could not be looked at:", verdict.unseen, "33", "? ");
+    writer.list("Settings that were in force:", settings_of(crew), "36", "--");
+    writer.text(matrix(crew));
+    return writer.take();
+}
+
+}  // namespace mcastcoll::doctor

@@ -1,0 +1,29 @@
+#include <nlohmann/json.hpp>
+
+#include "report.h"
+
+namespace mcastcoll::doctor {
+
+std::string as_json(const Verdict& verdict, const Crew& crew) {
+    using Json = nlohmann::ordered_json;
+    Json object;
+    object["verdict"] = verdict.sentence;
+    object["severity"] = name_of(verdict.worst);
+    object["exit_code"] = static_cast<int>(verdict.worst);
+    object["findings"] = Json::array();
+    for (const Finding& one : verdict.findings)
+        object["findings"].push_back({{"id", one.id},
+                                      {"severity", name_of(one.severity)},
+                                      {"hosts", one.hosts},
+                                      {"title", one.title},
+                                      {"cause", one.cause},
+                                      {"cost", one.cost},
+                                      {"mend", one.mend}});
+    object["fine"] = verdict.fine;
+    object["unseen"] = verdict.unseen;
+    object["names"] = names_of(crew);
+    object["facts"] = Json::parse(to_json(crew));
+    return object.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace mcastcoll::doctor

@@ -1,0 +1,29 @@
+#include "tally.h"
+
+#include <algorithm>
+
+namespace mcastcoll::doctor {
+
+void Tally::take(std::uint32_t number) {
+    if (number >= kMost) return;
+    if (number < seen_.size() && seen_[number]) {
+        ++duplicates_;
+        return;
+    }
+    ++datagrams_;
+    if (number < seen_.size()) ++late_;
+    if (number >= seen_.size()) seen_.resize(number + 1);
+    seen_[number] = true;
+}
+
+Heard Tally::result(unsigned from, Phase phase, std::uint64_t sent) const {
+    Heard heard{from, phase, datagrams_, duplicates_, late_, 0};
+    std::uint64_t gap = 0;
+    for (std::uint64_t i = 0; i < sent; ++i) {
+        gap = i < seen_.size() && seen_[i] ? 0 : gap + 1;
+        heard.longest_gap = std::max(heard.longest_gap, gap);
+    }
+    return heard;
+}
+
+}  // namespace mcastcoll::doctor

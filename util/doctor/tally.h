@@ -1,0 +1,24 @@
+// Counts the numbered datagrams of one stream: what came, twice, late, and what was missing in a row. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "facts.h"
+
+namespace mcastcoll::doctor {
+
+class Tally {
+  public:
+    static constexpr std::uint32_t kMost = 1 << 16;  // datagrams of a stream
+
+    void take(std::uint32_t number);
+    // `sent`: datagrams of the stream.
+    Heard result(unsigned from, Phase phase, std::uint64_t sent) const;
+
+  private:
+    std::vector<bool> seen_;
+    std::uint64_t datagrams_ = 0, duplicates_ = 0, late_ = 0;
+};
+
+}  // namespace mcastcoll::doctor
