@@ -24,6 +24,8 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/broadcasts_here.conf \
 	%reldir%/common.sh \
 	%reldir%/doctor.sh \
+	%reldir%/cp.sh \
+	%reldir%/cp_bench.py \
 	%reldir%/faults.sh \
 	%reldir%/flood.sh \
 	%reldir%/host_bench.py \

@@ -1,6 +1,6 @@
 # Completion in bash: one file, which is looked for under each command's name.
 completiondir = $(datadir)/bash-completion/completions
-completions = $(addprefix %reldir%/,mcastcoll-doctor mcastcoll-gateway mcastcoll-perf mcastcoll-sim mcastcoll-topo mcastcoll-tune)
+completions = $(addprefix %reldir%/,mcastcoll-cp mcastcoll-doctor mcastcoll-gateway mcastcoll-perf mcastcoll-sim mcastcoll-topo mcastcoll-tune)
 nodist_completion_DATA = $(completions)
 $(completions): %reldir%/mcastcoll.bash
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(srcdir)/%reldir%/mcastcoll.bash $@

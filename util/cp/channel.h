@@ -1,0 +1,80 @@
+// Broadcasts through libfabric's provider mcastcoll: an endpoint, and one group after another, of those that
+// are left.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace mcastcoll::cp {
+
+class Channel {
+  public:
+    // A broadcast under way; its address is the operation's context.
+    struct Ticket {
+        fi_context2 space{};  // the provider's, first
+        bool done = false;
+        int error = 0;  // positive
+    };
+
+    // `address`: this host's own, as text.
+    static Result<std::unique_ptr<Channel>> open(const std::string& address);
+    ~Channel();
+    Channel(const Channel&) = delete;
+    Channel& operator=(const Channel&) = delete;
+
+    // By which others put this endpoint into a group.
+    const std::string& name() const { return name_; }
+    bool is_group_of(const std::vector<std::string>& names) const {
+        return group_ != nullptr && names == names_;
+    }
+    // A group of the endpoints with these names, the same list on all; the first is every broadcast's root.
+    // It takes the place of an earlier group. `comm_key`: of the n-th group, n counting all attempts.
+    Result<void> form(const std::vector<std::string>& names, const std::string& comm_key);
+    std::uint32_t attempts() const { return attempts_; }
+    Result<void> start(void* buffer, std::size_t size, Ticket& ticket);
+    void wait(Ticket& ticket);
+    static Error failure(const Ticket& ticket);
+
+  private:
+    struct Close {
+        template <typename T>
+        void operator()(T* object) const {
+            fi_close(&object->fid);
+        }
+    };
+    template <typename T>
+    using Fid = std::unique_ptr<T, Close>;
+
+    Channel() = default;
+    Result<void> open_fabric(const std::string& address);
+    Result<void> open_endpoint();
+    Result<void> await_join();
+    void take_completions(int timeout_ms);
+
+    std::string name_;
+    std::vector<std::string> names_;
+    std::unique_ptr<fi_info, decltype(&fi_freeinfo)> info_{nullptr, &fi_freeinfo};
+    Fid<fid_fabric> fabric_;
+    Fid<fid_eq> eq_;
+    Fid<fid_domain> domain_;
+    Fid<fid_av> av_;
+    Fid<fid_cq> cq_;
+    Fid<fid_ep> ep_;
+    Fid<fid_av_set> set_;
+    std::deque<fi_context2> joins_;  // one for each, so that no event is taken for another's
+    Fid<fid_mc> group_;
+    fi_addr_t root_ = FI_ADDR_UNSPEC;
+    std::uint32_t attempts_ = 0;
+};
+
+}  // namespace mcastcoll::cp

@@ -1,0 +1,272 @@
+#include "cp/copy.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "crew/words.h"
+
+namespace mcastcoll::cp {
+namespace {
+
+constexpr unsigned kTalk_s = 30;
+constexpr unsigned kSurvey_s = 300;  // a look at every file
+constexpr unsigned kWrite_s = 600;   // what waits to be written when all has come
+constexpr std::size_t kBuffers = 16;
+
+// What a target is on a host.
+const std::string kNothing = "n", kFolder = "d", kOther = "o", kBad = "b", kNoTarget = "-";
+
+}  // namespace
+
+int Summary::code() const {
+    if (failed.size() >= hosts) return 2;
+    return failed.empty() && complaints.empty() ? 0 : 1;
+}
+
+Copy::Copy(crew::Crew& crew, const Settings& settings)
+    : crew_(crew), settings_(settings), pool_(std::make_shared<Pool>(kBuffers)) {
+    works_ = !crew.is_head() || crew.head_works();
+    summary_.hosts = crew.size() - (crew.head_works() ? 0 : 1);
+    for (std::uint32_t rank = 0; rank < crew.size(); ++rank)
+        if (crew.is_gone(rank)) summary_.failed.emplace(crew.hosts()[rank], crew.why_gone(rank));
+}
+
+void Copy::lose(std::uint32_t rank, const std::string& why) {
+    if (!crew_.is_head() || !summary_.failed.emplace(crew_.hosts()[rank], why).second) return;
+    if (progress_ != nullptr) progress_->clear();
+    fmt::print(stderr, "{}: {}: {}\n", kProgram, crew_.hosts()[rank], why);
+}
+
+Result<crew::Crew::Gathered> Copy::exchange(std::string mine, unsigned wait_s) {
+    const std::vector<std::uint32_t> before = crew_.present();
+    auto all = crew_.exchange(std::move(mine), wait_s);
+    if (!all) return all;
+    for (const std::uint32_t rank : before)
+        if (crew_.is_gone(rank)) lose(rank, crew_.why_gone(rank));
+    return all;
+}
+
+int Copy::run() {
+    const auto done = go();
+    arrived_.close();
+    // Whatever went wrong at a member, the head has heard of it, or the head is gone. A status other than 0
+    // would have a launcher end the others.
+    if (!done && done.error().code != ECANCELED)
+        fmt::print(stderr, "{}: {}\n", kProgram, done.error().message);
+    if (!crew_.is_head()) return done || done.error().code == ECANCELED ? 0 : 2;
+    if (!done) return 2;
+    tell();
+    return summary_.code();
+}
+
+Result<void> Copy::go() {
+    for (const auto stage : {&Copy::announce, &Copy::look_at_targets, &Copy::get_ready,
+                             &Copy::share_catalogue, &Copy::share_positions, &Copy::copy, &Copy::conclude})
+        if (const auto done = (this->*stage)(); !done) return done;
+    return {};
+}
+
+// The head says what is to be done; others were perhaps started without a word of it.
+Result<void> Copy::announce() {
+    crew::Writer job;
+    std::string wrong;
+    if (crew_.is_head()) {
+        const auto names = names_of(settings_.sources);
+        if (!names) wrong = names.error().message;
+        for (const std::string& source : settings_.sources) {
+            struct stat found {};
+            if (wrong.empty() && ::lstat(source.c_str(), &found) != 0)
+                wrong = fmt::format("{}: {}", source, std::strerror(errno));
+        }
+        if (const auto target = target_on(settings_.target, "h"); wrong.empty() && !target)
+            wrong = target.error().message;
+        const bool many = settings_.sources.size() > 1 || (names && names.value()[0].empty());
+        job.text(wrong).text(settings_.target).number(many);
+    }
+    const auto all = exchange(job.take(), kTalk_s);
+    if (!all) return all.error();
+    crew::Reader reader(*all.value()[0]);
+    const std::string_view theirs = reader.text();
+    if (!theirs.empty()) return Error{crew_.is_head() ? EINVAL : ECANCELED, std::string(theirs)};
+    auto target = target_on(reader.text(), crew_.hosts()[crew_.rank()]);
+    many_ = reader.number() != 0;
+    if (!target || !reader.at_end()) return Error{EBADMSG, "the head's job is not understood"};
+    target_ = std::move(target).value();
+    return {};
+}
+
+// Several sources, or one where the target is a folder on some host, go into it.
+Result<void> Copy::look_at_targets() {
+    struct stat found {};
+    const bool ends_so = target_.ends_with('/');
+    while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
+    if (!works_)
+        target_state_ = kNoTarget;
+    else if (::stat(target_.c_str(), &found) == 0)
+        target_state_ = S_ISDIR(found.st_mode) ? kFolder : kOther;
+    else
+        target_state_ = errno == ENOENT ? kNothing : kBad + std::strerror(errno);
+    const auto all = exchange(target_state_, kTalk_s);
+    if (!all) return all.error();
+    bool somewhere = false;
+    for (const auto& state : all.value()) somewhere = somewhere || (state && *state == kFolder);
+    into_ = ends_so || somewhere;
+    if (many_ && !into_)
+        return Error{crew_.is_head() ? EINVAL : ECANCELED,
+                     fmt::format("{}: is no folder on any host; end it with / to have it made", target_)};
+    return {};
+}
+
+// What is wrong here, if anything.
+std::string Copy::prepare() {
+    if (works_) {
+        std::string wrong;
+        if (target_state_.starts_with(kBad)) wrong = target_state_.substr(1);
+        if (into_ && target_state_ == kOther) wrong = "is no folder";
+        if (into_ && target_state_ == kNothing && ::mkdir(target_.c_str(), 0777) != 0)
+            wrong = std::strerror(errno);
+        if (!wrong.empty() && !crew_.is_head()) return fmt::format("{}: {}", target_, wrong);
+        if (!wrong.empty()) {  // the head leads all the same
+            works_ = false;
+            lose(0, fmt::format("{}: {}", target_, wrong));
+        }
+    }
+    if (crew_.present().size() == 1) return {};
+    // Of a host whose disk takes nothing for so long the others are told in an exchange, which it misses.
+    ::setenv("FI_MCASTCOLL_STALL_TIMEOUT", "20", 0);
+    auto channel = Channel::open(crew_.address()->to_string());
+    if (!channel) return channel.error().message;
+    channel_ = std::move(channel).value();
+    return {};
+}
+
+Result<void> Copy::get_ready() {
+    const std::string wrong = prepare();
+    const auto all = exchange(wrong, kTalk_s);
+    if (!all) return all.error();
+    if (!wrong.empty()) return Error{crew_.is_head() ? EIO : ECANCELED, wrong};
+    for (const std::uint32_t rank : crew_.present())
+        if (const std::string& theirs = *all.value()[rank]; !theirs.empty()) lose(rank, theirs);
+    return {};
+}
+
+Result<void> Copy::share_catalogue() {
+    Queue read;
+    Source source(pool_, read);
+    if (crew_.is_head()) {
+        const auto names = names_of(settings_.sources);
+        catalogue_ = list_sources(settings_.sources, names.value(), into_, summary_.complaints);
+        for (const std::string& what : summary_.complaints) fmt::print(stderr, "{}: {}\n", kProgram, what);
+        source.start_text(as_bytes_of(catalogue_));
+    }
+    std::string text;
+    Stream stream(crew_, channel_.get(), pool_,
+                  {[&](const Chunk& chunk) {
+                       if (crew_.is_head()) return;
+                       Unpacker unpacker(*chunk);
+                       for (auto record = unpacker.next(); record && record.value(); record = unpacker.next())
+                           text.append(record.value()->bytes);
+                   },
+                   [this](std::uint32_t rank, const std::string& why) { lose(rank, why); }});
+    if (auto done = stream.run(crew_.is_head() ? &read : nullptr); !done || crew_.is_head()) return done;
+    auto catalogue = parse_catalogue(text);
+    if (!catalogue) return catalogue.error();
+    catalogue_ = std::move(catalogue).value();
+    return {};
+}
+
+Result<void> Copy::share_positions() {
+    crew::Writer mine;
+    if (works_) {
+        sink_ = std::make_unique<Sink>(target_, catalogue_);
+        const std::vector<std::uint64_t> own = sink_->survey();
+        for (std::size_t i = 0; i < own.size(); ++i)
+            if (own[i] != 0) mine.number(i).number(own[i]);
+    }
+    const auto all = exchange(works_ ? "+" + mine.take() : "", kSurvey_s);
+    if (!all) return all.error();
+    positions_.assign(catalogue_.size(), kComplete);
+    for (const auto& one : all.value()) {
+        if (!one || one->empty()) continue;
+        std::vector<std::uint64_t> theirs(catalogue_.size(), 0);
+        crew::Reader reader(std::string_view(*one).substr(1));
+        while (reader.ok() && !reader.at_end()) {
+            const std::uint64_t index = reader.number(), position = reader.number();
+            if (index < theirs.size()) theirs[index] = position;
+        }
+        for (std::size_t i = 0; i < theirs.size(); ++i) positions_[i] = std::min(positions_[i], theirs[i]);
+    }
+    return {};
+}
+
+Result<void> Copy::copy() {
+    Queue read;
+    Source source(pool_, read);
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < catalogue_.size(); ++i) {
+        const Entry& entry = catalogue_[i];
+        if (entry.kind != Kind::file) continue;
+        ++summary_.files;
+        summary_.bytes += entry.size;
+        if (positions_[i] == kComplete) continue;
+        ++summary_.files_sent;
+        total += std::min(entry.size - positions_[i], entry.occupied);
+    }
+    if (crew_.is_head()) {
+        progress_ = std::make_unique<Progress>(kProgram, total, settings_.quiet || settings_.json);
+        source.start_files(catalogue_, positions_);
+    }
+    if (sink_ != nullptr) sink_->start(arrived_);
+    Stream stream(crew_, channel_.get(), pool_,
+                  {[&](const Chunk& chunk) {
+                       if (sink_ != nullptr) arrived_.put(chunk);
+                       if (progress_ != nullptr) progress_->show(source.bytes_read());
+                   },
+                   [this](std::uint32_t rank, const std::string& why) { lose(rank, why); }});
+    auto done = stream.run(crew_.is_head() ? &read : nullptr);
+    arrived_.close();
+    summary_.bytes_sent = source.bytes_read();
+    if (!done || !crew_.is_head()) return done;
+    for (const std::string& what : source.complaints()) {
+        progress_->clear();
+        fmt::print(stderr, "{}: {}\n", kProgram, what);
+        summary_.complaints.push_back(what);
+    }
+    return {};
+}
+
+Result<void> Copy::conclude() {
+    crew::Writer mine;
+    if (sink_ != nullptr) {
+        sink_->finish();
+        mine.number(sink_->troubles()).text(sink_->trouble());
+    }
+    const auto all = exchange(mine.take(), kWrite_s);
+    if (!all) return all.error();
+    for (const std::uint32_t rank : crew_.present()) {
+        if (all.value()[rank]->empty()) continue;
+        crew::Reader reader(*all.value()[rank]);
+        const std::uint64_t troubles = reader.number();
+        const std::string what(reader.text());
+        if (troubles == 1) lose(rank, what);
+        if (troubles > 1) lose(rank, fmt::format("{}, and {} more", what, troubles - 1));
+    }
+    return {};
+}
+
+void Copy::tell() {
+    summary_.seconds = progress_->seconds();
+    progress_->clear();
+    if (settings_.json) fmt::print("{}", as_json(summary_));
+    if (settings_.quiet || settings_.json) return;
+    fmt::print(stderr, "{}: {} of {} hosts have {} files, {}; {} of {} files sent, {} in {} s\n", kProgram,
+               summary_.hosts - summary_.failed.size(), summary_.hosts, summary_.files,
+               bytes_as_text(static_cast<double>(summary_.bytes)), summary_.files_sent, summary_.files,
+               bytes_as_text(static_cast<double>(summary_.bytes_sent)),
+               fmt::format("{:.1f}", summary_.seconds));
+}
+
+}  // namespace mcastcoll::cp

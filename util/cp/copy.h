@@ -1,0 +1,72 @@
+// One copy from its start to its end, on every host: what is said in which order, and who has failed.
+#pragma once
+
+#include <map>
+
+#include "cp/catalogue.h"
+#include "cp/channel.h"
+#include "cp/progress.h"
+#include "cp/sink.h"
+#include "cp/stream.h"
+#include "crew/crew.h"
+
+namespace mcastcoll::cp {
+
+inline constexpr const char* kProgram = "mcastcoll-cp";
+
+struct Settings {
+    std::vector<std::string> sources;
+    std::string target;
+    bool quiet = false, json = false;
+};
+
+// What the head knows at the end.
+struct Summary {
+    std::size_t hosts = 0, files = 0, files_sent = 0;  // hosts: that were to have a copy
+    std::uint64_t bytes = 0, bytes_sent = 0;
+    double seconds = 0;
+    std::map<std::string, std::string> failed;  // hosts, and why
+    std::vector<std::string> complaints;        // of sources
+
+    // 0, 1 if something failed, 2 if no host has a copy.
+    int code() const;
+};
+std::string as_json(const Summary& summary);
+
+class Copy {
+  public:
+    Copy(crew::Crew& crew, const Settings& settings);
+    int run();
+
+  private:
+    Result<void> go();
+    Result<crew::Crew::Gathered> exchange(std::string mine, unsigned wait_s);
+    Result<void> announce();
+    Result<void> look_at_targets();
+    Result<void> get_ready();
+    std::string prepare();
+    Result<void> share_catalogue();
+    Result<void> share_positions();
+    Result<void> copy();
+    Result<void> conclude();
+    void tell();
+    void lose(std::uint32_t rank, const std::string& why);
+    bool works() const { return works_; }
+
+    crew::Crew& crew_;
+    const Settings& settings_;
+    Summary summary_;
+    bool works_ = true;   // has, or is to get, a copy here
+    std::string target_;  // here
+    std::string target_state_;
+    bool many_ = false, into_ = false;
+    Catalogue catalogue_;
+    std::vector<std::uint64_t> positions_;  // from where each file is sent
+    std::shared_ptr<Pool> pool_;
+    std::unique_ptr<Channel> channel_;
+    Queue arrived_;
+    std::unique_ptr<Sink> sink_;
+    std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace mcastcoll::cp

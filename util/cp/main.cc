@@ -1,0 +1,56 @@
+// mcastcoll-cp: copies files and trees from one host to the disks of many, read once and sent once.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "arguments/arguments.h"
+#include "cp/copy.h"
+
+namespace {
+
+using namespace mcastcoll;
+
+int complain(const std::string& what) {
+    // Whoever read standard error may be gone with the head.
+    (void)attempt([&] { fmt::print(stderr, "{}: {}\n", cp::kProgram, what); });
+    return 2;
+}
+
+constexpr const char* kDescription =
+    "Copies files and trees to the same place on many hosts: each byte is read once and multicast once.\n\n"
+    "  mpirun -N 1 mcastcoll-cp model.bin /scratch/          to the hosts of a job, from rank 0's\n"
+    "  mcastcoll-cp --hosts n1,n2,n3 data model.bin /scratch/   by ssh\n"
+    "  mcastcoll-cp --hosts @hosts.txt --json tree /nfs/%h/\n\n"
+    "It goes on where an interrupted copy has stopped, and without hosts that fail. Status: 0 all hosts "
+    "have\n"
+    "everything, 1 some have not (they are named), 2 none has, or the command line is wrong.";
+
+int run(int argc, char** argv) {
+    Arguments arguments(cp::kProgram, kDescription, MCC_VERSION);
+    cp::Settings settings;
+    crew::Options options;
+    std::vector<std::string> paths;
+    arguments.option("paths", paths, "SOURCE... TARGET; in TARGET %h is the host's name");
+    options.add_to(arguments);
+    arguments.flag("-q,--quiet", settings.quiet, "Say only what goes wrong");
+    arguments.flag("--json", settings.json, "Print a summary as a JSON object, and no progress");
+    if (const auto ended = arguments.parse(argc, argv)) return *ended;
+    if (options.join.empty()) {
+        if (paths.size() < 2) return complain("give at least one source and a target; see --help");
+        settings.target = paths.back();
+        settings.sources.assign(paths.begin(), paths.end() - 1);
+    }
+    ::signal(SIGPIPE, SIG_IGN);
+    auto crew = crew::Crew::form(fmt::format("{} {}", cp::kProgram, MCC_VERSION), options);
+    if (!crew) return complain(crew.error().message);
+    return cp::Copy(*crew.value(), settings).run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        return complain(error.what());
+    }
+}

@@ -1,0 +1,78 @@
+// A host's writing side: what of the entries is there already, and a thread that writes what chunks bring.
+//
+// A file is written under another name beside its own, and gets its own when its digest is the reader's. What
+// goes wrong with one file does not stop the others.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "cp/catalogue.h"
+#include "cp/chunk.h"
+#include "cp/digest.h"
+#include "cp/source.h"
+
+namespace mcastcoll::cp {
+
+class Sink {
+  public:
+    Sink(std::string target, Catalogue catalogue);
+    ~Sink();
+    Sink(const Sink&) = delete;
+    Sink& operator=(const Sink&) = delete;
+
+    // Makes folders. From where on each file is needed here; kComplete if it is there. Partial files of other
+    // sources with these names are removed.
+    std::vector<std::uint64_t> survey();
+    // Makes links, and starts the thread.
+    void start(Queue& chunks);
+    // Waits for the last chunk, and gives folders their modes and times.
+    void finish();
+
+    // What went wrong first, and how often; as of finish().
+    const std::string& trouble() const { return trouble_; }
+    std::uint64_t troubles() const { return troubles_; }
+    std::uint64_t files_written() const { return files_written_; }
+
+  private:
+    struct Open {
+        std::size_t entry;
+        FileDescriptor file;
+        std::string partial, path;
+        Digest digest;
+        std::uint64_t digested;
+    };
+
+    std::string path_of(const Entry& entry) const { return target_ + entry.path; }
+    std::string partial_of(const Entry& entry) const;
+    bool is_blocked(const Entry& entry) const;
+    bool lock(int file);
+    void remove_stale();
+    void make_folder(const Entry& entry);
+    void make_link(const Entry& entry);
+    void write(Queue& chunks);
+    void act(const Record& record);
+    void begin(std::size_t index, std::uint64_t position);
+    bool open_partial(Open& open, std::uint64_t position);
+    void add_data(std::uint64_t offset, std::string_view bytes);
+    void end(Drop drop, std::string_view digest);
+    bool set_attributes(int file, const std::string& path, const Entry& entry);
+    void note(const std::string& path, const std::string& what);
+    void drop_open(bool keep);
+
+    std::string target_;
+    Catalogue catalogue_;
+    std::unordered_set<std::string> blocked_;  // paths where no folder can be
+    std::vector<std::uint64_t> positions_;
+    std::unique_ptr<Open> open_;
+    int lock_tries_;
+    std::string trouble_;
+    std::uint64_t troubles_ = 0, files_written_ = 0;
+    std::thread thread_;
+};
+
+}  // namespace mcastcoll::cp

@@ -1,0 +1,75 @@
+// The head's reading side: a thread that reads files once and makes chunks of them.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "cp/catalogue.h"
+#include "cp/chunk.h"
+#include "cp/digest.h"
+
+namespace mcastcoll::cp {
+
+// Of a file that is there already, with the source's size and time.
+inline constexpr std::uint64_t kComplete = UINT64_MAX;
+
+// Numbers chunks, and gives each out once it is known how long the second after it is.
+class Chunker {
+  public:
+    Chunker(std::shared_ptr<Pool> pool, Queue& out);
+    // With room for a record.
+    Packer& packer();
+    void finish();
+
+  private:
+    void complete();
+
+    std::shared_ptr<Pool> pool_;
+    Queue& out_;
+    std::uint64_t number_ = 0;
+    std::unique_ptr<Packer> packer_;
+    std::deque<Chunk> held_;
+};
+
+class Source {
+  public:
+    Source(std::shared_ptr<Pool> pool, Queue& out) : pool_(std::move(pool)), out_(out) {}
+    ~Source();
+    Source(const Source&) = delete;
+    Source& operator=(const Source&) = delete;
+
+    // One of them.
+    void start_text(std::string text);
+    // `positions`: of each entry, from where it is to be sent.
+    void start_files(const Catalogue& catalogue, std::vector<std::uint64_t> positions);
+
+    std::uint64_t bytes_read() const { return bytes_read_; }  // of what was to be sent, holes left out
+    // When the queue is closed.
+    const std::vector<std::string>& complaints() const { return complaints_; }
+
+  private:
+    void send_text(std::string_view text);
+    void send_files(const Catalogue& catalogue, const std::vector<std::uint64_t>& positions);
+    void send_file(Chunker& chunker, const Catalogue& catalogue, std::size_t index, std::uint64_t position);
+    Drop send_data(Chunker& chunker, const Entry& entry, const FileDescriptor& file, std::uint64_t position,
+                   Digest& digest);
+    bool is_unchanged(const Entry& entry, const FileDescriptor& file);
+    void complain(const Entry& entry, const char* what);
+
+    std::shared_ptr<Pool> pool_;
+    Queue& out_;
+    std::atomic<bool> stop_{false};
+    std::atomic<std::uint64_t> bytes_read_{0};
+    std::vector<std::string> complaints_;
+    std::thread thread_;
+};
+
+// Reads `size` bytes at the offset; false if there are not so many, or they cannot be read.
+bool read_all(int descriptor, char* to, std::size_t size, std::uint64_t offset);
+// Adds the file's first bytes.
+bool add_beginning(Digest& digest, int descriptor, std::uint64_t size);
+
+}  // namespace mcastcoll::cp

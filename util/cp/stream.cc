@@ -1,0 +1,158 @@
+#include "cp/stream.h"
+
+#include <fmt/format.h>
+
+#include "crew/words.h"
+#include "wire/bytes.h"
+
+namespace mcastcoll::cp {
+namespace {
+
+constexpr unsigned kAgree_s = 60;       // a join that fails takes half of that
+constexpr std::uint64_t kFailures = 5;  // then a host is given up
+constexpr std::size_t kHistory = 8;     // of chunks; nobody is more than the kAhead and a window behind
+constexpr std::size_t kMaxChunk = 2 * kChunkBytes;
+
+}  // namespace
+
+Stream::Stream(crew::Crew& crew, Channel* channel, std::shared_ptr<Pool> pool, Says says)
+    : crew_(crew), channel_(channel), pool_(std::move(pool)), says_(std::move(says)) {}
+
+Result<void> Stream::run(Queue* chunks) {
+    chunks_ = chunks;
+    for (;;) {
+        const auto agreed = agree();
+        if (!agreed) return agreed.error();
+        if (agreed.value().done) return {};
+        pass(agreed.value());
+    }
+}
+
+Result<Stream::Agreed> Stream::agree() {
+    crew::Writer mine;
+    mine.number(done_).number(next_).number(fetched_ - history_.size()).number(failures_).text(failure_);
+    mine.text(channel_ != nullptr ? channel_->name() : "");
+    const std::vector<std::uint32_t> before = crew_.present();
+    const auto all = crew_.exchange(mine.take(), kAgree_s);
+    if (!all) return all.error();
+    for (const std::uint32_t rank : before)
+        if (crew_.is_gone(rank)) says_.lost(rank, crew_.why_gone(rank));
+    Agreed agreed;
+    std::uint64_t oldest = 0;
+    for (const std::uint32_t rank : crew_.present()) {
+        crew::Reader reader(*all.value()[rank]);
+        const bool done = reader.number() != 0;
+        const std::uint64_t next = reader.number(), first = reader.number(), failures = reader.number();
+        const std::string failure(reader.text()), name(reader.text());
+        if (rank == 0) oldest = first;
+        std::string why;
+        if (failures >= kFailures) why = failure;
+        if (next < oldest) why = "is too far behind";
+        if (!reader.ok() || (name.empty() && rank != 0)) why = "takes no part";
+        if (!why.empty()) {
+            says_.lost(rank, why);
+            if (rank == 0 || rank == crew_.rank()) return Error{ECANCELED, why};
+            continue;
+        }
+        agreed.done = agreed.done && done;
+        agreed.broken = agreed.broken || failures > 0;
+        agreed.from = std::min(agreed.from, next);
+        agreed.names.push_back(name);
+    }
+    return agreed;
+}
+
+void Stream::pass(const Agreed& agreed) {
+    if (agreed.names.size() == 1) {
+        while (const Chunk chunk = fetch(next_)) consume(chunk);
+        done_ = true;
+        return;
+    }
+    Result<void> passed;
+    if (agreed.broken || !channel_->is_group_of(agreed.names))
+        passed = channel_->form(agreed.names, crew_.comm_key(channel_->attempts()));
+    if (passed) passed = broadcast_all(agreed.from);
+    // Their buffers are the provider's until they end, and after a failure all of them do.
+    for (Flight& flight : flights_) channel_->wait(flight.ticket);
+    flights_.clear();
+    sizes_.clear();
+    if (passed) {
+        done_ = true;
+        failures_ = 0;
+    } else {
+        ++failures_;
+        failure_ = passed.error().message;
+    }
+}
+
+Result<void> Stream::broadcast_all(std::uint64_t from) {
+    if (const auto told = tell_sizes(from); !told) return told;
+    for (std::uint64_t number = from;;) {
+        while (flights_.size() < kAhead && !sizes_.empty() && sizes_.front() != 0)
+            if (const auto posted = post(number++); !posted) return posted;
+        if (flights_.empty()) return {};
+        if (const auto settled = settle(); !settled) return settled;
+    }
+}
+
+// How long the first ones are; each of them then tells of another.
+Result<void> Stream::tell_sizes(std::uint64_t from) {
+    std::string text(kAhead * sizeof(std::uint64_t), '\0');
+    for (std::size_t i = 0; i < kAhead && crew_.is_head(); ++i) {
+        const Chunk chunk = fetch(from + i);
+        wire::put(reinterpret_cast<std::byte*>(&text[i * sizeof(std::uint64_t)]),
+                  std::uint64_t{chunk != nullptr ? chunk->size() : 0});
+    }
+    Channel::Ticket ticket;
+    if (const auto started = channel_->start(text.data(), text.size(), ticket); !started) return started;
+    channel_->wait(ticket);
+    if (ticket.error != 0) return Channel::failure(ticket);
+    for (std::size_t i = 0; i < kAhead; ++i)
+        sizes_.push_back(
+            wire::get<std::uint64_t>(reinterpret_cast<const std::byte*>(&text[i * sizeof(std::uint64_t)])));
+    return {};
+}
+
+Result<void> Stream::post(std::uint64_t number) {
+    const std::uint64_t size = sizes_.front();
+    sizes_.pop_front();
+    if (size > kMaxChunk) return Error{EBADMSG, "a chunk is too long"};
+    Chunk chunk = crew_.is_head() ? fetch(number) : pool_->take();
+    if (!crew_.is_head()) chunk->resize(size);
+    Flight& flight = flights_.emplace_back();
+    flight.chunk = std::move(chunk);
+    auto started = channel_->start(flight.chunk->data(), flight.chunk->size(), flight.ticket);
+    if (!started) flights_.pop_back();
+    return started;
+}
+
+Result<void> Stream::settle() {
+    Flight& flight = flights_.front();
+    channel_->wait(flight.ticket);
+    if (flight.ticket.error != 0) return Channel::failure(flight.ticket);
+    sizes_.push_back(size_ahead(*flight.chunk));
+    consume(flight.chunk);
+    flights_.pop_front();
+    failures_ = 0;
+    return {};
+}
+
+// After a failure chunks come again.
+void Stream::consume(const Chunk& chunk) {
+    if (number_of(*chunk) != next_) return;
+    ++next_;
+    says_.consume(chunk);
+}
+
+Chunk Stream::fetch(std::uint64_t number) {
+    while (fetched_ <= number) {
+        Chunk chunk = chunks_->take();
+        if (chunk == nullptr) return nullptr;
+        history_.push_back(std::move(chunk));
+        if (history_.size() > kHistory) history_.pop_front();
+        ++fetched_;
+    }
+    return history_[number - (fetched_ - history_.size())];
+}
+
+}  // namespace mcastcoll::cp

@@ -1,0 +1,229 @@
+// The parts of mcastcoll-cp that know nothing of hosts: names and targets, the list of files, chunks, and a
+// file's way through reader and writer on a disk.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "cp/catalogue.h"
+#include "cp/chunk.h"
+#include "cp/sink.h"
+#include "cp/source.h"
+
+using namespace mcastcoll;
+using namespace mcastcoll::cp;
+
+namespace {
+
+std::string joined(const std::vector<std::string>& sources) {
+    const auto names = names_of(sources);
+    if (!names) return "error";
+    std::string all;
+    for (const std::string& name : names.value()) all += name + ",";
+    return all;
+}
+
+Entry file(std::string path, std::uint64_t size, std::int64_t time = 7) {
+    Entry entry;
+    entry.path = std::move(path);
+    entry.size = entry.occupied = size;
+    entry.modified_s = time;
+    return entry;
+}
+
+struct Folder {
+    Folder() {
+        char name[] = "/tmp/test_copy.XXXXXX";
+        cr_assert_not_null(::mkdtemp(name));
+        path = name;
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    std::string path;
+};
+
+std::string contents(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// From `source` to `target`, both folders; what goes wrong is in the sink. `cut`: no more than so many
+// chunks.
+std::unique_ptr<Sink> carry(const std::string& source, const std::string& target, std::size_t cut = SIZE_MAX,
+                            std::vector<std::uint64_t>* positions = nullptr) {
+    std::vector<std::string> complaints;
+    const Catalogue catalogue = list_sources({source}, {"s"}, true, complaints);
+    auto sink = std::make_unique<Sink>(target, catalogue);
+    const auto from = sink->survey();
+    if (positions != nullptr) *positions = from;
+    Queue read, some;
+    const auto pool = std::make_shared<Pool>(64);
+    Source reader(pool, read);
+    reader.start_files(catalogue, from);
+    while (const Chunk chunk = read.take())
+        if (number_of(*chunk) < cut) some.put(chunk);
+    some.close();
+    sink->start(some);
+    sink->finish();
+    return sink;
+}
+
+}  // namespace
+
+Test(copy, names_of_sources) {
+    cr_assert(joined({"a", "/b/c", "d/", "./e//"}) == "a,c,d,e,");
+    cr_assert(joined({"."}) == "," && joined({"a/."}) == ",");
+    for (const char* bad : {"/", "//", "..", "a/.."}) cr_assert(joined({bad}) == "error", "%s", bad);
+    cr_assert(joined({"a/x", "b/x"}) == "error");
+}
+
+Test(copy, targets) {
+    cr_assert(target_on("/scratch/", "n1").value() == "/scratch/");
+    cr_assert(target_on("/nfs/%h/%%/%h", "n1").value() == "/nfs/n1/%/n1");
+    for (const char* bad : {"", "%", "a%x", "%H"}) cr_assert_not(target_on(bad, "n1").ok(), "%s", bad);
+}
+
+Test(copy, partial_names) {
+    const Entry one = file("/d/model.bin", 10);
+    const std::string name = partial_name(one);
+    cr_assert(name_of_partial(name) == "model.bin", "%s", name.c_str());
+    cr_assert(name == partial_name(one));
+    cr_assert(name != partial_name(file("/d/model.bin", 11)));
+    cr_assert(name != partial_name(file("/d/model.bin", 10, 8)));
+    cr_assert_leq(partial_name(file("/" + std::string(255, 'x'), 1)).size(), 255U);
+    for (const char* other : {"", ".", "model.bin", ".mcastcoll-0123456789abcdef", ".a.mcastcoll-0123",
+                              "a.mcastcoll-0123456789abcdef", ".a.mcastcoll-0123456789abcdeg"})
+        cr_assert(name_of_partial(other).empty(), "%s", other);
+}
+
+Test(copy, catalogues_come_back) {
+    Catalogue catalogue{file("", 5), file("/a/b\nc", UINT64_MAX - 1, -3)};
+    catalogue[0].mode = 04755;
+    Entry link = file("/l", 0);
+    link.kind = Kind::link;
+    link.link = "../else where";
+    catalogue.push_back(link);
+    const std::string bytes = as_bytes_of(catalogue);
+    const auto parsed = parse_catalogue(bytes);
+    cr_assert(parsed.ok());
+    cr_assert_eq(parsed.value().size(), 3U);
+    cr_assert_eq(parsed.value()[0].mode, 04755U);
+    cr_assert(parsed.value()[1].path == "/a/b\nc" && parsed.value()[1].modified_s == -3);
+    cr_assert_eq(parsed.value()[1].size, UINT64_MAX - 1);
+    cr_assert(parsed.value()[2].kind == Kind::link && parsed.value()[2].link == "../else where");
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+        cr_assert_not(parse_catalogue(std::string_view(bytes).substr(0, size)).ok());
+}
+
+Test(copy, nothing_leads_out_of_the_target) {
+    for (const char* path : {"a", "/..", "/a/../b", "/a/..", "/", "//a", "/a/", "/a//b", "/.", "/a/./b"})
+        cr_assert_not(parse_catalogue(as_bytes_of({file(path, 1)})).ok(), "%s", path);
+    cr_assert_not(parse_catalogue(as_bytes_of({file(std::string("/a\0b", 4), 1)})).ok());
+    for (const char* path : {"", "/a", "/..a", "/a../...", "/.hidden/b"})
+        cr_assert(parse_catalogue(as_bytes_of({file(path, 1)})).ok(), "%s", path);
+}
+
+Test(copy, chunks_hold_records) {
+    const auto pool = std::make_shared<Pool>(1);
+    Packer packer(pool->take(), 9);
+    packer.begin(3, 77);
+    const auto place = packer.data(77, 5);
+    std::memcpy(place.data(), "bytes", 5);
+    packer.end(Drop::changed, "digest");
+    packer.text("text");
+    set_size_ahead(*packer.chunk(), 123);
+    const std::string chunk = *packer.chunk();
+    cr_assert_eq(number_of(chunk), 9U);
+    cr_assert_eq(size_ahead(chunk), 123U);
+    Unpacker unpacker(chunk);
+    auto next = [&] { return *unpacker.next().value(); };
+    Record record = next();
+    cr_assert(record.act == Act::begin && record.number == 3 && record.position == 77);
+    record = next();
+    cr_assert(record.act == Act::data && record.number == 77 && record.bytes == "bytes");
+    record = next();
+    cr_assert(record.act == Act::end && record.number == 1 && record.bytes == "digest");
+    record = next();
+    cr_assert(record.act == Act::text && record.bytes == "text");
+    cr_assert_not(unpacker.next().value().has_value());
+    for (std::size_t size = 17; size < chunk.size();
+         ++size) {  // cut anywhere it is an error, but between records
+        Unpacker cut(std::string_view(chunk).substr(0, size));
+        auto got = cut.next();
+        while (got.ok() && got.value()) got = cut.next();
+        cr_assert(!got.ok() || size == 33 || size == 55 || size == 78, "%zu", size);
+    }
+}
+
+Test(copy, each_chunk_knows_the_second_after_it) {
+    for (const std::size_t megabytes : {0U, 3U, 4U, 9U, 21U}) {
+        const auto pool = std::make_shared<Pool>(64);
+        Queue read;
+        Source source(pool, read);
+        source.start_text(std::string(megabytes << 20, 't'));
+        std::vector<Chunk> chunks;
+        while (Chunk chunk = read.take()) chunks.push_back(std::move(chunk));
+        cr_assert_eq(chunks.size(), std::max<std::size_t>((megabytes + 4) / 4, 1), "%zu", chunks.size());
+        for (std::size_t i = 0; i < chunks.size(); ++i) {
+            cr_assert_eq(number_of(*chunks[i]), i);
+            cr_assert_eq(size_ahead(*chunks[i]), i + kAhead < chunks.size() ? chunks[i + kAhead]->size() : 0);
+        }
+    }
+}
+
+Test(copy, a_tree_through_reader_and_writer) {
+    const Folder from, to;
+    const std::string source = from.path + "/s";
+    std::filesystem::create_directories(source + "/d");
+    std::ofstream(source + "/d/small") << "small";
+    std::ofstream(source + "/empty");
+    std::ofstream(source + "/large") << std::string(9'000'000, 'l') << "end";
+    { std::ofstream(source + "/sparse") << "x"; }
+    cr_assert_eq(::truncate((source + "/sparse").c_str(), 50'000'000), 0);
+    std::filesystem::create_symlink("nowhere", source + "/link");
+    const auto sink = carry(source, to.path);
+    cr_assert(sink->trouble().empty(), "%s", sink->trouble().c_str());
+    cr_assert_eq(sink->files_written(), 4U);
+    for (const char* name : {"/d/small", "/empty", "/large", "/sparse"})
+        cr_assert(contents(source + name) == contents(to.path + "/s" + name), "%s", name);
+    cr_assert(std::filesystem::read_symlink(to.path + "/s/link") == "nowhere");
+    struct stat sparse {};
+    cr_assert_eq(::stat((to.path + "/s/sparse").c_str(), &sparse), 0);
+    cr_assert_lt(sparse.st_blocks * 512, 1'000'000);
+    // Again: all of it is there.
+    std::vector<std::uint64_t> positions;
+    cr_assert_eq(carry(source, to.path, SIZE_MAX, &positions)->files_written(), 0U);
+    cr_assert_eq(std::count(positions.begin(), positions.end(), kComplete), 4);
+}
+
+Test(copy, what_is_cut_goes_on) {
+    const Folder from, to;
+    const std::string source = from.path + "/s";
+    std::string text;
+    for (unsigned i = 0; text.size() < 20'000'000; ++i) text += std::to_string(i) + ' ';
+    std::ofstream(source) << text;
+    cr_assert_eq(carry(source, to.path, 2)->files_written(), 0U);
+    cr_assert_not(std::filesystem::exists(to.path + "/s"), "not before all of it is there");
+    std::vector<std::uint64_t> positions;
+    cr_assert_eq(carry(source, to.path, SIZE_MAX, &positions)->files_written(), 1U);
+    cr_assert_gt(positions[0], 8'000'000U);
+    cr_assert_lt(positions[0], 8'400'000U);
+    cr_assert(contents(to.path + "/s") == text);
+}
+
+Test(copy, a_beginning_that_is_wrong_is_found) {
+    const Folder from, to;
+    const std::string source = from.path + "/s";
+    std::ofstream(source) << std::string(20'000'000, 's');
+    carry(source, to.path, 2);
+    for (const auto& partial : std::filesystem::directory_iterator(to.path)) {
+        std::fstream damaged(partial.path());
+        damaged.seekp(1000) << 'S';
+    }
+    const auto sink = carry(source, to.path);
+    cr_assert(sink->trouble().find("another digest") != std::string::npos, "%s", sink->trouble().c_str());
+    cr_assert(std::filesystem::is_empty(to.path), "and is of no use");
+    cr_assert_eq(carry(source, to.path)->files_written(), 1U);
+}
