@@ -80,7 +80,9 @@ void Agents::hear(Agent& agent) {
         if (end == std::string::npos && (got <= 0 || agent.line.size() > kLongestLine))
             end = agent.line.size();
         if (end == std::string::npos || agent.line.empty()) return;
-        fmt::print(stderr, "{}: {}\n", agent.host, std::string_view(agent.line).substr(0, end));
+        // If nobody reads standard error any more, nothing can be said.
+        (void)attempt(
+            [&] { fmt::print(stderr, "{}: {}\n", agent.host, std::string_view(agent.line).substr(0, end)); });
         agent.line.erase(0, end + 1);
     }
 }
