@@ -72,6 +72,9 @@ EXTRA_DIST += \
 	%reldir%/quickstart.sh \
 	%reldir%/quickstart_report.py \
 	%reldir%/on-debian \
+	%reldir%/programs/arrays.py \
+	%reldir%/programs/compare.py \
+	%reldir%/programs/descent.py \
 	%reldir%/rxe-lab \
 	%reldir%/rxe/hosts \
 	%reldir%/rxe/init \

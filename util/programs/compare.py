@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Runs other people's programs with mcastcoll and with Open MPI's own collectives, in turns, and compares time and results.
+
+Why it exists: an operation that is twice as quick is worth what share of a program it is.  Each program runs over the virtual hosts of
+util/cluster (as root), one process a host, all stacks in turns in one run; what is compared are whole jobs, from mpirun's start to its
+end, as their users wait for them.  Results must be the same: a program whose answers differ fails.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+LAB = os.path.join(TOP, "util", "cluster")
+PML = ["--mca", "pml", "ob1"]
+STACKS = {
+    "mcastcoll": PML,
+    "tuned": [*PML, "--mca", "coll", "^mcastcoll,han,sm"],
+    "han": [*PML, "--mca", "coll", "^mcastcoll,sm", "--mca", "coll_han_priority", "100"],
+}
+
+
+def write(folder, name, text):
+    with open(os.path.join(folder, name), "w") as file:
+        file.write(text)
+
+
+def prepare_hpcc(folder, processes):
+    rows = 2 if processes % 2 == 0 else 1
+    with open("/usr/share/doc/hpcc/examples/_hpccinf.txt") as file:
+        lines = file.read().splitlines()
+    for at, value in ((5, "1200"), (7, "64"), (10, str(rows)), (11, str(processes // rows))):
+        lines[at] = f"{value} {lines[at].split(None, 1)[1]}"
+    write(folder, "hpccinf.txt", "\n".join(lines) + "\n")
+    return ["/usr/bin/hpcc"]
+
+
+def answer_hpcc(folder, _):
+    path = os.path.join(folder, "hpccoutf.txt")
+    with open(path) as file:
+        said = file.read()
+    os.remove(path)  # the next job would write behind it
+    return [len(re.findall(r"PASSED", said)), len(re.findall(r"FAILED", said)), "Success=1" in said]
+
+
+def prepare_lammps(folder, _):
+    with open("/usr/share/lammps/examples/melt/in.melt") as file:
+        write(folder, "in.melt", file.read().replace("run\t\t250", "run\t\t600"))
+    return ["/usr/bin/lmp", "-in", "in.melt", "-log", "none"]
+
+
+def answer_lammps(_, said):
+    rows = re.findall(r"^ *(\d+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S+) *$", said, re.M)
+    return [float(word) for row in rows for word in row]
+
+
+def prepare_python(name):
+    return lambda folder, processes: ["/usr/bin/python3", os.path.join(HERE, name)]
+
+
+def answer_python(_, said):
+    return re.search(r"^answer (.*)$", said, re.M).group(1).split()
+
+
+# name: what it is, Debian's package, what prepares it and says how it is started, what is its answer.
+PROGRAMS = {
+    "hpcc": ("HPC Challenge: HPL, PTRANS, FFT, RandomAccess, STREAM, latency", "hpcc", prepare_hpcc, answer_hpcc),
+    "lammps": ("LAMMPS: 4,000 atoms melt, 600 steps", "lammps lammps-examples", prepare_lammps, answer_lammps),
+    "arrays": ("mpi4py, NumPy: broadcasts and allreduces of 8 B to 800 KB", "python3-mpi4py python3-numpy", prepare_python("arrays.py"),
+               answer_python),
+    "descent": ("mpi4py, NumPy: gradient descent, 1.6 MB summed in each step", "python3-mpi4py python3-numpy", prepare_python("descent.py"),
+                answer_python),
+}
+
+
+def same(one, other):
+    """Sums of fractions depend on their order, which is each stack's own."""
+    if len(one) != len(other):
+        return False
+    for a, b in zip(one, other):
+        try:
+            if abs(float(a) - float(b)) > 1e-6 * max(1.0, abs(float(a))):
+                return False
+        except (TypeError, ValueError):
+            if a != b:
+                return False
+    return True
+
+
+class Failure(Exception):
+    """Says which job went wrong."""
+
+
+def run(stack, command, folder, timeout):
+    words = [os.path.join(LAB, "run"), *STACKS[stack], "--wdir", folder, *command]
+    environment = {**os.environ, "STACK": "none", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    start = time.monotonic()
+    try:
+        done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
+                              errors="replace", check=False)
+    except subprocess.TimeoutExpired as late:
+        raise Failure(f"no end within {timeout} s") from late
+    took = time.monotonic() - start
+    if done.returncode:
+        raise Failure(f"code {done.returncode}: {done.stdout[-600:]}")
+    return took, done.stdout
+
+
+def measure(name, options, hosts):
+    _, packages, prepare, answer_of = PROGRAMS[name]
+    times, answers = {stack: [] for stack in options.stacks}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        command = prepare(folder, hosts)
+        for turn in range(options.rounds):
+            for at in range(len(options.stacks)):
+                stack = options.stacks[(at + turn) % len(options.stacks)]
+                print(f"\r{name}: turn {turn + 1} of {options.rounds}, {stack}          ", end="", file=sys.stderr, flush=True)
+                took, said = run(stack, command, folder, options.timeout)
+                times[stack].append(took)
+                answer = answer_of(folder, said)
+                if not answer or not same(answers.setdefault("first", answer), answer):
+                    raise Failure(f"{stack} has another answer: {answer} and not {answers['first']}")
+    print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
+    return {"program": name, "packages": packages, "hosts": hosts, "seconds": times}
+
+
+def row_of(result, stacks):
+    medians = {stack: statistics.median(result["seconds"][stack]) for stack in stacks}
+    best = min((stack for stack in stacks[1:]), key=medians.get)
+    ratio = medians[stacks[0]] / medians[best]
+    word = "no difference" if 0.97 <= ratio <= 1.03 else f"{1 / ratio:.2f} times as fast" if ratio < 1 else f"{ratio:.2f} times as slow"
+    cells = " | ".join(f"{medians[s]:.2f} ({min(result['seconds'][s]):.2f}-{max(result['seconds'][s]):.2f})" for s in stacks)
+    return f"| {PROGRAMS[result['program']][0]} | {result['hosts']} | {cells} | {word} |"
+
+
+def arguments():
+    def list_of(allowed):
+        def read(text):
+            chosen = text.split(",")
+            wrong = [word for word in chosen if word not in allowed]
+            if wrong:
+                raise argparse.ArgumentTypeError(f"'{wrong[0]}' is none of {', '.join(allowed)}")
+            return chosen
+        return read
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    p.add_argument("--programs", type=list_of(PROGRAMS), default=list(PROGRAMS), metavar="P,P,..", help=", ".join(PROGRAMS))
+    p.add_argument("--stacks", type=list_of(STACKS), default=list(STACKS), metavar="S,S,..", help=", ".join(STACKS))
+    p.add_argument("--rounds", type=int, default=5, metavar="R", help="jobs of each stack (5)")
+    p.add_argument("--timeout", type=int, default=300, metavar="S", help="a job that takes longer has hung (300)")
+    p.add_argument("--json", metavar="FILE", help="all times")
+    return p.parse_args()
+
+
+def main():
+    options = arguments()
+    if options.stacks[0] != "mcastcoll" or len(options.stacks) < 2 or options.rounds < 1:
+        sys.exit("compare.py: give mcastcoll, then at least one other stack, and at least one round")
+    up = subprocess.run([os.path.join(LAB, "on"), "h0", "true"], stderr=subprocess.PIPE, check=False)
+    if up.returncode:
+        sys.exit("compare.py: there are no hosts: run 'util/cluster/up 8' first")
+    hosts = 0
+    while subprocess.run([os.path.join(LAB, "on"), f"h{hosts}", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        hosts += 1
+    results, failed = [], 0
+    print(f"| program | hosts | {' | '.join(options.stacks)} | mcastcoll is |")
+    print("| --- | ---: |" + " ---: |" * len(options.stacks) + " --- |", flush=True)
+    for name in options.programs:
+        try:
+            results.append(measure(name, options, hosts))
+            print(row_of(results[-1], options.stacks), flush=True)
+        except (Failure, OSError) as problem:
+            failed += 1
+            print(f"\n| {PROGRAMS[name][0]} | {hosts} | failed: {problem} |", flush=True)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(results, file, indent=1)
+    print(f"{len(results)} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
