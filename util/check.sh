@@ -266,6 +266,7 @@ step cp 300 "files to the disks of hosts" "$TOP/fabtests/cluster/cp.sh"
 step faults 180 "faults of all kinds, drawn from a seed" "$TOP/fabtests/cluster/faults.sh" --seconds 50
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
+step watch 120 "what a job does, watched from one host" "$TOP/fabtests/cluster/watch.sh"
 step doctor 300 "the doctor, on healthy hosts and on each fault" "$TOP/fabtests/cluster/doctor.sh"
 step first-death 400 "a rank dies in the first collective" "$TOP/fabtests/cluster/mpi_first_death.sh"
 step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"

@@ -59,5 +59,6 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/split_patterns.sh \
 	%reldir%/split_speed.sh \
 	%reldir%/split_programs.sh \
+	%reldir%/watch.sh \
 	%reldir%/split_sockets.py \
 	%reldir%/split_table.py

@@ -15,7 +15,7 @@ completes() { # completes EXPECTED WORD...: the last word is being typed; it may
     echo "FAIL '$*' becomes '${COMPREPLY[*]-}', not '$expected'"
     failures=$((failures + 1))
 }
-completes '--job --json' mcastcoll-topo --j
+completes '--job --join --json' mcastcoll-topo --j
 completes 'block' mcastcoll-topo --order b
 completes 'block cyclic' mcastcoll-topo --order ''
 completes '' mcastcoll-topo --members ''

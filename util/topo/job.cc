@@ -93,20 +93,16 @@ ReportedGroup group_from(const json& object) {
     return group;
 }
 
-struct ReadReport {
-    std::string text;
-    double written = 0;
-};
-
-Result<ReadReport> read_report(int folder, const std::string& name) {
+Result<ReportFile> read_report(int folder, const std::string& name) {
     const FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     auto text = topology::read_text(file, name, kMostReportBytes);
-    if (!text && text.error().code == EFBIG) return Error{EFBIG, fmt::format("{}: too long", name)};
+    if (!text && text.error().code == EFBIG) return Error{EFBIG, "too long"};
     if (!text) return text.error();
     struct stat found = {};
     if (::fstat(file.get(), &found) != 0) return system_error(errno, name);
     const auto nanoseconds = static_cast<double>(found.st_mtim.tv_nsec);
-    return ReadReport{std::move(text).value(), static_cast<double>(found.st_mtim.tv_sec) + nanoseconds / 1e9};
+    return ReportFile{name, std::move(text).value(),
+                      static_cast<double>(found.st_mtim.tv_sec) + nanoseconds / 1e9};
 }
 
 }  // namespace
@@ -128,31 +124,48 @@ Result<LoadedReport> parse_report(const std::string& text) {
     }
 }
 
-LoadedReports load_reports(const std::vector<std::string>& folders) {
-    LoadedReports loaded;
+ReadReports read_reports(const std::vector<std::string>& folders) {
+    ReadReports read;
     for (const std::string& folder : folders) {
         auto opened = topology::open_report_folder(folder, false);
         if (!opened) {
-            if (opened.error().code != ENOENT) loaded.complaints.push_back(opened.error().message);
+            if (opened.error().code != ENOENT) read.complaints.push_back(opened.error().message);
             continue;
         }
         for (const std::string& name : topology::list_reports(opened.value())) {
+            auto file = read_report(opened.value().get(), name);
+            if (!file && file.error().code == ENOENT) continue;  // it has just gone
             const std::string path = fmt::format("{}/{}", folder, name);
-            auto text = read_report(opened.value().get(), name);
-            if (!text && text.error().code == ENOENT) continue;  // it has just gone
-            auto parsed = text ? parse_report(text.value().text) : Result<LoadedReport>(text.error());
-            if (!parsed) {
-                loaded.complaints.push_back(fmt::format("{}: {}", path, parsed.error().message));
+            if (!file) {
+                read.complaints.push_back(fmt::format("{}: {}", path, file.error().message));
                 continue;
             }
-            loaded.reports.push_back(std::move(parsed).value());
-            loaded.reports.back().path = path;
-            loaded.reports.back().written = text.value().written;
+            file.value().path = path;
+            read.files.push_back(std::move(file).value());
         }
     }
-    std::sort(loaded.reports.begin(), loaded.reports.end(),
-              [](const LoadedReport& a, const LoadedReport& b) { return a.pid < b.pid; });
+    return read;
+}
+
+LoadedReports parse_reports(const ReadReports& read) {
+    LoadedReports loaded{{}, read.complaints};
+    for (const ReportFile& file : read.files) {
+        auto parsed = parse_report(file.text);
+        if (!parsed) {
+            loaded.complaints.push_back(fmt::format("{}: {}", file.path, parsed.error().message));
+            continue;
+        }
+        loaded.reports.push_back(std::move(parsed).value());
+        loaded.reports.back().path = file.path;
+        loaded.reports.back().written = file.written;
+    }
+    std::stable_sort(loaded.reports.begin(), loaded.reports.end(),
+                     [](const LoadedReport& a, const LoadedReport& b) { return a.pid < b.pid; });
     return loaded;
+}
+
+LoadedReports load_reports(const std::vector<std::string>& folders) {
+    return parse_reports(read_reports(folders));
 }
 
 std::vector<JobGroup> groups_of(const LoadedReports& loaded) {

@@ -17,7 +17,17 @@ struct LoadedReports {
     std::vector<std::string> complaints;  // files that are not to be understood
 };
 
+struct ReportFile {
+    std::string path, text;
+    double written = 0;  // seconds since 1970
+};
+struct ReadReports {
+    std::vector<ReportFile> files;
+    std::vector<std::string> complaints;
+};
 // Out of all folders that are given; removes what dead processes have left.
+ReadReports read_reports(const std::vector<std::string>& folders);
+LoadedReports parse_reports(const ReadReports& read);
 LoadedReports load_reports(const std::vector<std::string>& folders);
 // A report's text; whatever it holds, this returns.
 Result<LoadedReport> parse_report(const std::string& text);

@@ -1,7 +1,11 @@
 # mcastcoll-topo: shows where processes are and which trees that makes.
 bin_PROGRAMS += %reldir%/mcastcoll-topo
 mcc_parts += \
+	%reldir%/job_command.cc \
+	%reldir%/job_command.h \
 	%reldir%/json.cc \
+	%reldir%/look.cc \
+	%reldir%/look.h \
 	%reldir%/main.cc \
 	%reldir%/members.cc \
 	%reldir%/page.cc \
@@ -16,7 +20,7 @@ nodist_%canon_reldir%_mcastcoll_topo_SOURCES = %reldir%/all.cc
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_topo_LDADD = $(MCC_ARGUMENTS) %reldir%/libmccjob.a prov/mcastcoll/topology/libmccdiscover.la
+%canon_reldir%_mcastcoll_topo_LDADD = %reldir%/libmccjob.a $(MCC_CREW)
 
 # What processes have left of their groups is read by a test, too.
 noinst_LIBRARIES += %reldir%/libmccjob.a

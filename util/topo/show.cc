@@ -9,6 +9,11 @@ using topology::Map;
 using topology::ReportedLevel;
 using topology::Tree;
 
+int complain(const std::string& what, int code) {
+    fmt::print(stderr, "mcastcoll-topo: {}\n", what);
+    return code;
+}
+
 std::string ranges(std::span<const Rank> ranks) {
     std::string text;
     for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {

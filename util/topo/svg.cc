@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include "topo.h"
 
@@ -120,6 +121,14 @@ std::string as_svg(const Map& map, const Tree& tree) {
         line += 18;
     }
     return svg + "</svg>\n";
+}
+
+bool write_svg(const std::string& file, const Map& map, const Tree& tree) {
+    if (file.empty()) return true;
+    std::ofstream stream(file);
+    stream << as_svg(map, tree);
+    stream.close();
+    return !stream.fail();
 }
 
 }  // namespace mcastcoll::topo

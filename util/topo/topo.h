@@ -29,12 +29,17 @@ Result<std::vector<topology::Place>> make_members(const MadeUp& wanted);
 
 // show.cc and svg.cc: for people.
 
+// On standard error, after the program's name; returns the code.
+int complain(const std::string& what, int code = 2);
+
 std::string levels_as_text(const topology::Map& map, const std::vector<topology::ReportedLevel>& levels);
 // Indented; neighbours without children stand on one line, as ranges of ranks.
 std::string tree_as_text(const topology::Map& map, const topology::Tree& tree);
 // With the characters that HTML and SVG want written otherwise.
 std::string as_html(const std::string& text);
 std::string as_svg(const topology::Map& map, const topology::Tree& tree);
+// No file: nothing is to be written, and that has been done.
+bool write_svg(const std::string& file, const topology::Map& map, const topology::Tree& tree);
 
 // "0-3,7,9"
 std::string ranges(std::span<const Rank> ranks);
