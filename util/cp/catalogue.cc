@@ -175,8 +175,7 @@ Result<std::string> target_on(std::string_view target, std::string_view host) {
     return path;
 }
 
-std::string partial_name(const Entry& entry) {
-    const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
+std::string partial_name(std::string_view name, const Entry& entry) {
     const std::string who = fmt::format("{} {} {}.{}", name, entry.size, entry.modified_s, entry.modified_ns);
     return fmt::format(".{}{}{:016x}", name.substr(0, kMostOfName), kPartial,
                        stable_hash(crew::bytes_of(who), 0));

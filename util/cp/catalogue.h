@@ -43,9 +43,9 @@ Result<Catalogue> parse_catalogue(std::string_view bytes);
 // The target on one host: %h is the host's name, %% a percent sign.
 Result<std::string> target_on(std::string_view target, std::string_view host);
 
-// What a file is called until all of it is there. It tells the source by size and time: another one's is
-// another file.
-std::string partial_name(const Entry& entry);
+// What a file of this name is called until all of it is there. It tells the source by size and time: another
+// one's is another file.
+std::string partial_name(std::string_view name, const Entry& entry);
 // The name of the file that a partial one is for; "" of others.
 std::string_view name_of_partial(std::string_view name);
 

@@ -8,7 +8,7 @@
 
 #include <cstring>
 #include <map>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace mcastcoll::cp {
 namespace {
@@ -18,6 +18,10 @@ constexpr int kLockTries = 100;  // a tenth of a second each, in all
 std::string folder_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string name_in_folder(const std::string& path) {
+    return path.substr(path.rfind('/') + 1);
 }
 
 bool write_all(int file, std::string_view bytes, std::uint64_t offset) {
@@ -45,7 +49,7 @@ void Sink::note(const std::string& path, const std::string& what) {
 }
 
 std::string Sink::partial_of(const Entry& entry) const {
-    return folder_of(path_of(entry)) + "/" + partial_name(entry);
+    return folder_of(path_of(entry)) + "/" + partial_name(name_in_folder(path_of(entry)), entry);
 }
 
 // Nothing is looked at, written or removed there.
@@ -82,22 +86,29 @@ std::vector<std::uint64_t> Sink::survey() {
     return positions_;
 }
 
-// Beginnings of what the sources were before.
+// Beginnings of what the sources were before, of these names and nothing else. What is locked is being
+// written.
 void Sink::remove_stale() {
-    std::map<std::string, std::unordered_map<std::string, std::string>>
-        folders;  // names, and their partial ones
+    struct Own {
+        std::unordered_set<std::string> names, partials;
+    };
+    std::map<std::string, Own> folders;
     for (const Entry& entry : catalogue_) {
         if (entry.kind != Kind::file || is_blocked(entry)) continue;
-        const std::string partial = partial_name(entry);
-        folders[folder_of(path_of(entry))].emplace(name_of_partial(partial), partial);
+        Own& own = folders[folder_of(path_of(entry))];
+        const std::string partial = name_in_folder(partial_of(entry));
+        own.names.emplace(name_of_partial(partial));
+        own.partials.insert(partial);
     }
-    for (const auto& [path, names] : folders) {
+    for (const auto& [path, own] : folders) {
         const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
         if (folder == nullptr) continue;
+        const int at = ::dirfd(folder.get());
         while (const dirent* found = ::readdir(folder.get())) {
-            const auto name = names.find(std::string(name_of_partial(found->d_name)));
-            if (name != names.end() && name->second != found->d_name)
-                ::unlinkat(::dirfd(folder.get()), found->d_name, 0);
+            const std::string name(name_of_partial(found->d_name));
+            if (name.empty() || !own.names.contains(name) || own.partials.contains(found->d_name)) continue;
+            const FileDescriptor file(::openat(at, found->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+            if (file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(at, found->d_name, 0);
         }
     }
 }

@@ -2,11 +2,13 @@
 // file's way through reader and writer on a disk.
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "cp/catalogue.h"
 #include "cp/chunk.h"
@@ -52,9 +54,9 @@ std::string contents(const std::string& path) {
 // From `source` to `target`, both folders; what goes wrong is in the sink. `cut`: no more than so many
 // chunks.
 std::unique_ptr<Sink> carry(const std::string& source, const std::string& target, std::size_t cut = SIZE_MAX,
-                            std::vector<std::uint64_t>* positions = nullptr) {
+                            std::vector<std::uint64_t>* positions = nullptr, bool into = true) {
     std::vector<std::string> complaints;
-    const Catalogue catalogue = list_sources({source}, {"s"}, true, complaints);
+    const Catalogue catalogue = list_sources({source}, {"s"}, into, complaints);
     auto sink = std::make_unique<Sink>(target, catalogue);
     const auto from = sink->survey();
     if (positions != nullptr) *positions = from;
@@ -87,12 +89,12 @@ Test(copy, targets) {
 
 Test(copy, partial_names) {
     const Entry one = file("/d/model.bin", 10);
-    const std::string name = partial_name(one);
+    const std::string name = partial_name("model.bin", one);
     cr_assert(name_of_partial(name) == "model.bin", "%s", name.c_str());
-    cr_assert(name == partial_name(one));
-    cr_assert(name != partial_name(file("/d/model.bin", 11)));
-    cr_assert(name != partial_name(file("/d/model.bin", 10, 8)));
-    cr_assert_leq(partial_name(file("/" + std::string(255, 'x'), 1)).size(), 255U);
+    cr_assert(name == partial_name("model.bin", one));
+    cr_assert(name != partial_name("model.bin", file("/d/model.bin", 11)));
+    cr_assert(name != partial_name("model.bin", file("/d/model.bin", 10, 8)));
+    cr_assert_leq(partial_name(std::string(255, 'x'), file("", 1)).size(), 255U);
     for (const char* other : {"", ".", "model.bin", ".mcastcoll-0123456789abcdef", ".a.mcastcoll-0123",
                               "a.mcastcoll-0123456789abcdef", ".a.mcastcoll-0123456789abcdeg"})
         cr_assert(name_of_partial(other).empty(), "%s", other);
@@ -226,4 +228,44 @@ Test(copy, a_beginning_that_is_wrong_is_found) {
     cr_assert(sink->trouble().find("another digest") != std::string::npos, "%s", sink->trouble().c_str());
     cr_assert(std::filesystem::is_empty(to.path), "and is of no use");
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
+}
+
+// A copy removes beginnings of its own earlier sources, and nothing else, whatever it is told to be called.
+Test(copy, bystanders_stay) {
+    const Folder from, to;
+    const std::string source = from.path + "/s", other = from.path + "/other";
+    std::ofstream(source) << std::string(9'000'000, 's');
+    std::ofstream(other) << std::string(9'000'000, 'o');
+    const std::set<std::string> bystanders{"s.txt", ".hidden", "said.39", ".mcastcoll-0123456789abcdef",
+                                           ".t.mcastcoll-0123456789abcdef"};
+    for (const std::string& name : bystanders) std::ofstream(to.path + "/" + name) << name;
+    const auto left = [&] {
+        std::set<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(to.path))
+            names.insert(entry.path().filename().string());
+        return names;
+    };
+    carry(source, to.path, 1);                          // a beginning of "s"
+    carry(other, to.path + "/one", 1, nullptr, false);  // and of "one"
+    cr_assert_eq(left().size(), bystanders.size() + 2);
+    std::ofstream(source) << std::string(9'000'001, 's');
+    std::ofstream(other) << std::string(9'000'001, 'o');
+    carry(other, to.path + "/one", SIZE_MAX, nullptr, false);
+    carry(source, to.path);
+    std::set<std::string> expected = bystanders;
+    expected.insert({"s", "one"});
+    cr_assert(left() == expected);
+}
+
+Test(copy, who_is_written_is_not_stale) {
+    const Folder from, to;
+    const std::string source = from.path + "/s";
+    std::ofstream(source) << std::string(9'000'000, 's');
+    carry(source, to.path, 1);
+    const std::string partial = std::filesystem::directory_iterator(to.path)->path();
+    const FileDescriptor writer(::open(partial.c_str(), O_RDONLY | O_CLOEXEC));
+    cr_assert_eq(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
+    std::ofstream(source) << std::string(9'000'001, 's');
+    cr_assert_eq(carry(source, to.path)->files_written(), 1U);
+    cr_assert(std::filesystem::exists(partial));
 }
