@@ -72,6 +72,7 @@ EXTRA_DIST += \
 	%reldir%/quickstart.sh \
 	%reldir%/quickstart_report.py \
 	%reldir%/on-debian \
+	docs/PROGRAMS.md \
 	%reldir%/programs/arrays.py \
 	%reldir%/programs/compare.py \
 	%reldir%/programs/descent.py \
