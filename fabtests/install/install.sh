@@ -57,7 +57,7 @@ on_system() {
     for so in libmcastcoll-pmpi.so libmcastcoll-split.so; do
         check "the loader finds $so by its name" silent env LD_PRELOAD=$so true
     done
-    for tool in doctor gateway perf sim topo tune; do check "mcastcoll-$tool is a command" "mcastcoll-$tool" --version; done
+    for tool in cp doctor gateway perf sim topo tune; do check "mcastcoll-$tool is a command" "mcastcoll-$tool" --version; done
     if command -v man >/dev/null; then check "man finds the pages" man -w fi_mcastcoll libmcastcoll-pmpi libmcastcoll-split mcastcoll-perf; fi
     check "make uninstall" made uninstall
     check "it leaves everything as it was" unchanged

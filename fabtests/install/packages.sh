@@ -120,7 +120,7 @@ try() {
     check "so does it over pml cm" serves "${job[@]}" --mca pml cm --mca mtl ofi /tmp/check.openmpi
     check "so does MPICH with the interposer" serves mpiexec.mpich -n 4 env LD_PRELOAD=libmcastcoll-pmpi.so /tmp/check.mpich
     check "the loader finds libmcastcoll-split.so by its name" silent env LD_PRELOAD=libmcastcoll-split.so true
-    for tool in doctor gateway perf sim topo tune; do check "mcastcoll-$tool --version" has_version "mcastcoll-$tool"; done
+    for tool in cp doctor gateway perf sim topo tune; do check "mcastcoll-$tool --version" has_version "mcastcoll-$tool"; done
     check "mcastcoll-topo shows this host" as_user mcastcoll-topo
     check "mcastcoll-sim simulates" as_user mcastcoll-sim --ranks 16 --ops 10
     check "mcastcoll-perf measures" as_user mcastcoll-perf --ranks 2 --operation bcast --sizes 8 --rounds 1 --seconds 0.05

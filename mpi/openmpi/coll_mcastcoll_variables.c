@@ -8,7 +8,7 @@ static struct {
     const char *name, *help;
     uint64_t value;
 } variables[] = {
-    {"group_operations", "Collectives that groups on several hosts have completed", 0},
+    {"group_operations", "Collectives that were completed, but for blocking ones inside one host", 0},
     {"group_bytes", "Bytes of their messages, vectors or blocks", 0},
     {"host_operations", "Collectives, or parts of them, that went through a host's shared memory", 0},
     {"host_bytes", "Bytes of those", 0},

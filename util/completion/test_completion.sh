@@ -29,7 +29,7 @@ for command in "$PWD"/util/mcastcoll-*; do
     name=${command##*/}
     [ -x "$command" ] || continue
     complete -p "$name" >/dev/null 2>&1 || { echo "FAIL nothing completes $name"; failures=$((failures + 1)); }
-    # The examples come first, and all fits a screen of 100 lines.
+    # The examples come first.
     "$name" --help | head -n 4 | grep -q "^  *$name" || { echo "FAIL $name --help does not begin with examples"; failures=$((failures + 1)); }
 done
 [ "$failures" -eq 0 ] && echo "ok   completion"

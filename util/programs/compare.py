@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs other people's programs with mcastcoll and with Open MPI's own collectives, in turns, and compares time and results.
 
-Why it exists: an operation that is twice as quick is worth what share of a program it is.  Each program runs over the virtual hosts of
+Why it exists: a quicker operation makes a program quicker only by the share of time that the program waits for it.  Each program runs over the virtual hosts of
 util/cluster (as root), one process a host, all stacks in turns in one run; what is compared are whole jobs, from mpirun's start to its
 end, as their users wait for them.  Results must be the same: a program whose answers differ fails.
 """
@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
