@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "topo.h"
@@ -39,13 +40,21 @@ Lines lines_of(std::uint64_t key, const Measure& measure, const std::vector<Samp
     return lines;
 }
 
+// 1, 2 or 5 times a power of ten, and no less than `value`.
+double round_up(double value) {
+    const double power = std::pow(10, std::floor(std::log10(value)));
+    for (const double times : {1, 2, 5})
+        if (value <= times * power) return times * power;
+    return 10 * power;
+}
+
 std::string chart(const Measure& measure, const Lines& lines) {
     double from = 0, to = 1, most = 0;
     for (const auto& [host, points] : lines)
         for (const Point& point : points) to = std::max(to, point.at), most = std::max(most, point.value);
     if (!lines.empty()) from = lines.begin()->second.front().at;
     if (to <= from) to = from + 1;
-    if (most <= 0) most = 1;
+    most = most > 0 ? round_up(most) : 1;
     const auto x = [&](double at) { return kLeft + (kWidth - kLeft) * (at - from) / (to - from); };
     const auto y = [&](double value) { return kTop + (kHeight - kTop - kBottom) * (1 - value / most); };
     std::string svg = fmt::format("<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {} {}\">\n",

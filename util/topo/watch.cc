@@ -90,7 +90,7 @@ std::vector<Activity> compare(const LoadedReports& before, const LoadedReports& 
 }
 
 std::string as_table(const std::vector<Activity>& activities) {
-    constexpr const char* kRow = "{:<16} {:<12} {:<12} {:<10} {:>7} {:>8} {:>7} {:>10} {:<13} {:<6} {}\n";
+    constexpr const char* kRow = "{:<16} {:<15} {:<12} {:<10} {:>7} {:>8} {:>7} {:>10} {:<13} {:<6} {}\n";
     std::string text = fmt::format(fmt::runtime(kRow), "group", "program", "host", "ranks", "ops/s",
                                    "bytes/s", "loss", "repaired/s", "lane", "repair", "state");
     for (const Activity& one : activities) {
