@@ -186,14 +186,17 @@ int main(int argc, char** argv) {
     Program program("fi_mcc_tagged", "Tagged messages beside collectives, received in any order");
     Opening tagged{};
     tagged.more_caps = FI_TAGGED;
-    Opening safe = tagged;
+    Opening safe = tagged, by_queue = tagged;
     safe.threading = FI_THREAD_SAFE;
+    by_queue.threading = FI_THREAD_COMPLETION;  // libfabric 2.x's tcp has other domains for it
     // libfabric 2.x's tcp keeps 64 messages of a peer aside, and then waits for the receive of the next.
     program.add({.name = "in the reverse order",
                  .body = reversed,
                  .opening = tagged,
                  .environment = {{"FI_TCP_MAX_SAVED", "100"}}});
     program.add({.name = "before a collective", .body = before_a_collective, .opening = tagged});
+    program.add(
+        {.name = "the same, a thread for each queue", .body = before_a_collective, .opening = by_queue});
     program.add({.name = "threads with tags", .body = threads_with_tags, .opening = safe});
     return program.run(argc, argv);
 }

@@ -275,7 +275,13 @@ InfoOwner to_inner(const fi_info& info) {
     // A connection request brings an info of the inner provider's own.
     if (copy->fabric_attr == nullptr || copy->fabric_attr->name == nullptr) return copy;
     const auto name = parse_fabric_name(copy->fabric_attr->name);
-    if (name) name_inner(*copy->fabric_attr, name->inner, name->fabric);
+    if (!name) return copy;
+    name_inner(*copy->fabric_attr, name->inner, name->fabric);
+    // libfabric 2's tcp has domains of another kind for this, and tells them by the address of a table that
+    // ours takes the place of.
+    fi_domain_attr* const domain = copy->domain_attr;
+    if (name->inner.label() == "tcp" && domain != nullptr && domain->threading == FI_THREAD_COMPLETION)
+        domain->threading = FI_THREAD_SAFE;
     return copy;
 }
 
