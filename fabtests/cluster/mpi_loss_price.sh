@@ -1,17 +1,17 @@
 #!/bin/bash
-# mpi_loss_price.sh [options] -- what losses cost the last rank: broadcasts of 8 B and 64 KiB and barriers, all losses in turns.
+# mpi_loss_price.sh [options] -- what losses cost the last rank: broadcasts and sums of 8 B and 64 KiB, and barriers, all losses in turns.
 #
 #   --hosts N          one rank on each (default 8)
 #   --losses P,P,..    percentages of the multicast datagrams that each host loses (default 0,1,5)
-#   --sizes S,S,..     bytes of the broadcasts, with K or M (default 8,64K)
+#   --sizes S,S,..     bytes of broadcasts and allreduces, with K or M (default 8,64K)
 #   --iterations N     of each operation in one job (default 2000)
 #   --rounds R         jobs of each kind (default 3)
 #   --pml cm|ob1       default ob1
 #   --builds DIR,DIR   builds to compare, in turns (default this tree's)
 #
-# For each operation, size and loss: median and 99th percentile over a job's operations of the time from the root's entry (a
-# barrier: the last rank's) to the last rank's end, the median job of R; and the questions asked (asks) and fragments that came
-# by message (repaired) per 1000 operations of a whole job, of all ranks together.  Two minutes with the defaults on two cores.
+# For each operation, size and loss: median and 99th percentile over a job's operations of the time from the root's entry (barrier
+# and allreduce: the last rank's) to the last rank's end, the median job of R; and the questions asked (asks) and fragments that came
+# by message (repaired) per 1000 operations of a whole job, of all ranks together.  Four minutes with the defaults on two cores.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -53,7 +53,9 @@ for ((r = 1; r <= rounds; r++)); do
         for BUILD in ${builds//,/ }; do
             use_build
             "$LAB/loss" "$p"
-            for size in ${sizes//,/ }; do job "$which.$p.$size.$r" --operations bcast --sizes "$size"; done
+            for size in ${sizes//,/ }; do
+                for kind in bcast allreduce; do job "$which.$p.$kind $size.$r" --operations "$kind" --sizes "$size"; done
+            done
             job "$which.$p.barrier.$r" --operations barrier --sizes 8
             which=$((which + 1))
         done
@@ -64,7 +66,8 @@ import glob, json, statistics, sys
 work, losses, sizes, rounds, builds = sys.argv[1:]
 builds = builds.split(",")
 print("| operation | loss | build | median | p99 | asks | repaired |\n|---|---:|---|---:|---:|---:|---:|")
-for subject in [*sizes.split(","), "barrier"]:
+subjects = [f"{kind} {size}" for kind in ("bcast", "allreduce") for size in sizes.split(",")]
+for subject in [*subjects, "barrier"]:
     for loss in losses.split(","):
         for which, build in enumerate(builds):
             names = [f"{work}/{which}.{loss}.{subject}.{r + 1}" for r in range(int(rounds))]
@@ -73,8 +76,7 @@ for subject in [*sizes.split(","), "barrier"]:
             assert all(stats), "the counters are missing"
             def per_thousand(counter):
                 return statistics.median(1000 * sum(s[counter] for s in job) / job[0]["operations_completed"] for job in stats)
-            what = "barrier" if subject == "barrier" else f"bcast {subject}"
-            print(f"| {what} | {loss} % | {build if len(builds) > 1 else '-'} | {statistics.median(r['median_us'] for r in rows):.0f}"
+            print(f"| {subject} | {loss} % | {build if len(builds) > 1 else '-'} | {statistics.median(r['median_us'] for r in rows):.0f}"
                   f" | {statistics.median(r['p99_us'] for r in rows):.0f} | {per_thousand('asks_sent'):.0f}"
                   f" | {per_thousand('fragments_repaired'):.0f} |")
 END
