@@ -146,7 +146,7 @@ Test(faults, nobody_asks_where_nothing_is_lost) {
     for (std::uint64_t seed : seeds(1, 4)) {
         Options options = options_of(8, engine::Repair::pull, seed);
         options.in_flight = 1;
-        options.think = Nanoseconds::from_ms(3);
+        options.think = Nanoseconds::from_ms(1);
         const std::vector<Step> script = mixed_script(seed, 8, 300, 200000);
         cr_assert_eq(Ran(options, script).total().asks_sent, 0U, "%s", replay(options).c_str());
         options.group().lossless_silence = {};

@@ -40,6 +40,7 @@ test_engine_parts = \
 	%reldir%/test_engine_expectation.cc \
 	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \
+	%reldir%/test_engine_late.cc \
 	%reldir%/test_engine_join.cc \
 	%reldir%/test_engine_elections.cc \
 	%reldir%/test_engine_packets.cc \

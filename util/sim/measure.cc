@@ -91,7 +91,7 @@ engine::GroupConfig config_for(const Experiment& experiment) {
         config.operation_slots = 8;
         config.retransmit_bytes = config.fragment_bytes;
         config.window = 64;
-        config.early_buffers = config.parity_buffers = 0;
+        config.early_buffers = config.parity_buffers = config.late_copies = 0;
         config.gather_bytes = 64;
         config.pending_operations = 8;
     }

@@ -63,6 +63,7 @@ engine::GroupConfig draw_config(Random& random) {
     config.gather_bytes = config.channels % 2 == 0 ? 16384 : 1024;
     config.redundancy = static_cast<engine::Redundancy>(config.channels % engine::kRedundancyCount);
     if (config.channels % 5 < 3) config.lossless_silence = {};
+    config.late_copies = config.channels % 4;
     config.epoch = Epoch{1};
     return config;
 }

@@ -61,6 +61,8 @@ struct GroupConfig {
     std::uint32_t gather_bytes = 1024;   // vectors up to this are reduced inside the gathers
     std::uint32_t parity_buffers = 16;   // rows of parity that wait for more of their blocks; 0: no parity
     std::uint32_t early_buffers = 4;     // for the first fragments of large operations that are not posted
+    std::uint32_t late_bytes = 1 << 20;  // longest large message that is copied for those who are late
+    std::uint32_t late_copies = 4;       // so many at a time
     Repair repair = Repair::pull;
     std::uint32_t channels = 16;  // under sync: operations that may be under way between two agreements
     Redundancy redundancy = Redundancy::automatic;

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cassert>
+#include <cstring>
 
 namespace mcastcoll::engine {
 namespace {
@@ -110,16 +111,29 @@ void Core::finish(Slot& slot) {
     if (!large(slot)) kept_bytes += slot.bytes;
     slot.asking.at = kNever;
     slot.asking.due = false;
-    learn_losses(slot);
+    const bool told = slot.late_copy != nullptr;
+    if (!told) learn_losses(slot);
     if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
             doubts.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();
-    complete(slot.id, 0);
+    if (!told) complete(slot.id, 0);
+    slots.late_copies().give_back(slot.late_copy);
     slots.close_finished();
     unsettled = true;
+}
+
+void Core::finish_early(Slot& slot) {
+    assert(slot.state == SlotState::active && slot.complete_here() && slot.bytes <= config.late_bytes);
+    slot.late_copy = slots.late_copies().take();
+    if (slot.late_copy == nullptr) return;
+    std::memcpy(slot.late_copy, slot.operation.buffer, slot.bytes);
+    slot.operation.buffer = slot.late_copy;
+    ++counters.finished_early;
+    learn_losses(slot);
+    complete(slot.id, 0);
 }
 
 // What was to come by multicast and has not. Silence for long is no loss that redundancy could make good.
@@ -141,7 +155,7 @@ void Core::fail(Rank lost, int error, bool tell) {
     // Who has closed and has nothing open has lost nothing, and a member may be gone lawfully once everybody
     // has left. The others are told all the same: one of them may have waited for what only this member or
     // the lost one could supply.
-    const bool only_lingered = departure.closing() && idle() && phase == Phase::active;
+    const bool only_lingered = departure.closing() && all_told() && phase == Phase::active;
     phase = Phase::failed;
     failure = {lost, error, only_lingered && tell, tell ? 0 : config.members};
     notices.failed |= !only_lingered;
@@ -150,7 +164,7 @@ void Core::fail(Rank lost, int error, bool tell) {
         Slot& slot = slots.at(id);
         if (slot.state != SlotState::active) continue;
         slot.state = SlotState::finished;
-        complete(slot.id, error);
+        if (slot.late_copy == nullptr) complete(slot.id, error);
     }
     slots.close_all();
     for (std::uint64_t id = slots.next(); !pending.empty(); pending.pop())

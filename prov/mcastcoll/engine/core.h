@@ -42,6 +42,10 @@ struct Core {
 
     bool over() const { return phase == Phase::failed || phase == Phase::left; }
     bool idle() const { return slots.first_open() == slots.next() && pending.empty(); }
+    // The caller knows of the end of all that it has submitted.
+    bool all_told() const {
+        return counters.operations_submitted == counters.operations_completed + counters.operations_failed;
+    }
     Rank self() const { return config.self; }
     // The position of a rank among this member's children; kMaxArity when it is none of them.
     std::uint32_t child_index(Rank rank) const;
@@ -56,6 +60,8 @@ struct Core {
     // Everybody has finished all below: nobody can ask for them any more.
     void release_below(std::uint64_t operation);
     void finish(Slot& slot);
+    // Ends it for the caller, and serves others from a copy, if there is room for one.
+    void finish_early(Slot& slot);
     // What the whole group loses is told anew.
     void adopt_losses(const LossReport& group) {
         redundancy.adopt(group);

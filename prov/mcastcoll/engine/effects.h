@@ -75,7 +75,7 @@ struct Allowed {
     counter(bad_fragment) counter(unexpected_kind)                                                    \
     /* operations */                                                                                  \
     counter(operations_submitted) counter(operations_completed) counter(operations_failed)            \
-    counter(checkpoints)                                                                              \
+    counter(checkpoints) counter(finished_early)                                                      \
     /* elections about the multicast, in mid-run */                                                   \
     counter(appeals_sent) counter(elections) counter(verdicts) counter(lane_demotions)                \
     counter(lane_promotions)

@@ -165,7 +165,7 @@ Nanoseconds Engine::next_deadline() const {
     if (core_.over()) return kNever;
     return std::min({detector_.next_deadline(), repairer_.next_deadline(), admission_.next_deadline(),
                      elections_.next_deadline(), checkpoint_.next_deadline(), holds_.next_deadline(),
-                     supplier_.next_deadline(), sender_.next_deadline()});
+                     supplier_.next_deadline(), sender_.next_deadline(), flow_.next_deadline()});
 }
 
 void Engine::on_timeout(Nanoseconds now) {
@@ -178,6 +178,7 @@ void Engine::on_timeout(Nanoseconds now) {
     repairer_.on_timeout();
     supplier_.on_timeout();
     sender_.on_timeout();
+    flow_.on_timeout();
     settle();
     detector_.on_timeout();
 }

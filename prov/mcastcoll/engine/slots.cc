@@ -26,7 +26,7 @@ void Slot::reset(OperationId operation_id) {
     state = SlotState::vacant;
     operation = {};
     early = nullptr;
-    length_known = retained = done_due = false;
+    length_known = retained = lingers = done_due = false;
     bytes = 0;
     fragments = base = parity_rows = 0;
     posted_at = progress_at = {};
@@ -73,7 +73,8 @@ ChildReport* Reporting::of(Rank child) {
 
 Slots::Slots(const GroupConfig& config, std::uint32_t children)
     : buffers_(config.memory, config.operation_slots, config.retransmit_bytes),
-      vectors_(config.memory, std::size_t{config.operation_slots} * children, config.most_gathered()) {
+      vectors_(config.memory, std::size_t{config.operation_slots} * children, config.most_gathered()),
+      late_copies_(config.memory, config.late_copies, config.late_bytes) {
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {
         slots_.emplace_back(config, children);

@@ -230,8 +230,10 @@ struct Slot {
     // Fragments of a small message as they come; its copy for repairs once it is finished. See
     // Slots::buffer().
     std::byte* retransmit_buffer = nullptr;
-    std::byte* early = nullptr;  // the first fragments of a large message that is not posted yet
-    bool retained = false;       // the whole message is in the retransmit buffer
+    std::byte* early = nullptr;      // the first fragments of a large message that is not posted yet
+    bool retained = false;           // the whole message is in the retransmit buffer
+    bool lingers = false;            // a large one is here, and somebody may still need it
+    std::byte* late_copy = nullptr;  // of it: the caller has been told of its end
     Nanoseconds posted_at{};
     Nanoseconds progress_at{};  // when it last came closer to its end
     RepairPlan plan;
@@ -308,6 +310,8 @@ class Slots {
         if (slot.retransmit_buffer == nullptr) slot.retransmit_buffer = buffers_.take();
         return slot.retransmit_buffer;
     }
+    // Memory for copies of large messages that somebody is late with.
+    Pool& late_copies() { return late_copies_; }
     // It has been posted, and not everybody has finished it.
     bool posted(OperationId operation) const {
         return number_of(operation) >= kept_ && number_of(operation) < next_;
@@ -350,7 +354,7 @@ class Slots {
   private:
     void renew(Slot& slot, OperationId operation);
 
-    Pool buffers_, vectors_;
+    Pool buffers_, vectors_, late_copies_;
     std::vector<Slot> slots_;
     std::uint64_t kept_ = 0, open_ = 0, next_ = 0, early_end_ = 0;
 };

@@ -69,14 +69,44 @@ void FlowControl::on_all_here(Slot& slot) {
 // until every member that hears it has it, which is what keeps it from running away from a slow one.
 void FlowControl::check_finished(Slot& slot) {
     if (slot.state != SlotState::active || !slot.complete_here()) return;
-    for (const Client& client : slot.known_clients())
-        if (client.unserved()) return;
-    if (core_.relays(slot) && slot.multicasting.next < slot.fragments) return;
-    if (core_.is_root(slot) && slot.reporting.children.count > 0 &&
-        slot.multicasting.acknowledged < slot.fragments)
-        return;
+    if (may_be_needed(slot)) return linger(slot);
     if (core_.is_root(slot)) in_flight_ -= slot.multicasting.next - slot.multicasting.acknowledged;
     core_.finish(slot);
+}
+
+bool FlowControl::may_be_needed(const Slot& slot) const {
+    if (std::ranges::any_of(slot.known_clients(), &Client::unserved)) return true;
+    if (core_.relays(slot) && slot.multicasting.next < slot.fragments) return true;
+    return core_.is_root(slot) && slot.reporting.children.count > 0 &&
+           slot.multicasting.acknowledged < slot.fragments;
+}
+
+// Others mostly have it by now, and need a moment to say so. Who does not run does not say so for long, and
+// is not waited for, if there is room for a copy: so that one late process does not make all others late.
+void FlowControl::linger(Slot& slot) {
+    if (slot.lingers || slot.late_copy != nullptr || slot.operation.kind != CollectiveKind::broadcast ||
+        slot.bytes > core_.config.late_bytes)
+        return;
+    slot.lingers = lingering_.push({slot.id, core_.now + core_.round_trip.mean()});
+}
+
+void FlowControl::on_timeout() {
+    for (std::size_t left = lingering_.size(); left > 0 && next_deadline() <= core_.now; --left) {
+        Slot* const slot = core_.slots.find_active(lingering_.front().operation);
+        lingering_.pop();
+        if (slot == nullptr) continue;
+        slot->lingers = false;
+        if (core_.is_root(*slot) && slot->multicasting.next < slot->fragments)
+            linger(*slot);
+        else if (may_go_on(*slot))
+            core_.finish_early(*slot);
+    }
+}
+
+// Where something is lost, who has gone on to compute would answer late.
+bool FlowControl::may_go_on(const Slot& slot) const {
+    const auto asks = [](const Client& client) { return client.asked && client.unserved(); };
+    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), asks);
 }
 
 void FlowControl::on_report(const wire::Header& header) {

@@ -10,7 +10,7 @@ namespace mcastcoll::engine {
 // supplier when they are done.
 class FlowControl {
   public:
-    explicit FlowControl(Core& core) : core_(core) {}
+    explicit FlowControl(Core& core) : core_(core), lingering_(core.config.operation_slots) {}
 
     // Up to which fragment a root may go, for the sake of the slowest member that hears it.
     std::uint32_t limit(const Slot& slot) const;
@@ -24,6 +24,8 @@ class FlowControl {
     }
     void on_all_here(Slot& slot);
     void check_finished(Slot& slot);
+    Nanoseconds next_deadline() const { return lingering_.empty() ? kNever : lingering_.front().at; }
+    void on_timeout();
     void on_report(const wire::Header& header);
     void on_done(const wire::Header& header);
     bool next_message(Slot& slot, Effect& effect) {
@@ -34,9 +36,13 @@ class FlowControl {
 
   private:
     void update_large(Slot& slot);
+    bool may_be_needed(const Slot& slot) const;
+    void linger(Slot& slot);
+    bool may_go_on(const Slot& slot) const;
     bool make_message(Slot& slot, Effect& effect);
 
     Core& core_;
+    Ring<Timed> lingering_;  // when operations that only others need end for the caller
     std::uint64_t in_flight_ = 0;
 };
 
