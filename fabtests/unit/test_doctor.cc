@@ -303,6 +303,17 @@ Test(doctor, a_host_alone_hears_itself) {
     cr_assert(verdict.worst == Severity::broken);
 }
 
+Test(doctor, a_host_alone_may_be_refused_by_its_kernel) {
+    Crew crew = healthy_crew(1);
+    cut(crew, 0, 0);
+    for (Stream& stream : crew.hosts[0]->sent) stream.datagrams = 0, stream.error = "Operation not permitted";
+    const Verdict verdict = judge(crew);
+    cr_assert(ids(verdict) == "self-deaf");
+    cr_assert(holds(verdict.findings[0].cause, "Operation not permitted"));
+    set_rule(crew, 0, true);
+    cr_assert(ids(judge(crew)) == "firewall");
+}
+
 Test(doctor, a_head_that_only_leads_is_not_missed) {
     Crew crew = healthy_crew(3);
     crew.hosts[0].reset();

@@ -29,6 +29,8 @@ class Hearing {
     bool hears(unsigned to, unsigned from) const { return count(from, to, {Phase::small}).got > 0; }
     // From all that it hears at all.
     Count count_from_all(unsigned to, std::initializer_list<Phase> phases) const;
+    // Why its kernel sends none; empty: it does.
+    std::string refusal(unsigned at) const;
     // One that may drop multicasts, rather one that names them; null: none was seen.
     const Firewall::Rule* rule(unsigned at, bool outgoing, bool surely = false) const;
 

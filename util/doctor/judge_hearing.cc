@@ -13,6 +13,11 @@ namespace {
 const char* const kServed =
     "The others send it messages instead, one by one: collectives it takes part in are slower.";
 
+std::string kernel_refuses(const std::string& error) {
+    return fmt::format("The kernel refuses to send them ({}): a firewall does so, or there is no route.",
+                       error);
+}
+
 }  // namespace
 
 Finding of_rule(const Firewall::Rule& rule, Severity severity, std::string title, std::string cost) {
@@ -61,6 +66,13 @@ Count Hearing::count_from_all(unsigned to, std::initializer_list<Phase> phases) 
     return sum;
 }
 
+std::string Hearing::refusal(unsigned at) const {
+    std::string refused;
+    for (const Stream& stream : judging_.host(at).sent)
+        refused = stream.error.empty() ? refused : stream.error;
+    return refused;
+}
+
 const Firewall::Rule* Hearing::rule(unsigned at, bool outgoing, bool surely) const {
     const Firewall::Rule* found = nullptr;
     for (const Firewall::Rule& rule : judging_.host(at).firewall.rules)
@@ -92,19 +104,22 @@ void Hearing::judge_alone() {
     const unsigned self = speakers_.front();
     const Count own = count(self, self, {Phase::small});
     const char* const cost = "Collectives between hosts go from process to process.";
-    if (own.sent > 0 && own.got == 0) {
-        if (const Firewall::Rule* found = rule(self, false))
-            return judging_.find(of_rule(*found, Severity::broken, "The firewall drops multicasts.", cost),
-                                 {self});
-        if (const Firewall::Rule* found = rule(self, true))
-            return judging_.find(of_rule(*found, Severity::broken, "The firewall drops multicasts.", cost),
-                                 {self});
+    const std::string refused = refusal(self);
+    if (own.got == 0 && (own.sent > 0 || !refused.empty())) {
+        // What the kernel refuses to send, a rule for what goes out has stopped.
+        for (const bool outgoing : {!refused.empty(), refused.empty()})
+            if (const Firewall::Rule* found = rule(self, outgoing))
+                return judging_.find(
+                    of_rule(*found, Severity::broken, "The firewall drops multicasts.", cost), {self});
         return judging_.find(
             {"self-deaf",
              Severity::broken,
              "Multicasts of this host do not come back to it.",
-             "No rule that drops them was seen; the interface, or the way it is attached to a "
-             "bridge, does not carry multicast.",
+             refused.empty()
+                 ? std::string(
+                       "No rule that drops them was seen; the interface, or the way it is attached to "
+                       "a bridge, does not carry multicast.")
+                 : kernel_refuses(refused),
              cost,
              "Try another interface: FI_MCASTCOLL_IFACE=NAME",
              {}},
@@ -201,17 +216,13 @@ void Hearing::find_mute(unsigned at) {
     const std::string cost = "What it broadcasts goes out as messages, one by one.";
     if (const Firewall::Rule* found = rule(at, true))
         return judging_.find(of_rule(*found, Severity::limits, title, cost), {at});
-    std::string refused;
-    for (const Stream& stream : judging_.host(at).sent)
-        refused = stream.error.empty() ? refused : stream.error;
+    const std::string refused = refusal(at);
     judging_.find(
         {"mute",
          Severity::limits,
          title,
          refused.empty() ? std::string("They do not leave it, or its port of the switch takes none.")
-                         : fmt::format("The kernel refuses to send them ({}): a firewall does so, or there "
-                                       "is no route.",
-                                       refused),
+                         : kernel_refuses(refused),
          cost,
          "Look at its port of the switch: storm control, the VLAN, a filter.",
          {}},
