@@ -216,7 +216,16 @@ if look "a switch that forgets" --hosts h0,h1,h2,h3 --listen 9 --no-group; then
     grep -q 'IGMP queries of .* are heard' "$work/report" || fail "the querier is not heard"
 fi
 lift "$sw" bridge
+# A second of turns goes by before anybody listens.
+if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interval 1 --no-group; then
+    usual
+    expect "a querier that asked meanwhile" "$wanted"
+    grep -q 'IGMP queries of .* are heard' "$work/report" || fail "the querier that asked meanwhile is not heard"
+fi
 ip -n "$sw" link set br0 type bridge mcast_snooping 0 mcast_querier 0
+if look "no querier" --hosts h0,h1 --listen 2 --query-interval 1 --no-group; then
+    expect "no querier" 1 querier-missing:limits
+fi
 
 # One host.
 here() { # here WHAT CODE FINDING... [-- NAME=VALUE... [ARGUMENT...]]

@@ -145,6 +145,16 @@ const Case kHostCases[] = {
          h.querier.heard = std::string();
          h.querier.waited_s = 130;
      })},
+    {"no querier, where one would ask often", "querier-missing", Severity::limits,
+     [](Crew& c) {
+         c.query_interval_s = 2;
+         for (auto& host : c.hosts) host->querier.heard = std::string();
+     }},
+    {"no querier, where one would ask seldom", "querier-not-heard", Severity::note,
+     [](Crew& c) {
+         c.query_interval_s = 250;
+         for (auto& host : c.hosts) host->querier.heard = std::string(), host->querier.waited_s = 130;
+     }},
     {"no group", "group-failed@n0", Severity::broken,
      at_first([](Host& h) { h.end_to_end->error = "the join: Connection timed out"; })},
     {"a group without multicast", "group-without-multicast", Severity::limits,

@@ -34,6 +34,7 @@ class Examination {
             if (auto done = form_group(); !done) return done.error();
         if (auto told = tell_facts(); !told) return told.error();
         crew_.wait_s = wanted_.listen_s;
+        crew_.query_interval_s = wanted_.query_interval_s;
         for (unsigned i = 0; i < meeting_.size(); ++i) crew_.gone.push_back(meeting_.why_gone(i));
         return std::move(crew_);
     }

@@ -10,8 +10,9 @@ namespace mcastcoll::doctor {
 // The head's word is the others', too.
 struct Wanted {
     unsigned listen_s = 3;  // for a question of a querier, and for a switch to forget a group
-    double share = 5;       // of the slowest interface's rate, per cent, that the fastest phase sends
-    bool group = true;      // is formed, through libfabric
+    unsigned query_interval_s = kUsualQueryInterval_s;  // the head's affair alone
+    double share = 5;   // of the slowest interface's rate, per cent, that the fastest phase sends
+    bool group = true;  // is formed, through libfabric
 };
 
 Result<Crew> examine(Wanted wanted, crew::Crew& crew);

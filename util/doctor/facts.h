@@ -145,6 +145,9 @@ struct Host {
     std::uint64_t overflows = 0;  // datagrams, or runs of them, that found its receive buffer full
 };
 
+// RFC 3376 and 3810.
+inline constexpr unsigned kUsualQueryInterval_s = 125;
+
 // Of all that were started, in their order; none: nothing was heard from it.
 struct Crew {
     std::vector<std::optional<Host>> hosts;
@@ -152,6 +155,7 @@ struct Crew {
     std::vector<std::string> gone;   // why nothing is heard from it any more; empty: something is
     std::uint64_t top_mbit = 0;      // of the fastest phase
     double wait_s = 0;
+    unsigned query_interval_s = kUsualQueryInterval_s;  // of the network's querier, if there is one
 };
 
 std::string to_json(const Host& host);

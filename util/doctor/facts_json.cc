@@ -69,7 +69,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stream, phase, datagrams, bytes, mbit, error)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Heard, from, phase, datagrams, duplicates, late, longest_gap)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Host, machine, libraries, network, memory, rdma, firewall, querier,
                                    end_to_end, speaks, sent, heard, overflows)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Crew, hosts, names, gone, top_mbit, wait_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Crew, hosts, names, gone, top_mbit, wait_s, query_interval_s)
 
 namespace {
 

@@ -6,7 +6,15 @@
 namespace mcastcoll::doctor {
 namespace {
 
-constexpr double kQueryInterval_s = 125;  // RFC 3376 and 3810
+// Nobody has asked so far, in too short a time.
+std::string proves_nothing(unsigned interval_s) {
+    const unsigned surely_s = interval_s + 5, forgotten_s = 2 * interval_s + 50;
+    return fmt::format(
+        "Queriers ask every {} s {}, so this proves nothing. `--listen {}` would show surely whether there "
+        "is one, and `--listen {}` whether a switch then cuts groups off.",
+        interval_s, interval_s == kUsualQueryInterval_s ? "by default" : "here (--query-interval)", surely_s,
+        forgotten_s);
+}
 
 }  // namespace
 
@@ -29,16 +37,19 @@ void judge_querier(Judging& judging) {
         }
     }
     if (unheard.empty()) return;
-    const bool sure = waited_s >= kQueryInterval_s;
+    const unsigned interval_s = judging.crew().query_interval_s;
+    const bool sure = waited_s >= interval_s;
     judging.find(
         {sure ? "querier-missing" : "querier-not-heard",
          sure ? Severity::limits : Severity::note,
          fmt::format("Nobody asked within {:.0f} s who listens to multicasts (no querier was heard).",
                      waited_s),
-         sure ? "No switch or router of this network is an IGMP (MLD) querier."
-              : "Queriers ask every 125 s by default, so this proves nothing. `--listen 130` would show "
-                "surely "
-                "whether there is one, and `--listen 300` whether a switch then cuts groups off.",
+         !sure ? proves_nothing(interval_s)
+         : interval_s == kUsualQueryInterval_s
+             ? std::string("No switch or router of this network is an IGMP (MLD) querier.")
+             : fmt::format("No switch or router of this network is an IGMP (MLD) querier, or it asks less "
+                           "often than every {} s (--query-interval).",
+                           interval_s),
          "None where switches do not snoop IGMP. Where they do, groups lose multicast after some minutes "
          "without a querier.",
          "On a switch: an IGMP querier for this VLAN, or no IGMP snooping.",

@@ -16,6 +16,8 @@ using namespace mcastcoll;
 using namespace mcastcoll::doctor;
 
 constexpr int kBadUsage = 3;
+// Switches forget who is a member after two and a bit: --listen must have the time to see that.
+constexpr unsigned kMostListen_s = 3600, kMostQueryInterval_s = 1775;
 
 int complain(const std::string& what) {
     fmt::print(stderr, "mcastcoll-doctor: {}\n", what);
@@ -27,7 +29,11 @@ void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool
     arguments
         .option("--listen", wanted.listen_s,
                 "Seconds to listen for a querier; 300 shows whether a switch cuts groups off")
-        .range(0U, 3600U);
+        .range(0U, kMostListen_s);
+    arguments
+        .option("--query-interval", wanted.query_interval_s,
+                "Seconds between two questions of the network's querier, as the switch is set")
+        .range(1U, kMostQueryInterval_s);
     arguments.option("--share", wanted.share, "Per cent of the slowest link that the fastest test fills")
         .range(0.1, 100.0);
     arguments.flag("--no-group", no_group, "Form no group through libfabric");

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint8_t kIgmp = 2, kIgmpQuery = 0x11, kIcmp6 = 58, kMldQuery = 130;
 constexpr std::size_t kIpv6Header = 40;
+constexpr unsigned kMostWaiting = 10'000;  // packets, more than a socket's buffer holds
 
 // Only IGMP, or ICMPv6 behind the options that MLD always has, comes to this socket at all.
 void take_only(int descriptor, int family) {
@@ -73,10 +74,15 @@ Querier QuerierWatch::wait(double seconds) {
     Querier querier;
     const Nanoseconds end{begun_ns_ + static_cast<std::int64_t>(seconds * 1e9)};
     querier.heard = socket_.valid() ? Look<std::string>(std::string()) : Look<std::string>::failed(why_not_);
-    while (monotonic_now() < end) {
-        const auto left = static_cast<int>((end - monotonic_now()).value / 1'000'000) + 1;
+    // The others' turns may have taken longer than that: what came meanwhile waits in the socket.
+    for (unsigned waiting = 0; waiting < kMostWaiting;) {
+        const std::int64_t left_ns = (end - monotonic_now()).value;
+        waiting += left_ns > 0 ? 0 : 1;
         pollfd ready{socket_.valid() ? socket_.get() : -1, POLLIN, 0};
-        if (::poll(&ready, 1, left) <= 0) continue;
+        if (::poll(&ready, 1, left_ns > 0 ? static_cast<int>(left_ns / 1'000'000) + 1 : 0) <= 0) {
+            if (left_ns > 0) continue;
+            break;
+        }
         unsigned char packet[2048];
         sockaddr_ll from{};
         socklen_t size = sizeof from;
