@@ -30,7 +30,7 @@ look() { # look WHAT ARGUMENT..., with NAME=VALUE before them
     local what=$1 words=()
     shift
     while [[ ${1:-} == *=* && $1 != -* ]]; do words+=("$1"); shift; done
-    bounded 100 "$LAB/on" h0 env "${words[@]}" "$doctor" --rsh "$LAB/rsh" --share 1 --json "$@" >"$work/report" 2>"$work/said"
+    bounded 100 "$LAB/on" h0 env "${words[@]}" "$doctor" --rsh "${AGENT:-$LAB/rsh}" --share 1 --json "$@" >"$work/report" 2>"$work/said"
     code=$?
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/report" 2>/dev/null ||
         { fail "$what: no report, code $code: $(head -c 300 "$work/said")"; return 1; }
@@ -176,7 +176,8 @@ table netdev t {
     }
 }
 END
-ip netns exec "$VC-h4" ethtool -K eth0 gso off tso off tx-udp-segmentation off >/dev/null
+offloads() { ip netns exec "$VC-h4" ethtool -K eth0 gso "$1" tso "$1" tx-udp-segmentation "$1" >/dev/null; } # offloads on|off
+offloads off
 ip -n "$VC-h5" link set eth0 multicast off
 if look "interfaces" FI_MCASTCOLL_RCVBUF=4096 --hosts $all,nowhere --wait 5 --listen 0 --no-group; then
     expect "interfaces" 2 mtu-small:limits@h1 mtu-differs:limits full-size-lost:limits@h2 duplicates:limits@h3 offload-off:note@h4 \
@@ -185,10 +186,12 @@ fi
 lift "$sw" netdev
 ip -n "$VC-h1" link set eth0 mtu 1500
 ip -n "$sw" link set h2 mtu 1500
+offloads on
 ip -n "$VC-h5" link set eth0 multicast on
 
-if look "a receive buffer for two" FI_MCASTCOLL_RCVBUF=4096 --hosts h0,h6 --listen 0 --no-group; then
-    expect "a receive buffer for two" 1 buffer-tiny:limits overflow:note
+# The turns take longer than a querier's second.
+if look "a receive buffer for two, no querier" FI_MCASTCOLL_RCVBUF=4096 --hosts h0,h6 --listen 0 --query-interval 1 --no-group; then
+    expect "a receive buffer for two, no querier" 1 buffer-tiny:limits overflow:note querier-missing:limits
 fi
 tc -n "$sw" qdisc add dev h7 root tbf rate 20mbit burst 16k latency 2ms
 if look "a slow link" --hosts h0,h6,h7 --listen 0 --no-group; then
@@ -196,6 +199,29 @@ if look "a slow link" --hosts h0,h6,h7 --listen 0 --no-group; then
     expect "a slow link" "$wanted" loss-at-rate:note@h7
 fi
 tc -n "$sw" qdisc del dev h7 root
+
+# Two ways from h0 to the others: every other datagram goes into "slow" and comes out of "late", a port of the switch.
+ip -n "$sw" -batch - <<'END'
+link add slow type veth peer name late
+link set late master br0 up
+link set late type bridge_slave learning off flood off mcast_flood off bcast_flood off
+link set slow up
+END
+tc -n "$sw" qdisc add dev slow root tbf rate 40mbit burst 16k limit 16m
+rules "$sw" <<'END'
+table netdev t {
+    chain ways {
+        type filter hook ingress device h0 priority 0
+        ip daddr 224.0.0.0/4 ip protocol udp numgen inc mod 2 == 0 fwd to "slow"
+    }
+}
+END
+if look "two ways" --hosts h0,h1 --listen 0 --no-group; then
+    usual
+    expect "two ways" "$wanted" reordered:note@h1
+fi
+lift "$sw" netdev
+ip -n "$sw" link del slow
 
 # A switch that snoops: it asks, h3 does not hear the question, and is forgotten.
 # A bridge that begins to ask forwards everything for as long as it waits for answers: so that is set before.
@@ -216,15 +242,48 @@ if look "a switch that forgets" --hosts h0,h1,h2,h3 --listen 9 --no-group; then
     grep -q 'IGMP queries of .* are heard' "$work/report" || fail "the querier is not heard"
 fi
 lift "$sw" bridge
-# A second of turns goes by before anybody listens.
+# The turns are over when the doctor looks who has asked.
 if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interval 1 --no-group; then
     usual
     expect "a querier that asked meanwhile" "$wanted"
     grep -q 'IGMP queries of .* are heard' "$work/report" || fail "the querier that asked meanwhile is not heard"
 fi
 ip -n "$sw" link set br0 type bridge mcast_snooping 0 mcast_querier 0
-if look "no querier" --hosts h0,h1 --listen 2 --query-interval 1 --no-group; then
-    expect "no querier" 1 querier-missing:limits
+
+# Hosts that are set up differently: h1 has another Open MPI, h2 few descriptors, h3 a kernel that says its clocks are slow, h4 little
+# shared memory, h5 no more of it.
+mkdir "$work/other"
+cat >"$work/other/ompi_info" <<END
+#!/bin/sh
+[ "\$1" != --version ] || exec echo "Open MPI v9.9.9"
+exec "$(command -v ompi_info)" "\$@"
+END
+echo hpet >"$work/clock"
+cat >"$work/clocks" <<END
+mount --bind "$work/clock" /sys/devices/system/clocksource/clocksource0/current_clocksource
+cores=/sys/devices/system/cpu/cpufreq
+[ -d \$cores ] || cores=/sys/devices/system/cpu
+mount -t tmpfs none \$cores
+mkdir -p /sys/devices/system/cpu/cpufreq/policy0
+echo ondemand >/sys/devices/system/cpu/cpufreq/policy0/scaling_governor
+END
+cat >"$work/agent" <<END
+#!/bin/sh
+host=\$1 first=:
+shift
+case \$host in
+    h1) first='PATH=$work/other:\$PATH' ;;
+    h2) first='ulimit -n 256' ;;
+    h3) first='. $work/clocks' ;;
+    h4) first='mount -t tmpfs -o size=8m none /dev/shm' ;;
+    h5) first='mount -t tmpfs -o size=80m none /dev/shm; head -c 76M /dev/zero >/dev/shm/x' ;;
+esac
+exec "$LAB/rsh" "\$host" "\$first; \$*"
+END
+chmod 755 "$work/other/ompi_info" "$work/agent"
+if AGENT=$work/agent look "hosts that differ" --hosts h0,h1,h2,h3,h4,h5 --listen 0 --no-group; then
+    expect "hosts that differ" 1 versions-differ:limits files-few:limits@h2 clock-slow:limits@h3 clock-scaled:note@h3 shm-small:limits@h4 \
+        shm-full:limits@h5
 fi
 
 # One host.
@@ -259,6 +318,17 @@ lift "$VC-h0" inet
 "$LAB/cut" in h0
 here "a firewall that may hold for others" 1 firewall-suspected:limits
 "$LAB/cut" off
+# IPsec's policies are no rules of the firewall: what they refuse is seen by its effect alone.
+if ip -n "$VC-h0" xfrm policy add src 0.0.0.0/0 dst 224.0.0.0/4 dir in action block 2>"$work/said"; then
+    here "a host that does not hear itself" 2 self-deaf:broken
+    ip -n "$VC-h0" xfrm policy flush
+    ip -n "$VC-h0" xfrm policy add src 0.0.0.0/0 dst 224.0.0.0/4 dir out action block
+    here "a host whose kernel sends nothing" 2 self-deaf:broken
+    grep -q 'kernel refuses to send' "$work/report" || fail "that the kernel refuses is not said"
+    ip -n "$VC-h0" xfrm policy flush
+else
+    skip "a host that does not hear itself: this kernel has no IPsec: $(head -c 200 "$work/said")"
+fi
 # In a mount namespace of its own.
 inside() { # inside WHAT CODE FINDING SHELL-WORDS
     bounded 60 "$LAB/on" h0 unshare --mount sh -c "$4" sh "$doctor" >"$work/report" 2>"$work/said"
@@ -266,16 +336,19 @@ inside() { # inside WHAT CODE FINDING SHELL-WORDS
     expect "$1" "$2" $3
 }
 options='--here --listen 0 --no-group --json'
-inside "a small /dev/shm" 1 shm-small:limits "mount -t tmpfs -o size=8m none /dev/shm; exec \"\$1\" $options"
-inside "a full /dev/shm" 1 shm-full:limits "mount -t tmpfs -o size=80m none /dev/shm; head -c 76M /dev/zero >/dev/shm/x; exec \"\$1\" $options"
-inside "few descriptors" 1 files-few:limits "ulimit -n 256; exec \"\$1\" $options"
 # Processes of a program that its user may run but not read may not be looked into.
 chmod 755 "$work"
 install -m 0111 "$doctor" "$work/doctor"
 install -D "$BUILD/lib/libmcastcoll-fi.so" "$work/provider/libmcastcoll-fi.so" # the build may be where only root may look
-inside "memory of others is closed" any cma-refused:limits "exec env FI_PROVIDER_PATH=$work/provider setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '$work/doctor $options'"
+user="env FI_PROVIDER_PATH=$work/provider setpriv --reuid 65534 --regid 65534 --clear-groups"
+inside "memory of others is closed" any cma-refused:limits "exec $user sh -c '$work/doctor $options'"
 grep -q 'takes root' "$work/report" && grep -q 'nft shows the rules to root alone' "$work/report" ||
     fail "what only root can look at is not said to an ordinary user"
+# Yama is the whole machine's: only what its setting reads as is changed.
+yama="boot=\$(cat /proc/sys/kernel/random/boot_id); mount -t tmpfs -o mode=755 none /proc/sys/kernel; cd /proc/sys/kernel
+    mkdir yama random; echo 1 >yama/ptrace_scope; echo \$boot >random/boot_id"
+inside "memory of others is closed, by Yama" any cma-refused:limits "$yama; exec $user sh -c '$work/doctor $options'"
+grep -q 'sysctl -w kernel.yama.ptrace_scope=0' "$work/report" || fail "Yama is not said to close the memory of others"
 
 # For people.
 text=$("$LAB/on" h0 env FI_MCASTCOLL_MULTICAST=off "$doctor" --here --listen 0 --no-group)

@@ -4,6 +4,7 @@
 #   transport        the transport's own tests, on two hosts
 #   broadcast        the functional program of broadcasts; barrier, reduce, collectives, groups, wait: those
 #   mpi              an Open MPI job of mpi_coll_check with a rank on each host
+#   doctor           what mcastcoll-doctor finds of RDMA: nothing; then little memory to lock, and an interface that no device belongs to
 #   datagram         datagram endpoints with FI_MULTICAST, groups over verbs, unicast over UDP
 #   deaf             as mpi, but all multicasts are lost from some time on: the job ends well
 #   down             as mpi, but host 2's link goes down: the job ends within its time, with errors; nothing else afterwards
@@ -78,6 +79,34 @@ datagram() {
     if [ $code = 0 ]; then pass "fi_mcc_datagram over verbs"; else fail "fi_mcc_datagram over verbs: code $code"; fi
 }
 
+# What the doctor finds of RDMA where so many KiB may be locked, as ID:SEVERITY.
+found_of_rdma() { # found_of_rdma LOCKED INTERFACE, in a shell of its own
+    ulimit -l "$1"
+    FI_MCASTCOLL_IFACE=$2 FI_MCASTCOLL_TRANSPORT=verbs timeout -k 10 100 "$BUILD/util/doctor/mcastcoll-doctor" --here --listen 0 --no-group --json |
+        python3 -c 'import json, sys
+print(*sorted(f["id"] + ":" + f["severity"] for f in json.load(sys.stdin)["findings"] if f["id"].startswith(("rdma", "memlock"))))'
+}
+doctor() {
+    local found
+    found=$(found_of_rdma unlimited h1 2>"$work/log")
+    if [ $? = 0 ] && [ -z "$found" ]; then
+        pass "the doctor finds RDMA fit for use"
+    else
+        fail "the doctor, where RDMA is fit for use: found '$found'; $(tail -n 1 "$work/log")"
+    fi
+    ip link add plain type veth peer name other
+    ip addr add 10.8.0.1/24 dev plain
+    ip link set other up
+    ip link set plain up
+    found=$(found_of_rdma 64 plain 2>"$work/log")
+    if [ "$found" = 'memlock-small:limits rdma-refused:limits' ]; then
+        pass "the doctor finds little memory to lock, and no device for an interface"
+    else
+        fail "the doctor, with little memory to lock and no device: found '$found'; $(tail -n 1 "$work/log")"
+    fi
+    ip link del plain
+}
+
 # mishap WHAT EXPECTED COMMAND...: the MPI job, and COMMAND when it has begun to multicast.  EXPECTED: well, or any end but a hang.
 mishap() {
     local what=$1 expected=$2 start code=0 job out i
@@ -111,7 +140,7 @@ mishap() {
 
 for part in "$@"; do
     case $part in
-        datagram) datagram; continue ;;
+        datagram | doctor) "$part"; continue ;;
         deaf) mishap 'all multicasts are lost' well "$TOP/util/rxe/loss" 100; "$TOP/util/rxe/loss" 0; continue ;;
         down) mishap "host 2's link goes down" end ip link set h2 down; continue ;;
         removed) mishap "host 2's device is removed" end sh -c 'rdma link delete rx2 & sleep 1'; continue ;;

@@ -2,11 +2,11 @@
 # verbs_lab.sh [--hosts N] [--loss P,P,..] [--count N] [--timeout S] [--steady] [PART...] -- multicast over RDMA in a virtual machine with Soft-RoCE.
 #
 # Parts: transport (its own tests), broadcast, barrier, reduce, collectives, groups, wait (those functional programs), mpi (an Open MPI
-# job of all collectives, COUNT rounds), datagram (FI_MULTICAST), deaf, down, removed (what goes wrong meanwhile, see in_lab.sh); the
-# default is what the checks run: transport, mpi, and some cases of broadcast, barrier, reduce and collectives, on 4 hosts.  Everything
-# but the transport and the last four goes over the inner provider verbs;ofi_rxm at each percentage of lost multicasts in turn (5; the
-# checks: 1).  CASES="one two" runs those cases of the functional programs only, an _ standing for a space; OPERATIONS=N shortens those
-# that repeat them at random.
+# job of all collectives, COUNT rounds), doctor (what it finds of RDMA), datagram (FI_MULTICAST), deaf, down, removed (what goes wrong
+# meanwhile, see in_lab.sh); the default is what the checks run: transport, doctor, mpi, and some cases of broadcast, barrier, reduce and
+# collectives, on 4 hosts.  Everything but the transport and the last five goes over the inner provider verbs;ofi_rxm at each percentage
+# of lost multicasts in turn (5; the checks: 1).  CASES="one two" runs those cases of the functional programs only, an _ standing for a
+# space; OPERATIONS=N shortens those that repeat them at random.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
 hosts=4 losses=5 count=20 limit=400 machine=()
@@ -25,11 +25,11 @@ while [ $# -gt 0 ]; do
     esac
 done
 if [ $# = 0 ]; then
-    set -- transport broadcast barrier reduce collectives mpi
+    set -- transport doctor broadcast barrier reduce collectives mpi
     export CASES="sizes_and_roots many_in_flight barriers" OPERATIONS=15
 fi
 for part in "$@"; do
-    case $part in transport | broadcast | barrier | reduce | collectives | groups | wait | mpi | datagram | deaf | down | removed) ;; *) bad_usage "'$part' is no part" ;; esac
+    case $part in transport | broadcast | barrier | reduce | collectives | groups | wait | mpi | doctor | datagram | deaf | down | removed) ;; *) bad_usage "'$part' is no part" ;; esac
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
