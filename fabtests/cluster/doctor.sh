@@ -25,12 +25,13 @@ all=h0,h1,h2,h3,h4,h5,h6,h7
 machine='virtual one-machine querier-not-heard clock-slow clock-scaled interposer-missing component-missing buffer-small shm-small shm-full
     files-few cma-refused loss-at-rate overflow memlock-small rdma-refused'
 
+agent=$LAB/rsh # what starts it on the others
 # Runs it on h0, over all hosts; the report is in $work/report.
 look() { # look WHAT ARGUMENT..., with NAME=VALUE before them
     local what=$1 words=()
     shift
     while [[ ${1:-} == *=* && $1 != -* ]]; do words+=("$1"); shift; done
-    bounded 100 "$LAB/on" h0 env "${words[@]}" "$doctor" --rsh "${AGENT:-$LAB/rsh}" --share 1 --json "$@" >"$work/report" 2>"$work/said"
+    bounded 100 "$LAB/on" h0 env "${words[@]}" "$doctor" --rsh "$agent" --share 1 --json "$@" >"$work/report" 2>"$work/said"
     code=$?
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/report" 2>/dev/null ||
         { fail "$what: no report, code $code: $(head -c 300 "$work/said")"; return 1; }
@@ -208,7 +209,7 @@ link set late type bridge_slave learning off flood off mcast_flood off bcast_flo
 link set slow up
 END
 tc -n "$sw" qdisc add dev slow root tbf rate 40mbit burst 16k limit 16m
-rules "$sw" <<'END'
+if ! rules "$sw" 2>"$work/said" <<'END'
 table netdev t {
     chain ways {
         type filter hook ingress device h0 priority 0
@@ -216,11 +217,13 @@ table netdev t {
     }
 }
 END
-if look "two ways" --hosts h0,h1 --listen 0 --no-group; then
+then
+    skip "two ways: this kernel cannot send a datagram another way: $(head -c 200 "$work/said")"
+elif look "two ways" --hosts h0,h1 --listen 0 --no-group; then
     usual
     expect "two ways" "$wanted" reordered:note@h1
 fi
-lift "$sw" netdev
+lift "$sw" netdev 2>/dev/null
 ip -n "$sw" link del slow
 
 # A switch that snoops: it asks, h3 does not hear the question, and is forgotten.
@@ -281,7 +284,7 @@ esac
 exec "$LAB/rsh" "\$host" "\$first; \$*"
 END
 chmod 755 "$work/other/ompi_info" "$work/agent"
-if AGENT=$work/agent look "hosts that differ" --hosts h0,h1,h2,h3,h4,h5 --listen 0 --no-group; then
+if agent=$work/agent look "hosts that differ" --hosts h0,h1,h2,h3,h4,h5 --listen 0 --no-group; then
     expect "hosts that differ" 1 versions-differ:limits files-few:limits@h2 clock-slow:limits@h3 clock-scaled:note@h3 shm-small:limits@h4 \
         shm-full:limits@h5
 fi
