@@ -74,8 +74,11 @@ EXTRA_DIST += \
 	%reldir%/on-debian \
 	docs/PROGRAMS.md \
 	%reldir%/programs/arrays.py \
+	%reldir%/programs/blocks.py \
 	%reldir%/programs/compare.py \
 	%reldir%/programs/descent.py \
+	%reldir%/programs/eigen.py \
+	%reldir%/programs/solve.py \
 	%reldir%/rxe-lab \
 	%reldir%/rxe/hosts \
 	%reldir%/rxe/init \

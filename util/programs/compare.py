@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs other people's programs with mcastcoll and with Open MPI's own collectives, in turns, and compares time and results.
 
-Why it exists: a quicker operation makes a program quicker only by the share of time that the program waits for it.  Each program runs over the virtual hosts of
-util/cluster (as root), one process a host, all stacks in turns in one run; what is compared are whole jobs, from mpirun's start to its
-end, as their users wait for them.  Results must be the same: a program whose answers differ fails.
+Why it exists: a quicker operation makes a program quicker only by the share of time that the program waits for it.  Each program
+runs over the virtual hosts of util/cluster (as root), one process a host, all stacks in turns in one run; what is compared are whole
+jobs, from mpirun's start to its end, as their users wait for them.  Results must be the same: a program whose answers differ fails.
 """
 import argparse
 import json
@@ -26,16 +26,26 @@ STACKS = {
 }
 
 
+class Failure(Exception):
+    """Says which job went wrong."""
+
+
 def write(folder, name, text):
     with open(os.path.join(folder, name), "w") as file:
         file.write(text)
+
+
+HPL_ROW = "HPL alone, within HPC Challenge, on its own clock"
+# What HPC Challenge works out from given numbers, each line in its file's summary: same means the same digits.
+HPCC_ANSWERS = ("HPL_N HPL_RnormI HPL_Anorm1 HPL_AnormI HPL_Xnorm1 HPL_XnormI HPL_BnormI PTRANS_n PTRANS_residual "
+                "MPIRandomAccess_N FFT_N MPIFFT_N MPIFFT_maxErr").split()
 
 
 def prepare_hpcc(folder, processes):
     rows = 2 if processes % 2 == 0 else 1
     with open("/usr/share/doc/hpcc/examples/_hpccinf.txt") as file:
         lines = file.read().splitlines()
-    for at, value in ((5, "1200"), (7, "64"), (10, str(rows)), (11, str(processes // rows))):
+    for at, value in ((4, "5"), (5, "1200 " * 5), (7, "64"), (10, str(rows)), (11, str(processes // rows))):
         lines[at] = f"{value} {lines[at].split(None, 1)[1]}"
     write(folder, "hpccinf.txt", "\n".join(lines) + "\n")
     return ["/usr/bin/hpcc"]
@@ -46,7 +56,11 @@ def answer_hpcc(folder, _):
     with open(path) as file:
         said = file.read()
     os.remove(path)  # the next job would write behind it
-    return [len(re.findall(r"PASSED", said)), len(re.findall(r"FAILED", said)), "Success=1" in said]
+    if "Success=1" not in said or "FAILED" in said:
+        raise Failure("a check fails: " + ", ".join(re.findall(r".*FAILED.*", said)[:3]))
+    checks = re.findall(r"^(\|\|Ax-b.*) PASSED", said, re.M) + [f"{len(re.findall('PASSED', said))} passed"]
+    seconds = [float(took) for took in re.findall(r"^WR\w+(?: +\d+){4} +(\S+)", said, re.M)]
+    return checks + [re.search(rf"^{name}=.*", said, re.M).group() for name in HPCC_ANSWERS], {HPL_ROW: sum(seconds)}
 
 
 def prepare_lammps(folder, _):
@@ -57,25 +71,30 @@ def prepare_lammps(folder, _):
 
 def answer_lammps(_, said):
     rows = re.findall(r"^ *(\d+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S+) *$", said, re.M)
-    return [float(word) for row in rows for word in row]
+    return [float(word) for row in rows for word in row], {}
 
 
 def prepare_python(name):
-    return lambda folder, processes: ["/usr/bin/python3", os.path.join(HERE, name)]
+    return lambda folder, processes: ["/usr/bin/python3", "-B", os.path.join(HERE, name)]
 
 
 def answer_python(_, said):
-    return re.search(r"^answer (.*)$", said, re.M).group(1).split()
+    found = re.search(r"^answer (.*)$", said, re.M)
+    return found.group(1).split() if found else [], {}
 
 
-# name: what it is, Debian's package, what prepares it and says how it is started, what is its answer.
+# name: what it is, Debian's packages, what prepares it and says how it is started, what reads its answer and its parts' seconds.
 PROGRAMS = {
-    "hpcc": ("HPC Challenge: HPL, PTRANS, FFT, RandomAccess, STREAM, latency", "hpcc", prepare_hpcc, answer_hpcc),
+    "hpcc": ("HPC Challenge: HPL of 1,200 five times, PTRANS, FFT, RandomAccess, STREAM, latency", "hpcc", prepare_hpcc, answer_hpcc),
     "lammps": ("LAMMPS: 4,000 atoms melt, 600 steps", "lammps lammps-examples", prepare_lammps, answer_lammps),
     "arrays": ("mpi4py, NumPy: broadcasts and allreduces of 8 B to 800 KB", "python3-mpi4py python3-numpy", prepare_python("arrays.py"),
                answer_python),
     "descent": ("mpi4py, NumPy: gradient descent, 1.6 MB summed in each step", "python3-mpi4py python3-numpy", prepare_python("descent.py"),
                 answer_python),
+    "solve": ("ScaLAPACK: pdgesv of 2,000 rows", "libscalapack-openmpi2.2 python3-mpi4py python3-numpy", prepare_python("solve.py"),
+              answer_python),
+    "eigen": ("ELPA: eigenvalues and vectors of 800 rows", "libelpa19 python3-mpi4py python3-numpy", prepare_python("eigen.py"),
+              answer_python),
 }
 
 
@@ -91,10 +110,6 @@ def same(one, other):
             if a != b:
                 return False
     return True
-
-
-class Failure(Exception):
-    """Says which job went wrong."""
 
 
 def run(stack, command, folder, timeout):
@@ -113,8 +128,9 @@ def run(stack, command, folder, timeout):
 
 
 def measure(name, options, hosts):
-    _, packages, prepare, answer_of = PROGRAMS[name]
-    times, answers = {stack: [] for stack in options.stacks}, {}
+    """The seconds of each row and stack: the whole job's, and those of parts that the program measures itself."""
+    what, packages, prepare, answer_of = PROGRAMS[name]
+    rows, answers = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         command = prepare(folder, hosts)
@@ -123,21 +139,22 @@ def measure(name, options, hosts):
                 stack = options.stacks[(at + turn) % len(options.stacks)]
                 print(f"\r{name}: turn {turn + 1} of {options.rounds}, {stack}          ", end="", file=sys.stderr, flush=True)
                 took, said = run(stack, command, folder, options.timeout)
-                times[stack].append(took)
-                answer = answer_of(folder, said)
+                answer, parts = answer_of(folder, said)
+                for row, seconds in {what: took, **parts}.items():
+                    rows.setdefault(row, {stack: [] for stack in options.stacks})[stack].append(seconds)
                 if not answer or not same(answers.setdefault("first", answer), answer):
                     raise Failure(f"{stack} has another answer: {answer} and not {answers['first']}")
     print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
-    return {"program": name, "packages": packages, "hosts": hosts, "seconds": times}
+    return {"program": name, "packages": packages, "hosts": hosts, "answer": answers["first"], "seconds": rows}
 
 
-def row_of(result, stacks):
-    medians = {stack: statistics.median(result["seconds"][stack]) for stack in stacks}
+def row_of(what, hosts, seconds, stacks):
+    medians = {stack: statistics.median(seconds[stack]) for stack in stacks}
     best = min((stack for stack in stacks[1:]), key=medians.get)
     ratio = medians[stacks[0]] / medians[best]
     word = "no difference" if 0.97 <= ratio <= 1.03 else f"{1 / ratio:.2f} times as fast" if ratio < 1 else f"{ratio:.2f} times as slow"
-    cells = " | ".join(f"{medians[s]:.2f} ({min(result['seconds'][s]):.2f}-{max(result['seconds'][s]):.2f})" for s in stacks)
-    return f"| {PROGRAMS[result['program']][0]} | {result['hosts']} | {cells} | {word} |"
+    cells = " | ".join(f"{medians[s]:.2f} ({min(seconds[s]):.2f}-{max(seconds[s]):.2f})" for s in stacks)
+    return f"| {what} | {hosts} | {cells} | {word} |"
 
 
 def arguments():
@@ -174,7 +191,8 @@ def main():
     for name in options.programs:
         try:
             results.append(measure(name, options, hosts))
-            print(row_of(results[-1], options.stacks), flush=True)
+            for what, seconds in results[-1]["seconds"].items():
+                print(row_of(what, hosts, seconds, options.stacks), flush=True)
         except (Failure, OSError) as problem:
             failed += 1
             print(f"\n| {PROGRAMS[name][0]} | {hosts} | failed: {problem} |", flush=True)

@@ -1,0 +1,43 @@
+"""Matrices dealt to a grid of processes, as ScaLAPACK and ELPA want them: in blocks, in turns, columns first in memory."""
+import ctypes
+import ctypes.util
+import sys
+
+import numpy
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+SIDE = 32  # of a block
+rows, columns = sorted(MPI.Compute_dims(world.size, 2))
+row, column = divmod(world.rank, columns)
+
+
+def library(name):
+    """Its path depends on the release only by a number behind the name."""
+    found = ctypes.util.find_library(name)
+    if not found:
+        sys.exit(f"there is no lib{name}.so: see docs/PROGRAMS.md for the packages")
+    return ctypes.CDLL(found)
+
+
+def own(count, place, places):
+    """Which of `count` rows or columns a place in the grid has."""
+    index = numpy.arange(count)
+    return index[index // SIDE % places == place]
+
+
+def deal(matrix):
+    height, width = matrix.shape
+    return numpy.asfortranarray(matrix[numpy.ix_(own(height, row, rows), own(width, column, columns))])
+
+
+def gather(part, height, width):
+    """The whole matrix in process 0, and nothing in the others."""
+    parts = world.gather(part)
+    if world.rank:
+        return None
+    matrix = numpy.empty((height, width))
+    for rank, piece in enumerate(parts):
+        r, c = divmod(rank, columns)
+        matrix[numpy.ix_(own(height, r, rows), own(width, c, columns))] = piece
+    return matrix
