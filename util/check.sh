@@ -236,6 +236,10 @@ scripts() {
     local f bad=0
     while read -r f; do bash -n "$f" || bad=1; done < <(grep -lE '^#!/bin/(ba)?sh|^# shellcheck shell=' -r util fabtests .ci)
     while read -r f; do python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" || bad=1; done < <(sources '*.py')
+    for f in util/* util/cluster/*; do
+        [ -f "$f" ] && [ -x "$f" ] || continue
+        [ "$("$f" --help 2>&1 | wc -l)" -le 30 ] || { echo "FAIL $f --help does not fit a screen: at most 30 lines"; bad=1; }
+    done
     return $bad
 }
 can_cluster() { # in the way of a test: says why not

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 
@@ -10,6 +11,8 @@ namespace mcastcoll {
 
 Arguments::Arguments(std::string program, std::string description, std::string version)
     : app_(std::make_unique<CLI::App>(std::move(description), program)) {
+    app_->set_help_flag("-h,--help", "Print the options that are needed daily, and exit");
+    app_->set_help_all_flag("--help-all", "Print all options, and exit");
     app_->set_version_flag("--version", program + " " + version);
     app_->get_formatter()->column_width(28);
     app_->option_defaults()->always_capture_default();
@@ -40,14 +43,36 @@ void Arguments::flag(const std::string& names, bool& value, const std::string& h
     app_->add_flag(names, value, help);
 }
 
-void Arguments::remark(std::string text) {
-    app_->footer(std::move(text));
+void Arguments::daily(std::initializer_list<const char*> names, std::string remark) {
+    for (const char* name : names) app_->get_option(name);  // throws where there is none
+    for (CLI::Option* option : app_->get_options()) {
+        const bool own = option == app_->get_help_ptr() || option == app_->get_help_all_ptr() ||
+                         option == app_->get_version_ptr() || option->get_positional();
+        if (!own && std::none_of(names.begin(), names.end(),
+                                 [option](const char* name) { return option->check_name(name); }))
+            rare_.push_back(option);
+    }
+    app_->footer(std::move(remark));
+}
+
+// Without rare options, and without the bounds of the others.
+void Arguments::shorten_help() {
+    for (CLI::Option* option : rare_) option->group("");
+    for (CLI::Option* option : app_->get_options()) {
+        const std::string type = option->get_type_name(), value = option->get_default_str();
+        if (const auto colon = type.find(':'); colon != std::string::npos)
+            option->option_text(type.substr(0, colon) + (value.empty() ? "" : "=" + value));
+    }
+    app_->footer("");
 }
 
 std::optional<int> Arguments::parse(int argc, char** argv) {
     try {
         app_->parse(argc, argv);
         return std::nullopt;
+    } catch (const CLI::CallForHelp& help) {
+        if (!rare_.empty()) shorten_help();
+        return app_->exit(help);
     } catch (const CLI::Success& success) {
         return app_->exit(success);
     } catch (const CLI::ParseError& error) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,8 +57,9 @@ class Arguments {
     template <typename Value>
     Option option(const std::string& names, Value& value, const std::string& help);
     void flag(const std::string& names, bool& value, const std::string& help);
-    // Below the options in the help.
-    void remark(std::string text);
+    // After all options: --help shows these alone, in the order in which they were added, and fits a screen;
+    // --help-all shows all, their bounds, and the remark.  Without this call --help shows everything.
+    void daily(std::initializer_list<const char*> names, std::string remark = {});
 
     // What the program ends with at once: 0 after --help or --version, 2 after a complaint on stderr.
     std::optional<int> parse(int argc, char** argv);
@@ -65,7 +67,9 @@ class Arguments {
     const std::string& program() const;
 
   private:
+    void shorten_help();
     std::unique_ptr<CLI::App> app_;
+    std::vector<CLI::Option*> rare_;
 };
 
 }  // namespace mcastcoll

@@ -5,15 +5,19 @@ case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); prin
 PATH=$PWD/util:$PATH
 # shellcheck source-path=SCRIPTDIR source=mcastcoll.bash
 . "$(dirname "$0")/mcastcoll.bash"
+MANUALS=$(dirname "$0")/../../man
 failures=0
+fail() {
+    echo "FAIL $*"
+    failures=$((failures + 1))
+}
 completes() { # completes EXPECTED WORD...: the last word is being typed; it may become these, in this order
     local expected=$1
     shift
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
     _mcastcoll "$1"
     [ "${COMPREPLY[*]-}" = "$expected" ] && return
-    echo "FAIL '$*' becomes '${COMPREPLY[*]-}', not '$expected'"
-    failures=$((failures + 1))
+    fail "'$*' becomes '${COMPREPLY[*]-}', not '$expected'"
 }
 completes '--job --join --json' mcastcoll-topo --j
 completes 'block' mcastcoll-topo --order b
@@ -28,8 +32,20 @@ completes '' no-such-command --x
 for command in "$PWD"/util/mcastcoll-*; do
     name=${command##*/}
     [ -x "$command" ] || continue
-    complete -p "$name" >/dev/null 2>&1 || { echo "FAIL nothing completes $name"; failures=$((failures + 1)); }
-    # The examples come first.
-    "$name" --help | head -n 4 | grep -q "^  *$name" || { echo "FAIL $name --help does not begin with examples"; failures=$((failures + 1)); }
+    complete -p "$name" >/dev/null 2>&1 || fail "nothing completes $name"
+    # The examples come first, and all fits a screen; the manual has every option.
+    "$name" --help | head -n 4 | grep -q "^  *$name" || fail "$name --help does not begin with examples"
+    read -r lines columns < <(COLUMNS=100 "$name" --help | wc -lL)
+    [ "$lines" -le 30 ] && [ "$columns" -le 120 ] || fail "$name --help has $lines lines and $columns columns: no screen has so much"
+    all=$("$name" --help-all)
+    [ "$(wc -l <<<"$all")" -ge "$lines" ] || fail "$name --help-all has less than --help"
+    options=$(grep -oE '^ +(-[a-z],)?--[a-z-]+' <<<"$all" | grep -oE -- '--[a-z-]+')
+    [ "$(wc -l <<<"$options")" -ge 8 ] || fail "$name --help-all has hardly any option"
+    page=$(sed 's/\\f[BIR]//g; s/\\-/-/g' "$MANUALS/$name.1")
+    while read -r option; do
+        case $option in --help | --help-all | --version) continue ;; esac
+        grep -qE -- "$option([^a-z-]|\$)" <<<"$page" || fail "$name(1) lacks $option"
+    done <<<"$options"
+    "$name" --no-such-option 2>&1 | grep -q 'see --help$' || fail "$name says nothing of --help when an option is wrong"
 done
 [ "$failures" -eq 0 ] && echo "ok   completion"

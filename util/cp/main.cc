@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
     options.add_to(arguments);
     arguments.flag("-q,--quiet", settings.quiet, "Say only what goes wrong");
     arguments.flag("--json", settings.json, "Print a summary as a JSON object, and no progress");
+    arguments.daily({"--hosts", "--rsh", "--here", "--quiet", "--json"});
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
     if (options.join.empty()) {
         if (paths.size() < 2) return complain("give at least one source and a target; see --help");

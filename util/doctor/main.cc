@@ -38,19 +38,20 @@ void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool
         .range(0.1, 100.0);
     arguments.flag("--no-group", no_group, "Form no group through libfabric");
     arguments.flag("--json", json, "Print one JSON object");
-    arguments.remark(
-        "Exit code: 0 all is well, 1 it works, but slower or with limits, 2 it will not work, 3 it could not "
-        "look");
+    arguments.daily({"--hosts", "--rsh", "--here", "--listen", "--no-group", "--json"});
 }
 
 int run(int argc, char** argv) {
-    Arguments arguments("mcastcoll-doctor",
-                        "Says whether and how well mcastcoll will work on these hosts.\n\n"
-                        "  mcastcoll-doctor --here                       this host alone\n"
-                        "  mcastcoll-doctor --hosts node1,node2,node3    over ssh\n"
-                        "  mpirun -N 1 mcastcoll-doctor                  on the hosts of a job\n"
-                        "  srun -N 8 --mpi=pmix mcastcoll-doctor\n",
-                        MCC_VERSION);
+    Arguments arguments(
+        "mcastcoll-doctor",
+        "Says whether and how well mcastcoll will work on these hosts.\n\n"
+        "  mcastcoll-doctor --here                       this host alone\n"
+        "  mcastcoll-doctor --hosts node1,node2,node3    over ssh\n"
+        "  mpirun -N 1 mcastcoll-doctor                  on the hosts of a job\n"
+        "  srun -N 8 --mpi=pmix mcastcoll-doctor\n\n"
+        "Exit code: 0 all is well, 1 it works, but slower or with limits, 2 it will not work, "
+        "3 it could not look\n",
+        MCC_VERSION);
     crew::Options options;
     Wanted wanted;
     bool no_group = false, json = false;

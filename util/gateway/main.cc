@@ -32,9 +32,8 @@ int complain(const std::string& what, int code) {
 void add_options(Arguments& arguments, Command& command) {
     arguments.option("--sites", command.sites, "the sites file");
     arguments.option("--site", command.site, "this gateway's own site");
-    arguments.option(
-        "--listen", command.listen,
-        "ADDRESS:PORT to listen at, if not all of this machine's addresses at the port of the sites file");
+    arguments.option("--listen", command.listen,
+                     "ADDRESS:PORT to listen at [all addresses, at the port of the sites file]");
     arguments.option("--memory", command.settings.memory_mib, "MiB that it may hold of others' data")
         .range(16, 1 << 20);
     arguments.option("--connections", command.settings.max_connections, "of processes, at most")
@@ -57,6 +56,8 @@ void add_options(Arguments& arguments, Command& command) {
                      "ADDRESS:PORT of a running gateway: print how it is, and end");
     arguments.flag("--json", command.json, "with --status: print one JSON object");
     arguments.flag("--verbose", command.settings.verbose, "say what happens to trunks");
+    arguments.daily({"--sites", "--site", "--listen", "--memory", "--connections", "--check", "--status",
+                     "--json", "--verbose"});
 }
 
 int show_status(const Command& command) {

@@ -4,7 +4,6 @@
 Why it exists: on a shared machine two runs cannot be compared with each other, only turns of one run can.  The arguments are here;
 perf_bench.py measures, perf_stacks.py knows the stacks, perf_report.py says what came of it.
 """
-import argparse
 import os
 import signal
 import sys
@@ -16,7 +15,7 @@ for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
         sys.path.insert(0, os.path.realpath(folder))
 
 import perf_report  # noqa: E402
-from perf_arguments import MOST_RANKS, add_times, number, numbers, places_of, sizes, version, words  # noqa: E402
+from perf_arguments import MOST_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
 from perf_bench import Bench  # noqa: E402
 from perf_stacks import StackError, cores, read_tables  # noqa: E402
 
@@ -29,15 +28,17 @@ STACKS = {"mpi": "mcastcoll,ompi-tuned,ompi-han", "fabric": "fi-mcastcoll,fi-rxm
 DEFAULT_OPERATIONS = {"mpi": "bcast,barrier,allreduce,allgather", "fabric": "broadcast,barrier,allreduce,allgather"}
 
 USAGE = """
-  mcastcoll-perf                                              broadcasts, barriers, ... beside Open MPI's own, on this host
+  mcastcoll-perf                                              broadcasts, ... beside Open MPI's own, on this host
   mcastcoll-perf --hosts 8,16 --operation bcast --sizes 8,64K on the virtual hosts of util/cluster, as root
   mcastcoll-perf --rounds 2 --svg latency.svg                 two turns of each stack, and a picture
   mcastcoll-perf --list-stacks                                what can be measured"""
 
 
 def arguments():
-    p = argparse.ArgumentParser(prog="mcastcoll-perf", usage=USAGE, description=__doc__.splitlines()[0], allow_abbrev=False,
-                                epilog="mcastcoll-perf(1) says what is measured, and how; 'stacks.conf' beside it has the stacks.")
+    daily = dict.fromkeys(("--sizes", "--ranks", "--hosts", "--list-stacks", "--loss", "--rounds", "--json", "--svg"))
+    p = Parser("mcastcoll-perf", USAGE, __doc__.splitlines()[0],
+               "mcastcoll-perf(1) says what is measured, and how; 'stacks.conf' beside it has the stacks.",
+               {"--operation": "'all', or some of bcast, allreduce, ...: --help-all names them", "--stacks": "of --list-stacks", **daily})
     p.add_argument("--level", choices=("mpi", "fabric"), default="mpi", help="what is called (mpi)")
     p.add_argument("--operation", "--operations", dest="operations", type=words, metavar="O,O,..",
                    help="'all', or some of: " + ", ".join(MPI) + "; with i before them the nonblocking ones; with --level fabric: "
@@ -68,7 +69,6 @@ def arguments():
     p.add_argument("--fail-above", type=number(0.01, 1000, float), metavar="F",
                    help="exit with 1 where the first stack takes more than F times what the best other one does")
     p.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    p.add_argument("--version", action="version", version=version("mcastcoll-perf"))
     return p
 
 

@@ -5,7 +5,6 @@ Why it exists: which algorithm pays depends on the wires and the cores; the buil
 measured on.  Two tables can be written: the provider's (which algorithm carries out an operation) and the Open MPI component's
 (whether the operation is served here at all).  perf_bench.py measures, perf_selection.py decides.
 """
-import argparse
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
     if os.path.exists(os.path.join(folder, "perf_bench.py")):
         sys.path.insert(0, os.path.realpath(folder))
 
-from perf_arguments import MOST_RANKS, add_times, number, numbers, places_of, sizes, version, words  # noqa: E402
+from perf_arguments import MOST_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
 from perf_bench import Bench  # noqa: E402
 from perf_report import cells_of  # noqa: E402
 from perf_selection import COMPONENT, PROVIDER, choices, table_text  # noqa: E402
@@ -32,8 +31,9 @@ USAGE = """
 
 
 def arguments():
-    p = argparse.ArgumentParser(prog="mcastcoll-tune", usage=USAGE, description=__doc__.splitlines()[0], allow_abbrev=False,
-                                epilog="mcastcoll-tune(1) says what a table means and how it is used.")
+    daily = dict.fromkeys(("--table", "--out", "--sizes", "--hosts", "--ranks", "--loss", "--margin", "--rounds", "--limit"))
+    p = Parser("mcastcoll-tune", USAGE, __doc__.splitlines()[0], "mcastcoll-tune(1) says what a table means and how it is used.",
+               {"--operation": "those alone: --help-all names them (all)", **daily})
     p.add_argument("--table", choices=("provider", "component"), required=True,
                    help="provider: FI_MCASTCOLL_SELECTION; component: --mca coll_mcastcoll_selection")
     p.add_argument("--out", metavar="FILE", required=True, help="where the table goes")
@@ -50,7 +50,6 @@ def arguments():
     p.add_argument("--margin", type=number(0, 100, float), default=5.0, metavar="P",
                    help="percent by which another must be faster than the first of the alternatives (5)")
     add_times(p, "turns of each alternative (5)", seconds=0.2)
-    p.add_argument("--version", action="version", version=version("mcastcoll-tune"))
     return p
 
 

@@ -9,6 +9,29 @@ MOST_RANKS = 63
 MOST_BYTES = 1 << 30
 
 
+class Parser(argparse.ArgumentParser):
+    """--help shows the options of `daily`, with another text where it has one, and fits a screen; --help-all shows all."""
+    def __init__(self, tool, usage, description, manual, daily):
+        super().__init__(prog=tool, usage=usage, description=description, epilog=manual, allow_abbrev=False, add_help=False)
+        self.daily = {"--help": None, "--help-all": None, "--version": None, **daily}
+        self.add_argument("-h", "--help", action=Short, nargs=0, help="print the options that are needed daily, and exit")
+        self.add_argument("--help-all", action="help", help="print all options, and exit")
+        self.add_argument("--version", action="version", version=version(tool))
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message}; see --help\n")
+
+
+class Short(argparse.Action):
+    def __call__(self, parser, *_):
+        for action in parser._actions:
+            names = [name for name in action.option_strings if name in parser.daily]
+            action.help = (parser.daily[names[0]] or action.help) if names else argparse.SUPPRESS
+        parser.epilog = None
+        parser.print_help()
+        parser.exit()
+
+
 def size(text):
     shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
     digits = text[:-1] if shift else text

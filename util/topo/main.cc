@@ -118,6 +118,9 @@ void add_options(Arguments& arguments, Command& command) {
                    "print the table of algorithms (FI_MCASTCOLL_SELECTION, then what is built in)");
     arguments.flag("--json", command.of_job.json, "print one JSON object");
     arguments.option("--svg", command.of_job.svg, "draw the tree into this file");
+    arguments.daily({"--job", "--watch", "--hosts", "--ranks", "--topology", "--members", "--synthetic",
+                     "--bind", "--root", "--pid", "--html", "--prometheus", "--selection", "--json",
+                     "--svg"});
 }
 
 int run(int argc, char** argv) {

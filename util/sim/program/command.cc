@@ -188,7 +188,7 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
         "--arrival", words.arrival,
         "when the ranks come to an operation: together, skew:TIME (each up to so late), root-first:TIME "
         "(the others so late), root-late:TIME, one-late:TIME (another one every time)");
-    arguments.option("--faults", words.faults, "what goes wrong, see below");
+    arguments.option("--faults", words.faults, "what goes wrong, in words that --help-all lists");
     arguments.option("--root-sync", words.root_sync,
                      "what a root waits for: none, delay:TIME, random, adaptive");
     arguments.option("--groups", e.groups, "groups over the same hosts, all at work at once").range(1, 64);
@@ -240,10 +240,12 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
     arguments.flag("--quick", command.quick, "fewer and smaller points in a figure or in --acceptance");
     arguments.flag("--acceptance", command.acceptance, "check the criteria that the protocol is held to");
     arguments.flag("--full", command.full, "--acceptance with up to 65,536 ranks");
-    arguments.remark(
+    arguments.daily(
+        {"--ranks", "--hosts", "--per-host", "--collectives", "--size", "--ops", "--loss", "--policy",
+         "--seed", "--faults", "--json", "--campaign", "--jobs", "--figure", "--out", "--acceptance"},
         std::string(
             "Words of --faults, separated by commas; a SHARE is 0..1 or a percentage, a TIME has a unit:\n") +
-        faults_help());
+            faults_help());
 }
 
 }  // namespace
