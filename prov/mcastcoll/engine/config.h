@@ -106,8 +106,9 @@ struct GroupConfig {
     Nanoseconds stall_timeout = kNever;  // an operation without progress for so long fails the group
 
     std::uint32_t range(Rank rank) const { return range_of.empty() ? 0 : range_of[index_of(rank)]; }
-    // Members report a large operation whenever they have another so many fragments of it.
-    std::uint32_t report_step() const { return window / 4; }
+    // Members report a large operation of so many fragments whenever they have another so many of it. One
+    // that is in the window as a whole never waits for them, only what the root sends after it.
+    std::uint32_t report_step(std::uint32_t of) const { return of <= window ? window / 2 : window / 4; }
     // A multiple of what any element is aligned to.
     std::uint32_t most_gathered() const { return gather_bytes / kVectorAlignment * kVectorAlignment; }
     // Longer vectors travel in pieces: as many whole elements as a fragment holds.

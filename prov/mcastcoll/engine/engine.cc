@@ -200,7 +200,7 @@ void Engine::check_invariants() const {
     }
     if (core_.phase == Phase::active)
         assert(in_flight == flow_.in_flight() &&
-               in_flight <= core_.config.window + core_.config.report_step());
+               in_flight <= core_.config.window + core_.config.report_step(core_.config.window));
 }
 
 // What comes in, and what goes out, in which order: completions, then multicasts, then messages. Operations

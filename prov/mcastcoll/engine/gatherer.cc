@@ -193,7 +193,7 @@ void Gatherer::update_grants(Slot& slot) {
         limit = child.base;
         if (to <= child.granted) continue;
         const bool worth_it = to == slot.gathering.pieces || child.base == child.granted ||
-                              to - child.granted >= core_.config.report_step();
+                              to - child.granted >= core_.config.report_step(slot.gathering.pieces);
         if (!worth_it) continue;
         child.granted = to;
         child.credit_due = true;

@@ -14,7 +14,8 @@ std::uint32_t FlowControl::limit(const Slot& slot) const {
 // report: many that have a little unreported each would otherwise fill the window for good.
 bool FlowControl::is_full(const Slot& slot) const {
     if (in_flight_ < core_.redundancy.window(core_.config.window)) return false;
-    if (slot.multicasting.next - slot.multicasting.acknowledged >= core_.config.report_step()) return true;
+    if (slot.multicasting.next - slot.multicasting.acknowledged >= core_.config.report_step(slot.fragments))
+        return true;
     for (std::uint64_t id = core_.slots.first_open(); id < number_of(slot.id); ++id) {
         const Slot& older = core_.slots.at(id);
         if (older.state == SlotState::active && core_.large(older) && core_.is_root(older) &&
@@ -47,7 +48,7 @@ void FlowControl::update_large(Slot& slot) {
     }
     if (slot.reporting.parent == kNoRank) return;
     // At the same places on all levels, so that no level's patience adds to another's.
-    const std::uint32_t step = core_.config.report_step();
+    const std::uint32_t step = core_.config.report_step(slot.fragments);
     // That it has posted is news where the root will wait for it: who is silent is blamed for a stall.
     const bool is_first = slot.reporting.told == kNothingReported;
     const std::uint32_t before = is_first ? 0 : slot.reporting.told;

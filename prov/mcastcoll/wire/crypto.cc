@@ -42,9 +42,19 @@ Key derive(const Key& from, std::string_view purpose, Bytes context) {
     return hmac(from, text);
 }
 
+// Whole words first: Nettle goes byte by byte, which takes a sixth of the time of a short packet's tag.
 bool are_equal(Bytes one, Bytes other) {
     assert(one.size() == other.size());
-    return ::memeql_sec(one.data(), other.data(), one.size()) != 0;
+    const std::size_t whole = one.size() / sizeof(std::uint64_t) * sizeof(std::uint64_t);
+    std::uint64_t differ = 0;
+    for (std::size_t i = 0; i < whole; i += sizeof differ) {
+        std::uint64_t a, b;
+        std::memcpy(&a, one.data() + i, sizeof a);
+        std::memcpy(&b, other.data() + i, sizeof b);
+        differ |= a ^ b;
+    }
+    const bool ends_alike = ::memeql_sec(one.data() + whole, other.data() + whole, one.size() - whole) != 0;
+    return (differ == 0) & ends_alike;
 }
 
 Mac::Mac(const Key& key) : context_(std::make_unique<umac64_ctx>()) {
