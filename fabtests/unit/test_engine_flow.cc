@@ -1,5 +1,7 @@
 // Flow control: how far a root may run ahead, what a large broadcast waits for, barriers, questions and
 // watermarks.
+#include <bit>
+
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -28,6 +30,15 @@ Packet plain_packet(Kind kind, std::uint32_t sender, std::uint64_t operation, st
 }
 
 constexpr std::uint32_t kFragments = 500;
+
+// In all questions together.
+std::size_t fragments_asked(const std::vector<Out>& all) {
+    std::size_t sum = 0;
+    for (const Out& out : all)
+        if (out.kind == Effect::Kind::message && out.header.kind == Kind::ask)
+            for (const std::byte byte : out.payload) sum += std::popcount(std::to_integer<unsigned>(byte));
+    return sum;
+}
 
 // A root (rank 0 of 3) that has submitted a large broadcast: its report children are 1 and 2, it supplies 1.
 struct Root : Bench {
@@ -324,8 +335,8 @@ Test(barriers, a_lost_release_is_asked_for) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-// A receiver that has all that came asks for one fragment only, and for more when the answer says that the
-// multicast has failed.
+// A receiver that has all that came asks for one fragment only, and for twice as much each time that a
+// message brings it, since the multicast may have failed. A single multicast says that it has not.
 Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
     const auto config = config_of(1, 4);
     Bench bench(config);
@@ -341,13 +352,25 @@ Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
             cr_assert_eq(index_of(one.header.fragment), config.window);
             cr_assert(one.payload == ByteString{std::byte{1}});
         }
-    Packet data = bench.fragment(0, 0, config.window, sent);
-    data.kind = Kind::data;
-    bench.message(data);
-    out = bench.drain();
-    cr_assert_eq(count(out, Kind::ask), 1U, "now for a window");
-    for (const Out& one : out)
-        if (one.header.kind == Kind::ask) cr_assert_eq(one.payload.size(), config.window / 8);
+    std::uint32_t at = config.window;
+    const auto answer = [&](std::uint32_t fragments) {
+        for (; fragments > 0; --fragments, ++at) {
+            Packet data = bench.fragment(0, 0, at, sent);
+            data.kind = Kind::data;
+            bench.message(data);
+        }
+        return fragments_asked(bench.drain());
+    };
+    cr_assert_eq(answer(1), 2U);
+    cr_assert_eq(answer(1), 0U, "half of them");
+    cr_assert_eq(answer(1), 4U);
+    bench.datagram(bench.fragment(0, 0, at + 4, sent));
+    cr_assert_eq(answer(4), 0U, "it carries");
+    ++at;
+    cr_assert_eq(fragments_asked(bench.pass(Nanoseconds::from_ms(80))), 1U, "and is silent again");
+    for (std::uint32_t reach = 2; reach < config.window; reach *= 2)
+        cr_assert_eq(answer(reach / 2), reach, "%u", reach);
+    cr_assert_eq(answer(config.window / 2), config.fragments(sent.size()) - at, "all the rest");
 }
 
 Test(flow, an_answer_that_comes_after_the_multicast_is_no_outage) {

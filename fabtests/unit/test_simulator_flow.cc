@@ -14,7 +14,7 @@ constexpr std::uint64_t kLarge = 10'000'000;
 
 Options slow_options(engine::Repair repair, std::uint64_t seed) {
     Options options = options_of(kMembers, repair, seed);
-    options.group().window = kWindow;
+    options.group().window = 128;
     options.model = {};
     options.model.socket_buffer = kWindow;
     options.faults.slow = {{kSlow, 10}};
@@ -41,6 +41,22 @@ Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
                     cr_assert_leq(repaired_share(world, member), 0.01, "%.3f of member %u (%s)",
                                   repaired_share(world, member), member, replay(options).c_str());
         }
+}
+
+// Who lacks the last fragments before a root has to wait stops the root, and everybody hears silence. What is
+// repaired is what was lost, and not much of what is yet to be multicast.
+Test(pacing, losses_do_not_turn_multicast_into_repair) {
+    double lost = 0, repaired = 0;
+    for (std::uint64_t seed : seeds(1, 4)) {
+        Options options = slow_options(engine::Repair::pull, seed);
+        options.group().window = 744;
+        options.model.socket_buffer = 3000;
+        options.faults.loss = 0.01;
+        const Ran world(options, {broadcast(0, kLarge), broadcast(0, kLarge)});
+        lost += options.faults.loss * (kMembers - 1) * 2 * kLarge / options.group().fragment_bytes;
+        repaired += static_cast<double>(world.total().fragments_repaired);
+    }
+    cr_assert_leq(repaired, 4 * lost, "%.0f repaired, %.0f lost", repaired, lost);
 }
 
 // Without a slow member the same takes a fraction: the one above did wait for it.
@@ -95,7 +111,7 @@ Test(pacing, many_large_broadcasts_of_one_root) {
         for (engine::Repair repair : kPolicies)
             for (std::uint64_t seed : seeds(1, 4)) {
                 Options options = options_of(members, repair, seed);
-                options.group().window = 16;
+                options.group().window = 128;
                 options.group().fragment_bytes = 512;
                 options.group().retransmit_bytes = 512;
                 options.in_flight = 40;

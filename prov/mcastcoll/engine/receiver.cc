@@ -162,6 +162,8 @@ bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
 void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
     slot.hearing.lately = true;
     slot.asking.doubted = false;
+    slot.asking.reach = 0;
+    slot.asking.polled = kNothingPolled;
     const bool in_order = end > slot.hearing.revealed;  // neither late nor another multicast
     slot.hearing.revealed = std::max(slot.hearing.revealed, end);
     const bool first = !std::exchange(slot.hearing.ever, true);

@@ -95,9 +95,15 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
                          Bytes(core_.bits).first((end - from + 7) / 8));
 }
 
-// The root has sent the first window without waiting for anybody.
+// The root has sent the first window without waiting for anybody, unless an earlier message had a part of it.
 bool Repairer::in_first_window(const Slot& slot) const {
-    return core_.large(slot) && slot.hearing.ever && !slot.hearing.partial && slot.base < core_.config.window;
+    if (!core_.large(slot) || !slot.hearing.ever || slot.hearing.partial || slot.base >= core_.config.window)
+        return false;
+    for (std::uint64_t id = core_.slots.first_kept(); id < number_of(slot.id); ++id) {
+        const Slot& earlier = core_.slots.at(id);
+        if (earlier.operation.root == slot.operation.root && core_.large(earlier)) return false;
+    }
+    return true;
 }
 
 // What the root may have sent.
@@ -175,8 +181,17 @@ void Repairer::ask_onward(Slot& slot) {
     request(slot, to);
 }
 
-// With the multicast silent, the next window is asked for before the last one is used up.
+// With the multicast silent, the next window is asked for before the last one is used up. Silent for how
+// long? A few fragments may have been lost before the root began to wait for this member, and a window asked
+// for would come by message and by multicast. So each question that a message has answered is followed by one
+// for twice as much.
 void Repairer::continue_chain(Slot& slot) {
+    if (slot.asking.reach > 0 && slot.asking.polled == kNothingPolled && !slot.asking.chained) {
+        std::uint32_t last = std::min(slot.base + slot.asking.reach, slot.fragments) - 1;
+        while (slot.has(last)) --last;  // at the latest at the base, which is missing
+        slot.asking.polled = last;
+        return request(slot, last + 1);
+    }
     if (!slot.asking.chained || slot.asking.asked_to >= slot.fragments) return;
     if (slot.asking.asked_to <= slot.base + core_.config.window / 2) request(slot, slot.fragments);
 }
@@ -200,10 +215,12 @@ void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     // fragment whenever it gets one answers often, and the answer may overtake the multicast: of such a one
     // another poll must tell the same.
     if (slot.has(std::exchange(slot.asking.polled, kNothingPolled))) return;
-    if (!slot.hearing.partial || std::exchange(slot.asking.doubted, true))
-        slot.asking.chained = true;
-    else
+    if (slot.hearing.partial && !std::exchange(slot.asking.doubted, true)) {
         slot.asking.at = core_.now + core_.deadlines.silence(slot);
+        return;
+    }
+    slot.asking.reach = std::max(1U, slot.asking.reach) * 2;
+    if (slot.asking.reach >= core_.config.window) slot.asking.chained = true;
 }
 
 bool Repairer::make_message(Slot& slot, Effect& effect) {

@@ -143,6 +143,7 @@ struct Asking {
     WindowBitmap asked;
     std::uint32_t asked_to = 0;             // nothing from here on was asked for
     std::uint32_t polled = kNothingPolled;  // asked for to learn whether the multicast still carries
+    std::uint32_t reach = 0;                // fragments in such a question; 0: the multicast carries
     bool doubted = false;                   // of a partial one: a message brought what was polled, once
     bool chained = false;                   // the multicast is silent: ask for window after window
     bool due = false;
