@@ -190,8 +190,10 @@ ip -n "$sw" link set h2 mtu 1500
 offloads on
 ip -n "$VC-h5" link set eth0 multicast on
 
-# The turns take longer than a querier's second.
-if look "a receive buffer for two, no querier" FI_MCASTCOLL_RCVBUF=4096 --hosts h0,h6 --listen 0 --query-interval 1 --no-group; then
+# The turns take longer than a querier's second. Whether the buffer overflows depends on who is let run when: it is tried again.
+tiny() { look "a receive buffer for two, no querier" FI_MCASTCOLL_RCVBUF=4096 --hosts h0,h6 --listen 0 --query-interval 1 --no-group; }
+if tiny; then
+    for _ in 1 2 3 4; do grep -q '"overflow"' "$work/report" || tiny || break; done
     expect "a receive buffer for two, no querier" 1 buffer-tiny:limits overflow:note querier-missing:limits
 fi
 tc -n "$sw" qdisc add dev h7 root tbf rate 20mbit burst 16k latency 2ms

@@ -131,19 +131,26 @@ Test(late, what_is_longer_than_a_copy_is_waited_for) {
 }
 
 Test(late, a_root_goes_on_when_all_is_sent) {
-    Bench root(config_of(0, 3));
-    root.join();
-    ByteString buffer = content(kBytes);
-    cr_assert(root.broadcast(0, buffer).ok());
-    for (int i = 0; i < 50; ++i) {  // the socket is full
-        root.now = root.now + kLong;
-        if (root.engine.next_deadline() <= root.now) root.engine.on_timeout(root.now);
-        cr_assert_eq(count(root.drain({.multicast = false, .message = true}), Effect::Kind::complete), 0U);
+    for (const Nanoseconds round_trip : {Nanoseconds::from_us(200), Nanoseconds{}}) {
+        auto config = config_of(0, 3);
+        config.initial_rtt = round_trip;
+        Bench root(config);
+        root.join();
+        ByteString buffer = content(kBytes);
+        cr_assert(root.broadcast(0, buffer).ok());
+        root.drain({.multicast = false, .message = true});
+        for (int i = 0; i < 50; ++i) {  // the socket is full
+            root.now = std::max(root.now, root.engine.next_deadline());
+            root.engine.on_timeout(root.now);
+            cr_assert_gt(root.engine.next_deadline().value, root.now.value, "it comes to rest");
+            const auto out = root.drain({.multicast = false, .message = true});
+            cr_assert_eq(count(out, Effect::Kind::complete), 0U);
+        }
+        const auto sent = root.drain();
+        cr_assert_eq(count(sent, Kind::fragment), config.fragments(kBytes));
+        cr_assert_eq(count(root.pass(kLong), Effect::Kind::complete), 1U);
+        cr_assert_eq(root.engine.counters().finished_early, 1U);
     }
-    const auto sent = root.drain();
-    cr_assert_eq(count(sent, Kind::fragment), root.engine.config().fragments(kBytes));
-    cr_assert_eq(count(root.pass(kLong), Effect::Kind::complete), 1U);
-    cr_assert_eq(root.engine.counters().finished_early, 1U);
 }
 
 Test(late, a_failure_afterwards_is_not_of_this_broadcast) {

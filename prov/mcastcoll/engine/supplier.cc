@@ -88,7 +88,8 @@ void FlowControl::linger(Slot& slot) {
     if (slot.lingers || slot.late_copy != nullptr || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
         return;
-    slot.lingers = lingering_.push({slot.id, core_.now + core_.round_trip.mean()});
+    const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.least_gap);
+    slot.lingers = lingering_.push({slot.id, core_.now + moment});
 }
 
 void FlowControl::on_timeout() {
