@@ -111,7 +111,7 @@ void Core::finish(Slot& slot) {
     if (!large(slot)) kept_bytes += slot.bytes;
     slot.asking.at = kNever;
     slot.asking.due = false;
-    const bool told = slot.late_copy != nullptr;
+    const bool told = slot.told();
     if (!told) learn_losses(slot);
     if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
@@ -164,7 +164,7 @@ void Core::fail(Rank lost, int error, bool tell) {
         Slot& slot = slots.at(id);
         if (slot.state != SlotState::active) continue;
         slot.state = SlotState::finished;
-        if (slot.late_copy == nullptr) complete(slot.id, error);
+        if (!slot.told()) complete(slot.id, error);
     }
     slots.close_all();
     for (std::uint64_t id = slots.next(); !pending.empty(); pending.pop())

@@ -82,7 +82,7 @@ void FailureDetector::check_stall() {
     if (core_.config.stall_timeout == kNever || from == kNever || core_.phase != Phase::active) return;
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
         Slot& slot = core_.slots.at(id);
-        if (slot.state != SlotState::active || slot.late_copy != nullptr) continue;
+        if (slot.state != SlotState::active || slot.told()) continue;
         // Who waits for a release waits for what rank 0 knows better.
         const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||
                            gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;

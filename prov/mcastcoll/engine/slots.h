@@ -234,7 +234,7 @@ struct Slot {
     std::byte* early = nullptr;      // the first fragments of a large message that is not posted yet
     bool retained = false;           // the whole message is in the retransmit buffer
     bool lingers = false;            // a large one is here, and somebody may still need it
-    std::byte* late_copy = nullptr;  // of it: the caller has been told of its end
+    std::byte* late_copy = nullptr;  // of it, for them
     Nanoseconds posted_at{};
     Nanoseconds progress_at{};  // when it last came closer to its end
     RepairPlan plan;
@@ -259,6 +259,8 @@ struct Slot {
         return fragment < base || (fragment - base < have.capacity() && have.test(fragment));
     }
     bool complete_here() const { return length_known && base == fragments; }
+    // Its caller has gone on already.
+    bool told() const { return late_copy != nullptr; }
     // Its bytes may still be asked for, and are here as far as they have come.
     bool offers() const { return state == SlotState::active || retained; }
     // Fragments overtake each other: a root that once had everything has it.

@@ -85,7 +85,7 @@ bool FlowControl::may_be_needed(const Slot& slot) const {
 // Others mostly have it by now, and need a moment to say so. Who does not run does not say so for long, and
 // is not waited for, if there is room for a copy: so that one late process does not make all others late.
 void FlowControl::linger(Slot& slot) {
-    if (slot.lingers || slot.late_copy != nullptr || slot.operation.kind != CollectiveKind::broadcast ||
+    if (slot.lingers || slot.told() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
         return;
     const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.least_gap);
