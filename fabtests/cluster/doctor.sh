@@ -255,14 +255,16 @@ if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interv
 fi
 ip -n "$sw" link set br0 type bridge mcast_snooping 0 mcast_querier 0
 
-# Hosts that are set up differently: h1 has another Open MPI, h2 few descriptors, h3 a kernel that says its clocks are slow, h4 little
-# shared memory, h5 no more of it.
+# Hosts that are set up differently: h1 has another libfabric, by its own word, and another Open MPI, h2 few descriptors, h3 a kernel
+# that says its clocks are slow, h4 little shared memory, h5 no more of it.
 mkdir "$work/other"
 cat >"$work/other/ompi_info" <<END
 #!/bin/sh
 [ "\$1" != --version ] || exec echo "Open MPI v9.9.9"
 exec "$(command -v ompi_info)" "\$@"
 END
+echo 'unsigned fi_version(void) { return 9u << 16 | 9; }' |
+    cc -shared -fPIC -x c - -o "$work/other/version.so" || fail "no library with another version"
 echo hpet >"$work/clock"
 cat >"$work/clocks" <<END
 mount --bind "$work/clock" /sys/devices/system/clocksource/clocksource0/current_clocksource
@@ -277,7 +279,7 @@ cat >"$work/agent" <<END
 host=\$1 first=:
 shift
 case \$host in
-    h1) first='PATH=$work/other:\$PATH' ;;
+    h1) first='PATH=$work/other:\$PATH; export LD_PRELOAD=$work/other/version.so' ;;
     h2) first='ulimit -n 256' ;;
     h3) first='. $work/clocks' ;;
     h4) first='mount -t tmpfs -o size=8m none /dev/shm' ;;
@@ -289,6 +291,9 @@ chmod 755 "$work/other/ompi_info" "$work/agent"
 if agent=$work/agent look "hosts that differ" --hosts h0,h1,h2,h3,h4,h5 --listen 0 --no-group; then
     expect "hosts that differ" 1 versions-differ:limits files-few:limits@h2 clock-slow:limits@h3 clock-scaled:note@h3 shm-small:limits@h4 \
         shm-full:limits@h5
+    for what in libfabric "Open MPI"; do
+        grep -q "different versions of $what: [0-9.]*, 9\\.9" "$work/report" || fail "hosts that differ: nothing of $what"
+    done
 fi
 
 # One host.

@@ -18,7 +18,7 @@ allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|
 calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|write|open|clock_gettime|gettimeofday|time|rand|random|getrandom|getenv|secure_getenv|s?printf|fprintf|puts|usleep|nanosleep|fi_[a-z]+)'
 
 # Of base/ what is pure itself.
-base='base/(bitmap|collective|function_ref|rank_set|result|ring|types)\.h'
+base='base/(bitmap|cache|collective|function_ref|rank_set|result|ring|types)\.h'
 
 for layer in wire engine feed levels topology trunk group; do
     [ -d "$source_dir/$layer" ] || { complain "no folder $source_dir/$layer"; continue; }

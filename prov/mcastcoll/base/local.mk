@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += %reldir%/libmccbase.la
 %canon_reldir%_libmccbase_la_SOURCES = \
 	%reldir%/bitmap.h \
+	%reldir%/cache.h \
 	%reldir%/clock.h \
 	%reldir%/collective.h \
 	%reldir%/file_descriptor.h \

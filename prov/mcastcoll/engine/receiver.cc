@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/cache.h"
+
 namespace mcastcoll::engine {
 namespace {
 
@@ -219,8 +221,11 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
     }
     if (!payload.empty()) {
         std::byte* const data = core_.large(slot) ? core_.data_of(slot) : core_.slots.buffer(slot);
-        std::memcpy(data + std::uint64_t{index} * core_.config.fragment_bytes, payload.data(),
-                    payload.size());
+        const std::uint64_t size = core_.config.fragment_bytes;
+        std::byte* const place = data + index * size;
+        std::memcpy(place, payload.data(), payload.size());
+        // The next one mostly comes next, and the caller's buffer is in no cache: a copy would wait for it.
+        if (core_.large(slot) && index + 2 < slot.fragments) fetch_to_write(place + size, size);
     }
     note_here(slot, index);
     return true;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/cache.h"
 #include "base/system.h"
 #include "transport/multicast_hub.h"
 #include "wire/packet.h"
@@ -22,7 +23,6 @@ constexpr std::size_t kMaxRunBytes = 65000;
 // Any message fits. The buffers are not a power of two apart, lest all their beginnings share a cache set.
 constexpr std::size_t kRunBuffer = 65536;
 constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
-constexpr std::size_t kCacheLine = 64;
 
 Result<void> aim_v4(int descriptor, const UdpMulticastOptions& options, bool loop) {
     if (auto set = multicast_from(descriptor, options.interface, *options.interface.v4); !set) return set;
@@ -289,8 +289,7 @@ void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, Mu
         const std::size_t size = std::min(unit, length - at);
         ++counters.datagrams_received;
         // The next one's header, which is looked at first, and once: nothing else fetches it in time.
-        for (std::size_t ahead = 0; ahead < wire::kHeaderBytes; ahead += kCacheLine)
-            __builtin_prefetch(begin + at + size + ahead);
+        fetch(begin + at + size, wire::kHeaderBytes);
         if (cut || size > max_payload_)
             ++counters.truncated;
         else

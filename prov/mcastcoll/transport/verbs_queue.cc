@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cache.h"
 #include "base/system.h"
 
 namespace mcastcoll {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 // With fewer, a single burst overruns them.
 constexpr std::size_t kFewestReceives = 64;
 constexpr std::uint32_t kEverybody = 0xffffff;  // the queue pair number of multicasts
