@@ -309,18 +309,37 @@ Test(host, different_lengths_of_every_kind_end_with_an_error) {
         }
 }
 
+Test(host, slots_are_as_large_as_memory_allows) {
+    constexpr std::uint64_t kPlenty = std::uint64_t{24} << 30, kContainer = 64 << 20;
+    const auto kib = [](std::uint32_t members, std::uint64_t free_bytes) {
+        return host::slot_bytes_for(members, 8, free_bytes) >> 10;
+    };
+    cr_assert_eq(kib(2, kPlenty), 32);
+    cr_assert_eq(kib(64, kPlenty), 32, "16 MiB");
+    cr_assert_eq(kib(65, kPlenty), 16);
+    cr_assert_eq(kib(128, kPlenty), 16);
+    cr_assert_eq(kib(1024, kPlenty), 4);
+    cr_assert_eq(kib(8, kContainer), 32, "2 MiB of 64");
+    cr_assert_eq(kib(9, kContainer), 16);
+    cr_assert_eq(kib(2, kContainer - 1), 32);
+    cr_assert_eq(kib(8, kContainer - 1), 16);
+    cr_assert_eq(kib(2, 0), 4, "nobody knows");
+}
+
 Test(host, bounds_follow_what_copies_cost) {
     const auto bounds = [](bool crowded, double call_ns, double direct_ns, double slot_ns) {
-        return host::thresholds(2, crowded ? 4 : 1, 8192, {true, call_ns, direct_ns, slot_ns, slot_ns});
+        return host::thresholds(2, crowded, 8192, {true, call_ns, direct_ns, slot_ns, slot_ns});
     };
     const auto usual = bounds(false, 2000, 80, 100), slow = bounds(false, 50'000, 80, 100);
     cr_assert_eq(usual.single_copy_from, 8192UL, "a call costs as much as slots lose in less");
     cr_assert_gt(slow.single_copy_from, usual.single_copy_from);
     cr_assert_gt(slow.blocks_direct_from, usual.blocks_direct_from);
-    cr_assert_eq(bounds(false, 2000, 100, 80).blocks_direct_from, 192UL << 10, "slots are always ahead");
+    cr_assert_eq(bounds(false, 2000, 100, 80).blocks_direct_from, 16UL << 20, "slots are always ahead");
     cr_assert_eq(bounds(false, 0, 10, 500).blocks_direct_from, 64UL << 10, "straight always is");
+    cr_assert_eq(bounds(false, 2000, 100, 67).single_copy_from, 8UL << 10, "slots are ahead");
+    cr_assert_eq(bounds(false, 2000, 100, 66).single_copy_from, 4UL << 20, "far ahead");
     cr_assert_eq(bounds(true, 0, 10, 500).reduce_direct_from, 4UL << 20, "by rule");
-    cr_assert_eq(host::thresholds(2, 1, 8192, {}).single_copy_from, 16UL << 10, "not measured");
+    cr_assert_eq(host::thresholds(2, false, 8192, {}).single_copy_from, 16UL << 10, "not measured");
     for (const auto crowding : {TeamConfig::Crowding::crowded, TeamConfig::Crowding::roomy}) {
         MembersOptions options = members(2);
         options.config.crowding = crowding;

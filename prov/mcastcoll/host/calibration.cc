@@ -21,8 +21,10 @@ namespace {
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kSmall = kKiB, kLarge = 4 * kKiB;
 constexpr std::size_t kPieces = 3;
-// In all; the slots of a large team are 32 KiB.
-constexpr std::size_t kMeasuredBytes = kPieces * (kSmall + 2 * kLarge);
+static_assert(kMeasuredBytes == kPieces * (kSmall + 2 * kLarge));
+// What gains nothing by slots that stay in the caches, since it lies in none itself: messages and vectors, and
+// blocks, of which each is copied only once more.
+constexpr std::size_t kLong = 4096 * kKiB, kLongBlock = 4 * kLong;
 // A line from one core to another and back: what two more looks cost.
 constexpr double kMeeting_ns = 400;
 // What a byte of a broadcast gains at least that does not go through a slot: the root writes slots that
@@ -46,6 +48,12 @@ double per_kib(double ns, std::size_t bytes) {
     return ns * static_cast<double>(kKiB) / static_cast<double>(bytes);
 }
 
+// By so much that a root and a reader who wait for each other do not make up for it (two cores, ns a KiB: in 15,
+// out 30, straight 85; broadcasts of 8 KiB to 1 MiB between two take a third to a sixth of a single copy's time).
+bool slots_are_far_ahead(const CopyCosts& costs) {
+    return 3 * std::max(costs.in_ns_per_kib, costs.out_ns_per_kib) < 2 * costs.direct_ns_per_kib;
+}
+
 // From where on a single copy is ahead: both are straight lines. Never, if its line is the steeper one.
 std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meetings) {
     const double slower = std::max(costs.in_ns_per_kib, costs.out_ns_per_kib);
@@ -59,6 +67,18 @@ std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meet
 }
 
 }  // namespace
+
+// The larger a slot, the fewer steps a long message takes, and turns of processes that share a core (two cores,
+// allreduce of 1 MiB among 16: 3.4 ms with 6 KiB, 1.0 with 32, 0.9 with 64). But teams are many, and memory
+// may be as little as a container's 64 MiB: one takes a small part of what is free, and never very much.
+std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t free_bytes) {
+    constexpr std::uint64_t kMost = std::uint64_t{16} << 20, kShareOfFree = 32;
+    constexpr std::uint32_t kLargest = 32 * kKiB, kLeast = 4 * kKiB;
+    const std::uint64_t most = std::min(kMost, free_bytes / kShareOfFree);
+    std::uint32_t bytes = kLargest;
+    while (bytes > kLeast && std::uint64_t{bytes} * slots * members > most) bytes /= 2;
+    return bytes;
+}
 
 CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, std::uint64_t address) {
     CopyCosts costs;
@@ -91,29 +111,27 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
     return costs;
 }
 
-// All bounds have bounds, so that a machine that was busy just then does not end up with nonsense. Beyond the
-// upper ones slots fall out of the inner caches, which so short a measurement does not show.
-Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t slot_bytes,
-                      const CopyCosts& costs) {
-    const bool crowded = per_core > 1;
+// All bounds have bounds, so that a machine that was busy just then does not end up with nonsense.
+Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_bytes, const CopyCosts& costs) {
     Thresholds found;
     found.single_copy_from = 16 * kKiB;
     found.blocks_direct_from = found.reduce_direct_from = 128 * kKiB;
     if (crowded) {
-        // Slots take turns on a core, several for each message; a single copy takes one. With many on a core
-        // slots win all the same, since they stay in its cache for all of them (measured on two cores: 4
-        // members 64 KiB 43 us by slots and 27 straight, 6 as long either way, 8 members 25 and 59).
-        found.single_copy_from = (per_core == 2 ? 48 : 4096) * kKiB;
-        found.reduce_direct_from = 4096 * kKiB;
-        found.blocks_direct_from = 256 * kKiB;
+        // Slots stay in a core's cache for all who share it, and the kernel's copy pins page by page (two
+        // cores, straight over slots: broadcasts of 64 KiB to 1 MiB among 4 3.6, allgathers and alltoalls of
+        // 256 KiB to 8 MiB among 4 to 16 1.5 to 2.5, allreduces of 4 MiB 1, of 8 MiB among 8 0.75).
+        found.single_copy_from = found.reduce_direct_from = kLong;
+        found.blocks_direct_from = kLongBlock;
     } else if (costs.measured != 0) {
         // The root of a broadcast waits for one more look; who exchanges blocks waits for all offers first,
         // and in the end for all readers.
         const auto most = static_cast<std::size_t>(costs.call_ns / kLeastGain_ns);
         found.single_copy_from =
-            std::clamp(std::min(crossing(costs, slot_bytes, 2), most), 8 * kKiB, 64 * kKiB);
-        found.blocks_direct_from = std::clamp(crossing(costs, slot_bytes, 4), 64 * kKiB, 192 * kKiB);
-        found.reduce_direct_from = std::max(found.blocks_direct_from, 128 * kKiB);
+            slots_are_far_ahead(costs)
+                ? kLong
+                : std::clamp(std::min(crossing(costs, slot_bytes, 2), most), 8 * kKiB, 64 * kKiB);
+        found.blocks_direct_from = std::clamp(crossing(costs, slot_bytes, 4), 64 * kKiB, kLongBlock);
+        found.reduce_direct_from = std::clamp(found.blocks_direct_from, 128 * kKiB, kLong);
     }
     // Two system calls and two lines more; the root has nothing else to do with a core of its own.
     found.both_copy_from = crowded ? SIZE_MAX : 64 * kKiB;
@@ -135,10 +153,8 @@ Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t 
     found.single_copy_from = beyond_line(from.single_copy_from);
     if (members == 2) found.both_copy_from = std::max(from.both_copy_from, found.single_copy_from);
     if (members == 1) return found;
-    for (const Kind kind : {Kind::gather, Kind::allgather, Kind::alltoall})
+    for (const Kind kind : {Kind::gather, Kind::scatter, Kind::allgather, Kind::alltoall})
         found.from(kind) = beyond_line(from.blocks_direct_from);
-    // Through slots its root copies all blocks, one after the other; straight, everybody its own.
-    found.from(Kind::scatter) = beyond_line(from.blocks_direct_from / 8);
     for (const Kind kind : {Kind::allreduce, Kind::reduce_scatter})
         found.from(kind) = beyond_line(from.reduce_direct_from);
     return found;

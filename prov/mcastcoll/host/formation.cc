@@ -49,12 +49,10 @@ std::uint32_t current_core() {
 }
 
 Result<Formation::Found> make_segment(const TeamConfig& config) {
-    // Small teams are many, large ones few: tens of KiB for two members, less than a MiB for sixteen.
     const std::uint32_t slots = config.slots != 0 ? config.slots : 8;
-    const std::uint32_t slot_bytes = config.slot_bytes != 0 ? config.slot_bytes
-                                     : config.size <= 8     ? 8192
-                                     : config.size <= 16    ? 6144
-                                                            : 4096;
+    const std::uint32_t slot_bytes = config.slot_bytes != 0
+                                         ? config.slot_bytes
+                                         : slot_bytes_for(config.size, slots, Segment::free_bytes());
     const Shape shape{config.size, slots, slot_bytes};
     const std::size_t rings = Rings::bytes_for(shape);
     auto segment = Segment::create(config.name, rings + config.table.size());
@@ -176,7 +174,9 @@ void Formation::probe(Context& c) {
     const bool can_copy = config_.single_copy && c.memories.can_read_all(c.self, c.size);
     Card& card = c.rings.card(c.self);
     // For the measurement: in this core's cache, as what is just being sent.
-    if (c.self == 1) std::memset(c.rings.slots_of(1), 1, c.rings.slots() * c.rings.slot_bytes());
+    if (c.self == 1)
+        std::memset(c.rings.slots_of(1), 1,
+                    std::min<std::size_t>(c.rings.slots() * c.rings.slot_bytes(), kMeasuredBytes));
     card.filled_on = current_core();
     card.can_copy.store(can_copy ? 1 : 0, std::memory_order_relaxed);
     card.stage.store(Stage::probed, std::memory_order_seq_cst);
@@ -213,11 +213,8 @@ void Formation::agree(Context& c) {
     agreement.single_copy = single_copy;
     agreement.membarrier = membarrier;
     agreement.costs = measure_costs(c);
-    const std::uint32_t cores_to_use = std::max(1U, agreement.cores);
-    const std::uint32_t per_core = (c.size + cores_to_use - 1) / cores_to_use;
     Thresholds& chosen = agreement.thresholds;
-    chosen = thresholds(c.size, agreement.crowded != 0 ? std::max(2U, per_core) : 1, c.rings.slot_bytes(),
-                        agreement.costs);
+    chosen = thresholds(c.size, agreement.crowded != 0, c.rings.slot_bytes(), agreement.costs);
     for (const auto from :
          {&Thresholds::single_copy_from, &Thresholds::both_copy_from, &Thresholds::share_from,
           &Thresholds::blocks_direct_from, &Thresholds::reduce_direct_from})

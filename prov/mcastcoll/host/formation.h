@@ -42,13 +42,17 @@ struct TeamConfig {
     std::shared_ptr<Segment> segment{};
 };
 
+// Of a slot of a team that so much memory is free for.
+std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t free_bytes);
+
+// Of the slots, that measure_copies() looks at.
+inline constexpr std::size_t kMeasuredBytes = 27 * 1024;
 // `slots` are the other's, in this process's addresses, freshly written by it, and at `address` in its own.
 // Leaves them written over. Not measured: where they are too small, or copying fails.
 CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, std::uint64_t address);
 
-// per_core: members that share a core, rounded up.
-Thresholds thresholds(std::uint32_t members, std::uint32_t per_core, std::size_t slot_bytes,
-                      const CopyCosts& costs);
+// crowded: more members than cores.
+Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_bytes, const CopyCosts& costs);
 Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t slot_bytes);
 
 class Formation {

@@ -27,6 +27,9 @@ using Kind = CollectiveKind;
 // written.
 inline constexpr std::size_t kLineBytes = 128;
 inline constexpr std::size_t kLines = 32;
+// Behind each slot. Slots of one step, turned by the member as lines are, would else begin a whole number of
+// pages apart, in one set of the cache.
+inline constexpr std::size_t kSlotGap = 9 * kLineBytes;
 inline constexpr std::size_t kInlineBytes = kLineBytes - 16;
 inline constexpr std::uint32_t kMaxMembers = 1024;
 
@@ -168,6 +171,6 @@ struct Shape {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6d63617374686f73;  // "mcasthos"
-inline constexpr std::uint32_t kLayout = 5;
+inline constexpr std::uint32_t kLayout = 6;
 
 }  // namespace mcastcoll::host

@@ -118,7 +118,7 @@ class Rings {
         return areas_[member].lines[(step + member) % kLines];
     }
     std::byte* slot(std::uint32_t member, Step step) const {
-        return slots_of(member) + (step % slots_) * slot_bytes_;
+        return slots_of(member) + (step + member) % slots_ * (slot_bytes_ + kSlotGap);
     }
     // Where a step's message lies.
     std::byte* place(std::uint32_t member, Step step, bool in_line) const {

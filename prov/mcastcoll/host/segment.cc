@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -94,6 +95,11 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
     auto mapped = map(name, file.get(), bytes);
     if (!mapped) ::shm_unlink(name.c_str());
     return mapped;
+}
+
+std::uint64_t Segment::free_bytes() {
+    struct statvfs found {};
+    return ::statvfs(kFolder, &found) == 0 ? std::uint64_t{found.f_bavail} * found.f_frsize : 0;
 }
 
 Result<void> Segment::probe(std::size_t bytes) {

@@ -22,6 +22,8 @@ class Segment {
     static Result<std::shared_ptr<Segment>> create(const std::string& name, std::size_t bytes);
     // One that is there; it must belong to this user. EAGAIN when it has not `least_bytes` yet.
     static Result<std::shared_ptr<Segment>> open(const std::string& name, std::size_t least_bytes);
+    // Of memory that can be shared; 0 where that is not known.
+    static std::uint64_t free_bytes();
     // Whether there is room for so many bytes more; the error says why not.
     static Result<void> probe(std::size_t bytes);
     // An unguessable name for a segment of this process.

@@ -19,7 +19,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// What a group of sixteen on one host takes.
+// What a group of sixteen on one host takes at least.
 constexpr std::size_t kRoomWanted = std::size_t{1} << 20;
 
 // Where this process is. The address is the inner endpoint's, normalised; it may be none that has a subnet.
