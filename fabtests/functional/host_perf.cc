@@ -58,10 +58,9 @@ struct Row {
     double median_us, p10_us, p90_us, back_to_back_us;
 };
 
-void add(void* inout, const void* in, std::size_t elements) {
-    auto* __restrict to = static_cast<double*>(inout);
-    const auto* __restrict from = static_cast<const double*>(in);
-    for (std::size_t i = 0; i < elements; ++i) to[i] += from[i];
+void add(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const double*>(one), *second = static_cast<const double*>(other);
+    for (std::size_t i = 0; i < elements; ++i) static_cast<double*>(out)[i] = first[i] + second[i];
 }
 
 void apply(host::TeamConfig& config, const std::string& key, std::uint64_t value) {

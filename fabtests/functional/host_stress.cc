@@ -59,10 +59,9 @@ float element_of(std::uint64_t number, std::uint32_t member, std::size_t place) 
     return static_cast<float>(value >> 40) * 1e-3F;
 }
 
-void add(void* inout, const void* in, std::size_t elements) {
-    auto* to = static_cast<float*>(inout);
-    const auto* from = static_cast<const float*>(in);
-    for (std::size_t i = 0; i < elements; ++i) to[i] += from[i];
+void add(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const float*>(one), *second = static_cast<const float*>(other);
+    for (std::size_t i = 0; i < elements; ++i) static_cast<float*>(out)[i] = first[i] + second[i];
 }
 
 struct Task {

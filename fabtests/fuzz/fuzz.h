@@ -53,9 +53,10 @@ inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, 
 }
 
 // The operator of all reductions here: of elements that have to be aligned.
-inline void combine_words(void* inout, const void* in, std::size_t elements) {
-    for (std::size_t i = 0; i < elements; ++i)
-        static_cast<std::uint64_t*>(inout)[i] ^= static_cast<const std::uint64_t*>(in)[i];
+inline void combine_words(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const std::uint64_t*>(one),
+               *second = static_cast<const std::uint64_t*>(other);
+    for (std::size_t i = 0; i < elements; ++i) static_cast<std::uint64_t*>(out)[i] = first[i] ^ second[i];
 }
 
 // A call of a member, with just the memory that it needs: sanitizers see what goes beyond it.

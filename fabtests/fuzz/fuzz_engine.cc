@@ -8,9 +8,11 @@ using namespace mcastcoll;
 
 namespace {
 
-void combine(void* inout, const void* in, std::size_t elements) {
+void combine(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const std::uint8_t*>(one),
+               *second = static_cast<const std::uint8_t*>(other);
     for (std::size_t i = 0; i < elements; ++i)
-        static_cast<std::uint8_t*>(inout)[i] ^= static_cast<const std::uint8_t*>(in)[i];
+        static_cast<std::uint8_t*>(out)[i] = static_cast<std::uint8_t>(first[i] ^ second[i]);
 }
 
 struct Application {

@@ -45,10 +45,11 @@ inline ByteString content(std::uint64_t bytes) {
 }
 
 // A combination that tells every other order: neither commutative nor associative.
-inline void mix_words(void* inout, const void* in, std::size_t elements) {
-    auto* to = static_cast<std::uint32_t*>(inout);
-    const auto* from = static_cast<const std::uint32_t*>(in);
-    for (std::size_t i = 0; i < elements; ++i) to[i] = to[i] * 31 + from[i];
+inline void mix_words(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const std::uint32_t*>(one),
+               *second = static_cast<const std::uint32_t*>(other);
+    for (std::size_t i = 0; i < elements; ++i)
+        static_cast<std::uint32_t*>(out)[i] = first[i] * 31 + second[i];
 }
 
 inline engine::GroupConfig config_of(std::uint32_t self, std::uint32_t members) {

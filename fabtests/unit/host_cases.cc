@@ -20,10 +20,11 @@ std::uint64_t element(std::uint32_t member, std::size_t place, std::uint64_t sal
 }
 
 // Neither commutative nor associative: shows the order.
-void order(void* inout, const void* in, std::size_t elements) {
-    auto* to = static_cast<std::uint64_t*>(inout);
-    const auto* from = static_cast<const std::uint64_t*>(in);
-    for (std::size_t i = 0; i < elements; ++i) to[i] = to[i] * 31 + from[i];
+void order(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const std::uint64_t*>(one),
+               *second = static_cast<const std::uint64_t*>(other);
+    for (std::size_t i = 0; i < elements; ++i)
+        static_cast<std::uint64_t*>(out)[i] = first[i] * 31 + second[i];
 }
 
 // 0, or where it went wrong.

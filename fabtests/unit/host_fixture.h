@@ -29,10 +29,10 @@ inline int barrier(host::Team& team) {
     return team.run(op);
 }
 
-inline void add(void* inout, const void* in, std::size_t elements) {
-    auto* to = static_cast<std::uint64_t*>(inout);
-    const auto* from = static_cast<const std::uint64_t*>(in);
-    for (std::size_t i = 0; i < elements; ++i) to[i] += from[i];
+inline void add(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const std::uint64_t*>(one),
+               *second = static_cast<const std::uint64_t*>(other);
+    for (std::size_t i = 0; i < elements; ++i) static_cast<std::uint64_t*>(out)[i] = first[i] + second[i];
 }
 
 }  // namespace mcastcoll::test

@@ -31,9 +31,9 @@ struct Work {
     std::optional<ExchangeAlgorithm> algorithm{};  // of Group::exchange(); or the level's own choice
 };
 
-inline void add_doubles(void* inout, const void* in, std::size_t elements) {
-    for (std::size_t i = 0; i < elements; ++i)
-        static_cast<double*>(inout)[i] += static_cast<const double*>(in)[i];
+inline void add_doubles(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const double*>(one), *second = static_cast<const double*>(other);
+    for (std::size_t i = 0; i < elements; ++i) static_cast<double*>(out)[i] = first[i] + second[i];
 }
 inline constexpr Combiner kSum{&add_doubles, sizeof(double)};
 

@@ -24,7 +24,7 @@ inline ByteString vector_of(std::uint32_t rank, std::uint64_t bytes) {
 inline ByteString mixed(const std::vector<std::uint32_t>& ranks, std::uint64_t bytes) {
     ByteString result = vector_of(ranks[0], bytes);
     for (std::size_t i = 1; i < ranks.size(); ++i)
-        mix_words(result.data(), vector_of(ranks[i], bytes).data(), bytes / 4);
+        mix_words(result.data(), result.data(), vector_of(ranks[i], bytes).data(), bytes / 4);
     return result;
 }
 

@@ -273,6 +273,20 @@ void check_pair(const Datatype& type, const Operator& op, std::size_t count, std
     for (std::size_t i = 0; i < bytes; i += type.bytes)
         store(type, expected.data() + i,
               combined(type, op.value, load(type, inout.at + i), load(type, in.at + i)));
+    // Apart from both, in place of the second, and in place of the first.
+    Vector apart(bytes, offset);
+    (*kernel)(apart.at, inout.at, in.at, bytes);
+    Vector second(bytes, offset / 2);
+    std::ranges::copy(in.memory, second.memory.begin());
+    (*kernel)(second.at, inout.at, second.at, bytes);
+    for (std::size_t i = 0; i < bytes; i += type.bytes) {
+        cr_assert(same(type, apart.at + i, expected.data() + i), "%s %s: apart, byte %zu", type.name, op.name,
+                  i);
+        cr_assert(same(type, second.at + i, expected.data() + i), "%s %s: second, byte %zu", type.name,
+                  op.name, i);
+    }
+    cr_assert(apart.guards_stand(bytes) && second.guards_stand(bytes), "%s %s wrote past", type.name,
+              op.name);
     (*kernel)(inout.at, in.at, bytes);
     for (std::size_t i = 0; i < count; ++i)
         cr_assert(same(type, inout.at + i * type.bytes, expected.data() + i * type.bytes),
@@ -307,7 +321,7 @@ Test(reduce, a_vector_combines_with_itself) {
             Vector both(kCount * type.bytes, 0);
             drawing.fill(type, both.at, kCount);
             const std::vector<std::byte> before(both.at, both.at + kCount * type.bytes);
-            combiner(as_datatype(type.value), op.value)->combine(both.at, both.at, kCount);
+            combiner(as_datatype(type.value), op.value)->combine(both.at, both.at, both.at, kCount);
             for (std::size_t i = 0; i < before.size(); i += type.bytes) {
                 const Element old = load(type, before.data() + i);
                 std::array<std::byte, 32> expected{};
@@ -338,10 +352,10 @@ Test(reduce, not_a_number_stays_where_it_came_first) {
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     for (const fi_op op : {FI_MIN, FI_MAX}) {
         std::vector<float> first(33, kNan), second(33, 1);
-        combiner(FI_FLOAT, op)->combine(first.data(), second.data(), first.size());
+        combiner(FI_FLOAT, op)->combine(first.data(), first.data(), second.data(), first.size());
         for (const float value : first) cr_assert(std::isnan(value));
         first.assign(33, kNan);
-        combiner(FI_FLOAT, op)->combine(second.data(), first.data(), first.size());
+        combiner(FI_FLOAT, op)->combine(second.data(), second.data(), first.data(), first.size());
         for (const float value : second) cr_assert_eq(value, 1);
     }
 }
@@ -350,7 +364,7 @@ Test(reduce, complex_products_know_infinity) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     std::complex<double> a(kInfinity, std::numeric_limits<double>::quiet_NaN());
     const std::complex<double> b(2, 1);
-    combiner(FI_DOUBLE_COMPLEX, FI_PROD)->combine(&a, &b, 1);
+    combiner(FI_DOUBLE_COMPLEX, FI_PROD)->combine(&a, &a, &b, 1);
     cr_assert(std::isinf(a.real()) || std::isinf(a.imag()), "Annex G of C99");
 }
 
@@ -358,7 +372,7 @@ Test(reduce, complex_products_know_infinity) {
 Test(reduce, complex_products_are_the_same_on_all_processors) {
     const std::complex<double> x(1 + 0x1p-30, 1 + 0x1p-30);
     std::vector<std::complex<double>> square(33, x);
-    combiner(FI_DOUBLE_COMPLEX, FI_PROD)->combine(square.data(), square.data(), square.size());
+    combiner(FI_DOUBLE_COMPLEX, FI_PROD)->combine(square.data(), square.data(), square.data(), square.size());
     for (const auto& value : square) {
         cr_assert_eq(value.real(), 0);
         cr_assert_eq(value.imag(), 2 + 0x1p-28);

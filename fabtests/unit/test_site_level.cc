@@ -38,10 +38,10 @@ std::pair<int, std::size_t> deliver(SiteLevel& from, SiteLevel& to) {
 }
 
 // Tells which vector was first.
-void twice_plus(void* inout, const void* in, std::size_t elements) {
-    auto* to = static_cast<std::uint64_t*>(inout);
-    const auto* from = static_cast<const std::uint64_t*>(in);
-    for (std::size_t i = 0; i < elements; ++i) to[i] = 2 * to[i] + from[i];
+void twice_plus(void* out, const void* one, const void* other, std::size_t elements) {
+    const auto *first = static_cast<const std::uint64_t*>(one),
+               *second = static_cast<const std::uint64_t*>(other);
+    for (std::size_t i = 0; i < elements; ++i) static_cast<std::uint64_t*>(out)[i] = 2 * first[i] + second[i];
 }
 
 }  // namespace

@@ -29,35 +29,36 @@ std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::u
 
 namespace {
 
-// inout = inout op in, for elements of N words, which have the same bytes on every processor.
+// out = one op other, for elements of N words, which have the same bytes on every processor.
 template <std::size_t N, typename Op>
-void for_each(void* inout, const void* in, std::size_t elements, Op op) {
-    assert(reinterpret_cast<std::uintptr_t>(in) % alignof(std::uint32_t) == 0);
-    assert(reinterpret_cast<std::uintptr_t>(inout) % alignof(std::uint32_t) == 0);
-    auto* to = static_cast<std::uint32_t*>(inout);
-    const auto* from = static_cast<const std::uint32_t*>(in);
+void for_each(void* out, const void* one, const void* other, std::size_t elements, Op op) {
+    for ([[maybe_unused]] const void* at : {static_cast<const void*>(out), one, other})
+        assert(reinterpret_cast<std::uintptr_t>(at) % alignof(std::uint32_t) == 0);
+    const auto *first = static_cast<const std::uint32_t*>(one),
+               *second = static_cast<const std::uint32_t*>(other);
     for (std::size_t i = 0; i < elements * N; i += N) {
         std::array<std::uint32_t, N> a, b;
-        std::transform(to + i, to + i + N, a.begin(), little_endian<std::uint32_t>);
-        std::transform(from + i, from + i + N, b.begin(), little_endian<std::uint32_t>);
+        std::transform(first + i, first + i + N, a.begin(), little_endian<std::uint32_t>);
+        std::transform(second + i, second + i + N, b.begin(), little_endian<std::uint32_t>);
         op(a.data(), b.data());
-        std::transform(a.begin(), a.end(), to + i, little_endian<std::uint32_t>);
+        std::transform(a.begin(), a.end(), static_cast<std::uint32_t*>(out) + i,
+                       little_endian<std::uint32_t>);
     }
 }
 
-void sum(void* inout, const void* in, std::size_t elements) {
-    for_each<1>(inout, in, elements, [](std::uint32_t* a, const std::uint32_t* b) { *a += *b; });
+void sum(void* out, const void* one, const void* other, std::size_t elements) {
+    for_each<1>(out, one, other, elements, [](std::uint32_t* a, const std::uint32_t* b) { *a += *b; });
 }
 
 // Neither commutative nor associative.
-void mix(void* inout, const void* in, std::size_t elements) {
-    for_each<1>(inout, in, elements,
+void mix(void* out, const void* one, const void* other, std::size_t elements) {
+    for_each<1>(out, one, other, elements,
                 [](std::uint32_t* a, const std::uint32_t* b) { *a = *a * 2654435761U + (*b ^ *b >> 15); });
 }
 
 // The same, of three words: fragments hold no whole number of them.
-void wide(void* inout, const void* in, std::size_t elements) {
-    for_each<3>(inout, in, elements, [](std::uint32_t* a, const std::uint32_t* b) {
+void wide(void* out, const void* one, const void* other, std::size_t elements) {
+    for_each<3>(out, one, other, elements, [](std::uint32_t* a, const std::uint32_t* b) {
         const std::uint32_t first = a[0];
         for (std::size_t i = 0; i < 3; ++i) a[i] = (i < 2 ? a[i + 1] : first) * 2246822519U + b[i];
     });

@@ -27,9 +27,9 @@ std::uint64_t content_seed(std::uint64_t group, std::uint32_t rank) {
 
 }  // namespace
 
-void combine_by_xor(void* inout, const void* in, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i)
-        static_cast<std::byte*>(inout)[i] ^= static_cast<const std::byte*>(in)[i];
+void combine_by_xor(void* out, const void* one, const void* other, std::size_t bytes) {
+    const auto *first = static_cast<const std::byte*>(one), *second = static_cast<const std::byte*>(other);
+    for (std::size_t i = 0; i < bytes; ++i) static_cast<std::byte*>(out)[i] = first[i] ^ second[i];
 }
 
 SharedPlan::SharedPlan(std::uint64_t number, const GroupPlan& plan)

@@ -41,7 +41,7 @@ Number value_of(const wire::ByteString& bytes) {
 }
 
 // The only one that takes vectors of every length, in every order.
-void combine_by_xor(void* inout, const void* in, std::size_t bytes);
+void combine_by_xor(void* out, const void* one, const void* other, std::size_t bytes);
 
 class SharedPlan {
   public:

@@ -54,13 +54,16 @@ constexpr bool is_reduction(CollectiveKind kind) {
 
 // How two vectors become one: the only thing that is known of a reduction's datatype and operator.
 struct Combiner {
-    // inout[i] = inout[i] op in[i] for so many elements. Both are aligned for their type, and do not overlap
+    // out[i] = one[i] op other[i] for so many elements. They are aligned for their type, and do not overlap
     // unless they are the same.
-    void (*combine)(void* inout, const void* in, std::size_t elements) = nullptr;
+    void (*combine)(void* out, const void* one, const void* other, std::size_t elements) = nullptr;
     std::uint32_t element_bytes = 1;
 
+    void operator()(void* out, const void* one, const void* other, std::size_t bytes) const {
+        if (combine != nullptr) combine(out, one, other, bytes / element_bytes);
+    }
     void operator()(void* inout, const void* in, std::size_t bytes) const {
-        if (combine != nullptr) combine(inout, in, bytes / element_bytes);
+        (*this)(inout, inout, in, bytes);
     }
 };
 

@@ -221,14 +221,13 @@ void Gatherer::combine(Slot& slot, std::uint32_t child, std::uint32_t from, Byte
     const Collective& operation = slot.operation;
     const std::size_t begin = std::size_t{from} * slot.gathering.piece_bytes;
     std::byte* at = operation.buffer + begin;
-    if (child == 0 && operation.input != operation.buffer)
-        std::memcpy(at, operation.input + begin, vector.size());
+    const std::byte* before = child == 0 ? operation.input + begin : at;
     if (reinterpret_cast<std::uintptr_t>(vector.data()) % kVectorAlignment == 0)
-        return operation.combiner(at, vector.data(), vector.size());
+        return operation.combiner(at, before, vector.data(), vector.size());
     for (std::size_t done = 0; done < vector.size(); done += slot.gathering.piece_bytes) {
         const std::size_t bytes = std::min<std::size_t>(slot.gathering.piece_bytes, vector.size() - done);
         std::memcpy(piece_.data(), vector.data() + done, bytes);
-        operation.combiner(at + done, piece_.data(), bytes);
+        operation.combiner(at + done, before + done, piece_.data(), bytes);
     }
 }
 

@@ -22,8 +22,8 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kSmall = kKiB, kLarge = 4 * kKiB;
 constexpr std::size_t kPieces = 3;
 static_assert(kMeasuredBytes == kPieces * (kSmall + 2 * kLarge));
-// What gains nothing by slots that stay in the caches, since it lies in none itself: messages and vectors, and
-// blocks, of which each is copied only once more.
+// What gains nothing by slots that stay in the caches, since it lies in none itself: messages and vectors,
+// and blocks, of which each is copied only once more.
 constexpr std::size_t kLong = 4096 * kKiB, kLongBlock = 4 * kLong;
 // A line from one core to another and back: what two more looks cost.
 constexpr double kMeeting_ns = 400;
@@ -48,8 +48,9 @@ double per_kib(double ns, std::size_t bytes) {
     return ns * static_cast<double>(kKiB) / static_cast<double>(bytes);
 }
 
-// By so much that a root and a reader who wait for each other do not make up for it (two cores, ns a KiB: in 15,
-// out 30, straight 85; broadcasts of 8 KiB to 1 MiB between two take a third to a sixth of a single copy's time).
+// By so much that a root and a reader who wait for each other do not make up for it (two cores, ns a KiB: in
+// 15, out 30, straight 85; broadcasts of 8 KiB to 1 MiB between two take a third to a sixth of a single
+// copy's time).
 bool slots_are_far_ahead(const CopyCosts& costs) {
     return 3 * std::max(costs.in_ns_per_kib, costs.out_ns_per_kib) < 2 * costs.direct_ns_per_kib;
 }
@@ -68,9 +69,10 @@ std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meet
 
 }  // namespace
 
-// The larger a slot, the fewer steps a long message takes, and turns of processes that share a core (two cores,
-// allreduce of 1 MiB among 16: 3.4 ms with 6 KiB, 1.0 with 32, 0.9 with 64). But teams are many, and memory
-// may be as little as a container's 64 MiB: one takes a small part of what is free, and never very much.
+// The larger a slot, the fewer steps a long message takes, and turns of processes that share a core (two
+// cores, allreduce of 1 MiB among 16: 3.4 ms with 6 KiB, 1.0 with 32, 0.9 with 64). But teams are many, and
+// memory may be as little as a container's 64 MiB: one takes a small part of what is free, and never very
+// much.
 std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t free_bytes) {
     constexpr std::uint64_t kMost = std::uint64_t{16} << 20, kShareOfFree = 32;
     constexpr std::uint32_t kLargest = 32 * kKiB, kLeast = 4 * kKiB;

@@ -31,6 +31,13 @@ Slice share_of(const Context& c, const Operation& operation, std::uint32_t membe
     return {begin, std::min(grains * (member + 1) / c.size * grain, bytes) - begin};
 }
 
+// The root of a reduce combines its share where the result goes: nobody else needs it. Two inputs are taken
+// at once, of which one may lie there; a third one would be written over before its turn.
+bool keeps_share(const Context& c, const Operation& operation) {
+    const bool roots = operation.kind == Kind::reduce && operation.root == c.self;
+    return roots && (operation.input != operation.buffer || c.self < 2);
+}
+
 // The own share is combined straight from the input.
 bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     std::uint64_t& at = c.cursor.published;
@@ -46,6 +53,21 @@ bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     return true;
 }
 
+// In the order of ranks.
+void combine_share(const Context& c, const Operation& operation, const Slice& block, const Slice& own,
+                   Step step) {
+    const auto part = [&](std::uint32_t member) {
+        return (member == c.self ? operation.input + block.offset : c.rings.slot(member, step)) + own.offset;
+    };
+    std::byte* result =
+        keeps_share(c, operation) ? operation.buffer + block.offset : c.rings.slot(c.self, step);
+    result += own.offset;
+    if (c.size == 1) return copy_bytes(result, part(0), own.bytes);
+    operation.combiner(result, part(0), part(1), own.bytes);
+    for (std::uint32_t member = 2; member < c.size; ++member)
+        operation.combiner(result, part(member), own.bytes);
+}
+
 bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) {
     std::uint64_t& at = c.cursor.reduced;
     if (at == c.cursor.published) return false;
@@ -55,12 +77,7 @@ bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) 
     for (std::uint32_t& next = c.cursor.next_seen; next < c.size && own.bytes > 0; ++next)
         if (c.rings.look(next, step, operation.kind, operation.bytes) == 0) return false;
     c.cursor.next_seen = 0;
-    std::byte* result = c.rings.slot(c.self, step) + own.offset;
-    for (std::uint32_t member = 0; member < c.size && own.bytes > 0; ++member) {
-        const std::byte* from =
-            (member == c.self ? operation.input + block.offset : c.rings.slot(member, step)) + own.offset;
-        combine_next(operation, member, result, from, own.bytes);
-    }
+    if (own.bytes > 0) combine_share(c, operation, block, own, step);
     c.rings.publish(step, operation.kind, true, kReduced);
     ++at;
     if (operation.kind == Kind::reduce && operation.root != c.self) c.rings.leave(step);
@@ -74,7 +91,7 @@ bool collect_shares(Context& c, Operation& operation, const Blocks& blocks) {
     const Slice block = blocks.at(at.gathered);
     return read_each(c, c.size, [&](std::uint32_t member) {
         const Slice share = share_of(c, operation, member, block.bytes);
-        if (share.bytes == 0) return true;
+        if (share.bytes == 0 || (member == c.self && keeps_share(c, operation))) return true;
         if (!Word::final(c.rings.look(member, step, operation.kind))) return c.rings.await(member), false;
         copy_bytes(operation.buffer + block.offset + share.offset, c.rings.slot(member, step) + share.offset,
                    share.bytes);

@@ -11,10 +11,9 @@ namespace {
 // members ask for what they are silently waiting for.
 constexpr std::uint32_t kOpenPerChain = 2;
 
-void or_bytes(void* inout, const void* in, std::size_t bytes) {
-    auto* out = static_cast<unsigned char*>(inout);
-    const auto* from = static_cast<const unsigned char*>(in);
-    for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<unsigned char>(out[i] | from[i]);
+void or_bytes(void* out, const void* one, const void* other, std::size_t bytes) {
+    const auto *first = static_cast<const std::byte*>(one), *second = static_cast<const std::byte*>(other);
+    for (std::size_t i = 0; i < bytes; ++i) static_cast<std::byte*>(out)[i] = first[i] | second[i];
 }
 
 }  // namespace

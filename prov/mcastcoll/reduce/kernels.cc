@@ -1,4 +1,4 @@
-// One loop, instantiated for every pair of the two type lists below and, on x86, for two instruction sets.
+// One loop, instantiated for every pair of the two type lists below and, on x86, for three instruction sets.
 // The table of pointers is made by the compiler from the same lists, so a datatype or an operator is one
 // line.
 #include "reduce/kernels.h"
@@ -14,7 +14,7 @@
 #include <utility>
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define MCC_REDUCE_AVX2 1
+#define MCC_REDUCE_X86 1
 #endif
 
 namespace mcastcoll {
@@ -105,16 +105,16 @@ inline void store_extended(std::byte* to, std::complex<long double> value) {
 // not fail on that caller alone. The copies are plain loads and stores in the end. Iteration i touches
 // element i only, whether the vectors are apart or the same (ivdep).
 template <typename T, typename Op>
-[[gnu::always_inline]] inline void loop(void* inout, const void* in, std::size_t elements) {
-    auto* to = static_cast<std::byte*>(inout);
-    const auto* from = static_cast<const std::byte*>(in);
+[[gnu::always_inline]] inline void loop(void* out, const void* one, const void* other, std::size_t elements) {
+    auto* to = static_cast<std::byte*>(out);
+    const auto *from = static_cast<const std::byte*>(one), *and_from = static_cast<const std::byte*>(other);
 #ifndef __clang__  // which looks at the addresses before it takes the fast way
 #pragma GCC ivdep
 #endif
     for (std::size_t i = 0; i < elements; ++i) {
         T a, b;
-        std::memcpy(&a, to + i * sizeof(T), sizeof(T));
-        std::memcpy(&b, from + i * sizeof(T), sizeof(T));
+        std::memcpy(&a, from + i * sizeof(T), sizeof(T));
+        std::memcpy(&b, and_from + i * sizeof(T), sizeof(T));
         a = Op::apply(a, b);
         if constexpr (std::same_as<T, long double> || std::same_as<T, std::complex<long double>>)
             store_extended(to + i * sizeof(T), a);
@@ -126,24 +126,34 @@ template <typename T, typename Op>
 using Combine = decltype(Combiner::combine);
 
 template <typename T, typename Op>
-void combine_plain(void* inout, const void* in, std::size_t elements) {
-    loop<T, Op>(inout, in, elements);
+void combine_plain(void* out, const void* one, const void* other, std::size_t elements) {
+    loop<T, Op>(out, one, other, elements);
 }
 
-#if MCC_REDUCE_AVX2
+#if MCC_REDUCE_X86
 template <typename T, typename Op>
-[[gnu::target("avx2")]] void combine_avx2(void* inout, const void* in, std::size_t elements) {
-    loop<T, Op>(inout, in, elements);
+[[gnu::target("avx2")]] void combine_avx2(void* out, const void* one, const void* other,
+                                          std::size_t elements) {
+    loop<T, Op>(out, one, other, elements);
+}
+
+template <typename T, typename Op>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]] void combine_avx512(
+    void* out, const void* one, const void* other, std::size_t elements) {
+    loop<T, Op>(out, one, other, elements);
 }
 #endif
 
-template <typename T, typename Op, bool kWide>
+enum class Width { plain, avx2, avx512 };
+
+template <typename T, typename Op, Width kWidth>
 constexpr Combine kernel() {
     if constexpr (!Allowed<Op, T>) {
         return nullptr;
     } else {
-#if MCC_REDUCE_AVX2
-        if (kWide) return &combine_avx2<T, Op>;
+#if MCC_REDUCE_X86
+        if (kWidth == Width::avx512) return &combine_avx512<T, Op>;
+        if (kWidth == Width::avx2) return &combine_avx2<T, Op>;
 #endif
         return &combine_plain<T, Op>;
     }
@@ -152,14 +162,14 @@ constexpr Combine kernel() {
 constexpr std::size_t kDatatypes = std::tuple_size_v<Datatypes>, kOperators = std::tuple_size_v<Operators>;
 
 // Of one datatype; of all.
-template <bool kWide, typename T, typename... Op>
+template <Width kWidth, typename T, typename... Op>
 constexpr std::array<Combine, kOperators> row(std::type_identity<std::tuple<Op...>>) {
-    return {kernel<T, Op, kWide>()...};
+    return {kernel<T, Op, kWidth>()...};
 }
-template <bool kWide, typename... T>
+template <Width kWidth, typename... T>
 constexpr std::array<std::array<Combine, kOperators>, kDatatypes> table(
     std::type_identity<std::tuple<T...>>) {
-    return {row<kWide, T>(std::type_identity<Operators>{})...};
+    return {row<kWidth, T>(std::type_identity<Operators>{})...};
 }
 
 template <typename... T>
@@ -169,10 +179,15 @@ constexpr std::array<std::size_t, kDatatypes> sizes(std::type_identity<std::tupl
 constexpr auto kElementBytes = sizes(std::type_identity<Datatypes>{});
 
 const auto& best_table() {
-    static constexpr auto plain = table<false>(std::type_identity<Datatypes>{});
-#if MCC_REDUCE_AVX2
-    static constexpr auto wide = table<true>(std::type_identity<Datatypes>{});
-    if (__builtin_cpu_supports("avx2")) return wide;
+    static constexpr auto plain = table<Width::plain>(std::type_identity<Datatypes>{});
+#if MCC_REDUCE_X86
+    static constexpr auto avx2 = table<Width::avx2>(std::type_identity<Datatypes>{});
+    static constexpr auto avx512 = table<Width::avx512>(std::type_identity<Datatypes>{});
+    // Processors that lack vbmi have wide registers, too, but slow their clock down where they are used.
+    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
+        return avx512;
+    if (__builtin_cpu_supports("avx2")) return avx2;
 #endif
     return plain;
 }
