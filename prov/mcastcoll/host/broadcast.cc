@@ -1,6 +1,6 @@
 // A message from the root's buffer to everybody's, by the way that its length asks for.
 //
-// Up to kInlineBytes lie beside the flag (collectives.cc).
+// What is short goes in one piece (collectives.cc).
 //
 // Through slots, a step carries as much as *everybody's* slots of that step hold: nobody else has a use for
 // his during a broadcast. The root says after each piece how much there is, and readers follow. Whether slots

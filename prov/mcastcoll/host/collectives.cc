@@ -1,18 +1,21 @@
 // Which way an operation goes, by its kind and length; and the ways that take one step, in which each member
 // publishes its line, or slot, once, and reads the others' once.
 //
-// A broadcast beside the flag: one line of the cache carries both, and the root is done when it has written.
-// What everybody publishes and everybody, or a root, reads: barrier, gather, allgather, and reductions so
-// small that everybody combines all of it, or its slice, for himself. All read in rank order, as members
-// come: so a reduction's result is the same bits on everybody, every time. Who has seen everybody's line of a
-// step knows that all have left the steps before, so that back-to-back operations never have to look at
-// anybody's `left`.
+// A short broadcast beside the flag: one line of the cache carries both. Or in one slot. The root is done
+// when it has written. What everybody publishes and everybody, or a root, reads: barrier, gather, allgather,
+// and reductions so small that everybody combines all of it, or its slice, for himself. All read in rank
+// order, as members come: so a reduction's result is the same bits on everybody, every time. Who has seen
+// everybody's line of a step knows that all have left the steps before, so that back-to-back operations never
+// have to look at anybody's `left`.
 #include "host/collectives.h"
 
 namespace mcastcoll::host {
 namespace {
 
 using Phase = Cursor::Phase;
+
+// Longer broadcasts go through everybody's slots, piece by piece.
+constexpr std::size_t kOnePiece = 4096;
 
 // False when it is not there.
 bool read_one(Context& c, Operation& operation, std::uint32_t member) {
@@ -58,10 +61,17 @@ bool gather_at_once(Context& c, Operation& operation, int looks) {
     return true;
 }
 
-// Whether one line of each member may be all that there is to it.
+// A broadcast that goes in one piece: beside the flag, or in the root's slot.
+bool is_one_piece(const Context& c, const Operation& operation) {
+    if (operation.bytes <= kInlineBytes) return true;
+    return operation.bytes <= std::min(kOnePiece, c.rings.slot_bytes()) &&
+           operation.bytes < c.bounds.single_copy_from;
+}
+
+// Whether one line, or slot, of each member may be all that there is to it.
 bool is_short(const Context& c, const Operation& operation) {
+    if (operation.kind == Kind::broadcast) return operation.root < c.size && is_one_piece(c, operation);
     if (operation.bytes > kInlineBytes) return false;
-    if (operation.kind == Kind::broadcast) return operation.root < c.size;
     const bool flat = c.size <= kMaxFlat && c.clusters.leaders.empty();
     if (operation.kind == Kind::barrier) return operation.bytes == 0 && flat;
     if (operation.bytes == 0 || operation.bytes >= c.bounds.from(operation.kind)) return false;
@@ -70,18 +80,18 @@ bool is_short(const Context& c, const Operation& operation) {
            operation.bytes < c.bounds.share_from && c.size <= kMaxFlat;
 }
 
-Advance broadcast_inline(Context& c, Operation& operation) {
+Advance broadcast_one_piece(Context& c, Operation& operation) {
     const std::size_t bytes = operation.bytes;
+    const bool in_line = bytes <= kInlineBytes;
     if (operation.root == c.self) {
-        if (operation.ready < bytes || !c.rings.may_write_line(c.step)) return Advance::idle;
-        if (bytes > 0) std::memcpy(c.rings.line(c.self, c.step).payload.data(), operation.buffer, bytes);
-        c.rings.publish(c.step, Kind::broadcast, true, bytes);
+        if (operation.ready < bytes || !c.rings.may_write(c.step, in_line)) return Advance::idle;
+        if (bytes > 0) std::memcpy(c.rings.place(c.self, c.step, in_line), operation.buffer, bytes);
+        c.rings.publish(c.step, Kind::broadcast, true, bytes, bytes);
     } else {
         const std::uint64_t word = c.rings.look(operation.root, c.step, Kind::broadcast);
         if (word == 0) return Advance::idle;
         if (Word::count(word) != bytes || !Word::final(word)) return c.rings.mismatch(), Advance::idle;
-        const std::byte* from = c.rings.line(operation.root, c.step).payload.data();
-        if (bytes > 0) std::memcpy(operation.buffer, from, bytes);
+        if (bytes > 0) std::memcpy(operation.buffer, c.rings.place(operation.root, c.step, in_line), bytes);
         operation.arrived = bytes;
     }
     c.rings.leave(c.step);
@@ -147,7 +157,7 @@ Advance meet_at_first(Context& c, Operation& operation) {
 Advance go_through_slots(Context& c, Operation& operation) {
     switch (operation.kind) {
         case Kind::broadcast:
-            return operation.bytes > kInlineBytes ? broadcast(c, operation) : broadcast_inline(c, operation);
+            return is_one_piece(c, operation) ? broadcast_one_piece(c, operation) : broadcast(c, operation);
         case Kind::barrier:
             if (!c.clusters.leaders.empty()) return barrier_by_clusters(c, operation);
             return c.size > kMaxFlat ? meet_at_first(c, operation) : gather_one(c, operation);
@@ -188,7 +198,7 @@ bool at_once(Context& c, Operation& operation, int looks) {
     if (operation.kind != Kind::broadcast) {
         if (!gather_at_once(c, operation, looks)) return false;
     } else {
-        while (broadcast_inline(c, operation) != Advance::finished) {
+        while (broadcast_one_piece(c, operation) != Advance::finished) {
             if (--looks <= 0) return false;
             pause();
         }
