@@ -262,7 +262,7 @@ std::string Formation::explain(const Context& c) const {
     std::string text = fmt::format(
         "team {}: {} members on {} cores ({}), {} KiB shared, {} slots of {} bytes each; broadcasts up to {} "
         "bytes beside the flag, larger ones through slots, straight between processes from {}, by both from "
-        "{}; blocks straight from {} (scatter: an eighth of that), allreduce and reduce_scatter from {}, "
+        "{}; blocks straight from {}, allreduce and reduce_scatter from {}, "
         "allreduces by shares from {} bytes; barriers {}; sleepers {}",
         name, c.size, agreement.cores,
         bounds.crowded ? "crowded: who waits yields" : "room for all: who waits spins",

@@ -22,8 +22,11 @@ namespace {
 constexpr std::uint64_t kContributed = 1;
 constexpr std::uint64_t kReduced = 2;
 
-// A member's share of a block: whole lines of the cache, where elements allow it.
+// A member's share of a block: whole lines of the cache, where elements allow it. A reduce's root takes all
+// of it where it would otherwise have as much to copy, or the others no core to do it on.
 Slice share_of(const Context& c, const Operation& operation, std::uint32_t member, std::size_t bytes) {
+    if (operation.kind == Kind::reduce && (c.bounds.crowded || c.size == 2))
+        return {0, member == operation.root ? bytes : 0};
     const std::size_t element_bytes = operation.combiner.element_bytes;
     const std::size_t grain = 64 % element_bytes == 0 ? 64 : element_bytes;
     const std::size_t grains = (bytes + grain - 1) / grain;
