@@ -35,10 +35,9 @@ static const struct {
      "reduce_scatter       * 2- * previous\n"
      "reduce_scatter_block * 2- * previous\n",
      false},
-    // Of long blocks each member has to receive as many in any case; that each is sent once is worth
-    // something
-    // where processors do not have to copy it twice for that. A long vector is better divided among all
-    // members, who combine a part each: that is not measured, since the two ways round sums differently.
+    // Of long blocks each member has to receive as many in any case. That each is sent once is worth
+    // something where processors do not have to copy it twice for that. A long vector is better divided
+    // among all members, who combine a part each. That is not measured: the two ways round sums differently.
     {"allgather            * 2- 65537- measured\n"
      "allgatherv           * 2- 65537- measured\n"
      "reduce               * 2- 262145- previous\n"
