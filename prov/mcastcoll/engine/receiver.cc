@@ -225,7 +225,7 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
         std::byte* const place = data + index * size;
         std::memcpy(place, payload.data(), payload.size());
         // The next one mostly comes next, and the caller's buffer is in no cache: a copy would wait for it.
-        if (core_.large(slot) && index + 2 < slot.fragments) fetch_to_write(place + size, size);
+        if (core_.large(slot) && index + 2 < slot.fragments) prefetch_to_write(place + size, size);
     }
     note_here(slot, index);
     return true;

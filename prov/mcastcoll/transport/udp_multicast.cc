@@ -289,7 +289,7 @@ void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, Mu
         const std::size_t size = std::min(unit, length - at);
         ++counters.datagrams_received;
         // The next one's header, which is looked at first, and once: nothing else fetches it in time.
-        fetch(begin + at + size, wire::kHeaderBytes);
+        prefetch(begin + at + size, wire::kHeaderBytes);
         if (cut || size > max_payload_)
             ++counters.truncated;
         else
