@@ -22,8 +22,8 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kSmall = kKiB, kLarge = 4 * kKiB;
 constexpr std::size_t kPieces = 3;
 static_assert(kMeasuredBytes == kPieces * (kSmall + 2 * kLarge));
-// What gains nothing by slots that stay in the caches, since it lies in none itself: messages and vectors,
-// and blocks, of which each is copied only once more.
+// From so many bytes on slots gain nothing, though they stay in the caches: what is copied through them does
+// not. Blocks, which nobody combines, gain by them for longer.
 constexpr std::size_t kLong = 4096 * kKiB, kLongBlock = 4 * kLong;
 // A line from one core to another and back: what two more looks cost.
 constexpr double kMeeting_ns = 400;
@@ -48,9 +48,9 @@ double per_kib(double ns, std::size_t bytes) {
     return ns * static_cast<double>(kKiB) / static_cast<double>(bytes);
 }
 
-// By so much that a root and a reader who wait for each other do not make up for it (two cores, ns a KiB: in
-// 15, out 30, straight 85; broadcasts of 8 KiB to 1 MiB between two take a third to a sixth of a single
-// copy's time).
+// Whether slots cost so much less that a broadcast gains by them, although its root and its reader wait for
+// each other. On two cores with 15 ns a KiB in, 30 out and 85 straight, broadcasts of 8 KiB to 1 MiB between
+// two took a third to a sixth of a single copy's time.
 bool slots_are_far_ahead(const CopyCosts& costs) {
     return 3 * std::max(costs.in_ns_per_kib, costs.out_ns_per_kib) < 2 * costs.direct_ns_per_kib;
 }
@@ -119,9 +119,10 @@ Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_byte
     found.single_copy_from = 16 * kKiB;
     found.blocks_direct_from = found.reduce_direct_from = 128 * kKiB;
     if (crowded) {
-        // Slots stay in a core's cache for all who share it, and the kernel's copy pins page by page (two
-        // cores, straight over slots: broadcasts of 64 KiB to 1 MiB among 4 3.6, allgathers and alltoalls of
-        // 256 KiB to 8 MiB among 4 to 16 1.5 to 2.5, allreduces of 4 MiB 1, of 8 MiB among 8 0.75).
+        // Slots stay in a core's cache for all who share it, and the kernel's copy pins page by page. On two
+        // cores straight copies took 3.6 times as long for broadcasts of 64 KiB to 1 MiB among 4 members, 1.5
+        // to 2.5 times for allgathers and alltoalls of 256 KiB to 8 MiB among 4 to 16, as long for allreduces
+        // of 4 MiB, and 0.75 times for those of 8 MiB among 8.
         found.single_copy_from = found.reduce_direct_from = kLong;
         found.blocks_direct_from = kLongBlock;
     } else if (costs.measured != 0) {

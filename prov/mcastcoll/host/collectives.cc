@@ -4,11 +4,11 @@
 // A short broadcast beside the flag, so that one line of the cache carries both, or in one slot: the root is
 // done when it has written.
 //
-// What everybody publishes and everybody, or a root, reads: barrier, gather, allgather,
-// and reductions so small that everybody combines all of it, or its slice, for himself. All read in rank
-// order, as members come: so a reduction's result is the same bits on everybody, every time. Who has seen
-// everybody's line of a step knows that all have left the steps before, so that back-to-back operations never
-// have to look at anybody's `left`.
+// What everybody publishes and everybody, or a root, reads: barrier, gather, allgather, and reductions so
+// small that everybody combines all of it, or its slice, for himself. All read in rank order, as members
+// come: so a reduction's result is the same bits on everybody, every time. Who has seen everybody's line of a
+// step knows that all have left the steps before, so that back-to-back operations never have to look at
+// anybody's `left`.
 #include "host/collectives.h"
 
 namespace mcastcoll::host {

@@ -42,10 +42,10 @@ struct TeamConfig {
     std::shared_ptr<Segment> segment{};
 };
 
-// Of a slot of a team that so much memory is free for.
+// How large each slot is, where so much memory can still be shared.
 std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t free_bytes);
 
-// Of the slots, that measure_copies() looks at.
+// So much of the slots measure_copies() reads and writes.
 inline constexpr std::size_t kMeasuredBytes = 27 * 1024;
 // `slots` are the other's, in this process's addresses, freshly written by it, and at `address` in its own.
 // Leaves them written over. Not measured: where they are too small, or copying fails.

@@ -27,10 +27,11 @@ using Kind = CollectiveKind;
 // written.
 inline constexpr std::size_t kLineBytes = 128;
 inline constexpr std::size_t kLines = 32;
-// Behind each slot. Slots of one step, turned by the member as lines are, would else begin a whole number of
-// pages apart, in one set of the cache.
-inline constexpr std::size_t kSlotGap = 9 * kLineBytes;
 inline constexpr std::size_t kInlineBytes = kLineBytes - 16;
+// From one slot of a member to the next. Without the gap all would begin in one set of the cache.
+constexpr std::size_t slot_stride(std::size_t slot_bytes) {
+    return slot_bytes + 9 * kLineBytes;
+}
 inline constexpr std::uint32_t kMaxMembers = 1024;
 
 // Number of a step. Never 0, so that fresh memory announces nothing.

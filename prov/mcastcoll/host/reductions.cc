@@ -23,7 +23,8 @@ constexpr std::uint64_t kContributed = 1;
 constexpr std::uint64_t kReduced = 2;
 
 // A member's share of a block: whole lines of the cache, where elements allow it. A reduce's root takes all
-// of it where it would otherwise have as much to copy, or the others no core to do it on.
+// of it among two members, since to copy the other's share takes as long, and where members have no cores of
+// their own.
 Slice share_of(const Context& c, const Operation& operation, std::uint32_t member, std::size_t bytes) {
     if (operation.kind == Kind::reduce && (c.bounds.crowded || c.size == 2))
         return {0, member == operation.root ? bytes : 0};

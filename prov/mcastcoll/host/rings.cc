@@ -16,7 +16,7 @@ namespace {
 
 // A member's areas, beginning on a page of their own, so that they can lie in its own NUMA node.
 std::size_t area_bytes(std::uint32_t slots, std::size_t slot_bytes) {
-    return (sizeof(MemberArea) + slots * (slot_bytes + kSlotGap) + 4095) / 4096 * 4096;
+    return (sizeof(MemberArea) + slots * slot_stride(slot_bytes) + 4095) / 4096 * 4096;
 }
 
 Areas areas_of(Header& header, const Shape& shape) {

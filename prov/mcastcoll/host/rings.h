@@ -118,7 +118,8 @@ class Rings {
         return areas_[member].lines[(step + member) % kLines];
     }
     std::byte* slot(std::uint32_t member, Step step) const {
-        return slots_of(member) + (step + member) % slots_ * (slot_bytes_ + kSlotGap);
+        // Turned by the member, as lines are.
+        return slots_of(member) + (step + member) % slots_ * slot_stride(slot_bytes_);
     }
     // Where a step's message lies.
     std::byte* place(std::uint32_t member, Step step, bool in_line) const {
