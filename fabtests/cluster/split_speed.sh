@@ -4,7 +4,7 @@
 #   --sizes B,B,..      bytes of the ping-pong (default 1,1024,16384; 0: none), --count N of each in a turn (default 400)
 #   --connections N,..  of the stream (default 1,4; 0: none), --mbytes M in a turn (default 50)
 #   --turns N           direct and through the gateways take turns (default 5)
-#   --wan "DELAY_us RATE_mbit LOSS_pct"    the link (default "0 10000 0": as fast as it can be)
+#   --wan "DELAY_us RATE_mbit LOSS_pct"    the link (default "0 10000 0": as fast as the emulation is), or "none": a plain veth
 #   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 8")
 #   --congestion NAME   of the hosts' TCP (default: the system's)
 #   --gateway "OPTION.." of mcastcoll-gateway, such as --spin

@@ -1,6 +1,7 @@
 #include "gateway/loop.h"
 
 #include <errno.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -47,9 +48,13 @@ void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
     std::array<epoll_event, 256> events;
     const Nanoseconds last = now_, before = monotonic_now();
     int count = 0;
-    for (now_ = before; spin.value > 0 && count == 0 && now_ < until && now_ - before < spin;
-         now_ = monotonic_now())
+    now_ = before;
+    while (spin.value > 0 && now_ < until && now_ - before < spin) {
         count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+        if (count != 0) break;
+        sched_yield();  // whom it waits for may want this core
+        now_ = monotonic_now();
+    }
     if (count <= 0) {
         const std::int64_t left = std::clamp<std::int64_t>((until - now_).value, 0, 999'999'999);
         count = sleep(events, left);

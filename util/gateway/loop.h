@@ -32,7 +32,7 @@ class Loop {
     // A descriptor that lives on; one that is closed needs none of this.
     void remove(int descriptor);
     // Waits until something happens or the time comes, and hands out what there is.  spin: looks again and
-    // again for so long before it sleeps.
+    // again for so long, with others' turns between, before it sleeps.
     void run_once(Nanoseconds until, Nanoseconds spin);
     // Events for it may still be at hand: it goes when they are handed out.
     void bury(std::unique_ptr<Watched> watched) { graveyard_.push_back(std::move(watched)); }
