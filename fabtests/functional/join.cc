@@ -278,9 +278,8 @@ class StandardError {
     const mcastcoll::FileDescriptor file_, real_;
 };
 
-// Rank 0 hears the others greet for what is another group to it, and says why that may be.
-void members_with_different_secrets(Member& me) {
-    std::array<std::uint8_t, 16> key{static_cast<std::uint8_t>(me.rank() == 0)};
+// Everybody, under a secret.
+Fid<fid_av_set> everybody_with(Member& me, std::array<std::uint8_t, 16> key) {
     fi_av_set_attr attr{};
     attr.count = me.size();
     attr.start_addr = attr.end_addr = FI_ADDR_NOTAVAIL;
@@ -288,11 +287,17 @@ void members_with_different_secrets(Member& me) {
     attr.comm_key_size = key.size();
     fid_av_set* raw = nullptr;
     CHECK_RETURNS(0, fi_av_set(me.av(), &attr, &raw, nullptr));
-    const Fid<fid_av_set> set(raw);
+    Fid<fid_av_set> set(raw);
     for (const unsigned rank : all_ranks(me)) CHECK_RETURNS(0, fi_av_set_insert(raw, me.address_of(rank)));
+    return set;
+}
+
+// Rank 0 hears the others greet for what is another group to it, and says why that may be.
+void members_with_different_secrets(Member& me) {
+    const auto set = everybody_with(me, {static_cast<std::uint8_t>(me.rank() == 0)});
     {
         const StandardError log;
-        const auto hopeless = me.start_join(raw);
+        const auto hopeless = me.start_join(set.get());
         me.wait_until("the end of a join of members with different secrets", [&] { return hopeless->done; });
         CHECK(hopeless->error == FI_ETIMEDOUT);
         const std::string text = log.text(), why = "do all have the same FI_MCASTCOLL_KEY_FILE";
@@ -302,6 +307,19 @@ void members_with_different_secrets(Member& me) {
         CHECK(me.rank() != 0 || last > text.find("join failed: "));
     }
     me.meet();
+}
+
+// They take what all of them would, and say which.
+void members_that_prove_by(Member& me, const char* last_rank_would, const std::string& expected) {
+    if (me.rank() + 1 == me.size()) setenv("FI_MCASTCOLL_MAC", last_rank_would, 1);
+    const auto set = everybody_with(me, {7});
+    const StandardError log;
+    const auto group = me.join(set.get());
+    prove(me, *group, all_ranks(me), 0);
+    me.meet();
+    const std::string text = log.text();
+    if (text.find("members prove what they send, by " + expected) == std::string::npos)
+        fail("not by {}: {}", expected, text);
 }
 
 void close_and_rejoin(Member& me) {
@@ -429,6 +447,13 @@ int main(int argc, char** argv) {
                                  {"FI_LOG_LEVEL", "warn"},
                                  {"FI_LOG_PROV", "mcastcoll"}},
                  .only_mcastcoll = true});
+    for (const auto& [would, expected] : {std::pair{"gmac", "AES-128-GMAC"}, std::pair{"umac64", "UMAC-64"}})
+        program.add({.name = fmt::format("all would prove by GMAC, and one by {}", would),
+                     .body = [=](Member& me) { members_that_prove_by(me, would, expected); },
+                     .environment = {{"FI_MCASTCOLL_MAC", "gmac"},
+                                     {"FI_LOG_LEVEL", "info"},
+                                     {"FI_LOG_PROV", "mcastcoll"}},
+                     .only_mcastcoll = true});
     program.add({.name = "policies by set",
                  .body = policies_by_set,
                  .environment = {{"FI_MCASTCOLL_REPAIR", "push"}, {"FI_MCASTCOLL_ROOT_SYNC", "delay:7"}},

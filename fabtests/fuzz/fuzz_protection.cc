@@ -64,7 +64,9 @@ ByteString changed(fuzz::Input& in, ByteString bytes, Bytes other) {
 
 void packets(fuzz::Input& in) {
     const auto security = in.flag() ? wire::Security::authenticate : wire::Security::encrypt;
-    wire::Protection sender(security, kKey), receiver(security, kKey), stranger(security, kOther);
+    const auto mac = in.flag() ? wire::MacKind::umac64 : wire::MacKind::gmac;
+    wire::Protection sender(security, mac, kKey), receiver(security, mac, kKey),
+        stranger(security, mac, kOther);
     const Sealed first = seal(in, sender), second = seal(in, sender);
     const ByteString wrong = changed(in, first.packet, second.packet);
     const Rank other = in.flag() ? kNoRank : rank_of(in.between(0U, 3U));

@@ -14,7 +14,7 @@ complain() {
 
 # Standard headers without input, output, time or chance in them; <chrono> only brings types, <charconv> reads numbers, and of <arpa/inet.h> the functions
 # that read and write addresses as text are used; of fmt what makes strings.
-allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|chrono|compare|cstddef|cstdint|cstring|deque|functional|iterator|limits|list|map|memory|new|numeric|nettle/(gcm|hmac|memops|umac)\.h|optional|set|span|string|string_view|tuple|type_traits|unordered_map|unordered_set|utility|variant|vector|isa-l/(crc|erasure_code)\.h|zstd\.h|zstd_errors\.h|fmt/core\.h'
+allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|chrono|compare|cstddef|cstdint|cstring|deque|functional|intel-ipsec-mb\.h|iterator|limits|list|map|memory|new|numeric|nettle/(gcm|hmac|memops|umac)\.h|optional|set|span|string|string_view|tuple|type_traits|unordered_map|unordered_set|utility|variant|vector|isa-l/(crc|erasure_code)\.h|zstd\.h|zstd_errors\.h|fmt/core\.h'
 calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|write|open|clock_gettime|gettimeofday|time|rand|random|getrandom|getenv|secure_getenv|s?printf|fprintf|puts|usleep|nanosleep|fi_[a-z]+)'
 
 # Of base/ what is pure itself.

@@ -68,6 +68,8 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
          engine::kRepairCount - 1U},
         {"redundancy", [](auto& one, auto value) { one.redundancy = static_cast<std::uint8_t>(value); }, 0,
          engine::kRedundancyCount - 1U},
+        {"mac", [](auto& one, auto value) { one.mac = static_cast<std::uint8_t>(value); }, 0,
+         wire::kMacKinds - 1U},
         {"sync", [](auto& one, auto value) { one.root_sync = static_cast<std::uint8_t>(value); }, 0,
          engine::kRootSyncCount - 1U},
     };
@@ -156,6 +158,18 @@ Test(welcome, places_and_wishes_travel) {
     cr_assert(welcome.peers[0].place == guests[0].peer.place && welcome.peers[1].place.empty());
     cr_assert_eq(placement_of(welcome).hosts(), 2U);
     cr_assert(levels::Selection::decode(welcome.selection).has_value());
+}
+
+Test(welcome, packets_are_proven_by_gmac_where_all_would_and_they_have_several_hosts) {
+    const auto mac = [](const std::array<std::uint8_t, 3>& would, const char* second_host) {
+        Guests guests = guests_at({"host=a", "host=a", second_host});
+        for (std::size_t rank = 0; rank < would.size(); ++rank) guests[rank].gmac = would[rank];
+        return static_cast<wire::MacKind>(made(guests).mac);
+    };
+    cr_assert(mac({1, 1, 1}, "host=b") == wire::MacKind::gmac);
+    cr_assert(mac({1, 1, 0}, "host=b") == wire::MacKind::umac64);
+    cr_assert(mac({0, 1, 1}, "host=b") == wire::MacKind::umac64);
+    cr_assert(mac({1, 1, 1}, "host=a") == wire::MacKind::umac64, "nothing leaves the host");
 }
 
 // Each is told once, by somebody who has been, and nobody tells many.

@@ -2,21 +2,35 @@
 #include <criterion/criterion.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "wire/bytes.h"
 #include "wire/protection.h"
 
 using namespace mcastcoll;
-using wire::Security;
+using wire::MacKind, wire::Security;
 
 namespace {
+
+// How packets are protected, each way.
+struct Way {
+    Security security;
+    MacKind mac;
+};
+constexpr Way kByUmac{Security::authenticate, MacKind::umac64},
+    kByGmac{Security::authenticate, MacKind::gmac}, kEncrypted{Security::encrypt, MacKind::umac64};
 
 constexpr wire::Key kKey{std::byte{1}, std::byte{2}}, kOther{std::byte{1}, std::byte{3}};
 
 wire::ByteString text(const std::string& words) {
     const auto bytes = std::as_bytes(std::span(words));
     return {bytes.begin(), bytes.end()};
+}
+
+wire::Protection protection(const Way& way, const wire::Key& key = kKey) {
+    return {way.security, way.mac, key};
 }
 
 wire::ByteString seal(wire::Protection& protection, const wire::ByteString& payload, Rank to) {
@@ -39,9 +53,9 @@ bool is(const std::optional<Bytes>& opened, const wire::ByteString& payload) {
 }  // namespace
 
 Test(protection, members_read_what_a_member_has_sealed) {
-    for (const Security security : {Security::off, Security::authenticate, Security::encrypt})
+    for (const Way& way : {Way{Security::off, MacKind::umac64}, kByUmac, kByGmac, kEncrypted})
         for (const std::size_t bytes : {0, 1, 15, 16, 17, 1400, 65'000}) {
-            wire::Protection sender(security, kKey), receiver(security, kKey);
+            wire::Protection sender = protection(way), receiver = protection(way);
             const wire::ByteString payload(bytes, std::byte{0x5a});
             for (const Rank to : {kNoRank, rank_of(4)}) {
                 const wire::ByteString packet = seal(sender, payload, to);
@@ -49,16 +63,16 @@ Test(protection, members_read_what_a_member_has_sealed) {
                 const wire::ByteString run(15, std::byte{0x5a});
                 const bool shown =
                     std::search(packet.begin(), packet.end(), run.begin(), run.end()) != packet.end();
-                if (bytes >= 15) cr_assert_eq(shown, security != Security::encrypt);
+                if (bytes >= 15) cr_assert_eq(shown, way.security != Security::encrypt);
             }
         }
 }
 
 // Checksums of the bytes: other processors must read them.
 Test(protection, sealed_packets_have_the_same_bytes_on_every_processor) {
-    for (const auto& [security, expected] :
-         {std::pair{Security::authenticate, 0x4191097cU}, std::pair{Security::encrypt, 0x17af55c4U}}) {
-        wire::Protection sender(security, kKey);
+    for (const auto& [way, expected] : {std::pair{kByUmac, 0x4191097cU}, std::pair{kByGmac, 0xa9068ca3U},
+                                        std::pair{kEncrypted, 0x17af55c4U}}) {
+        wire::Protection sender = protection(way);
         std::uint32_t crc = 0;
         for (const Rank to : {kNoRank, rank_of(4), rank_of(0x01020304), kNoRank})
             crc = wire::add_to_crc(crc, seal(sender, text("some payload"), to));
@@ -67,8 +81,8 @@ Test(protection, sealed_packets_have_the_same_bytes_on_every_processor) {
 }
 
 Test(protection, every_changed_bit_is_noticed) {
-    for (const Security security : {Security::authenticate, Security::encrypt}) {
-        wire::Protection sender(security, kKey), receiver(security, kKey);
+    for (const Way& way : {kByUmac, kByGmac, kEncrypted}) {
+        wire::Protection sender = protection(way), receiver = protection(way);
         wire::ByteString packet = seal(sender, text("some payload"), kNoRank);
         for (std::size_t bit = 0; bit < packet.size() * 8; ++bit) {
             std::byte& byte = packet[bit / 8];
@@ -83,17 +97,19 @@ Test(protection, every_changed_bit_is_noticed) {
 }
 
 Test(protection, another_key_or_another_receiver_takes_nothing) {
-    wire::Protection sender(Security::authenticate, kKey), stranger(Security::authenticate, kOther),
-        receiver(Security::authenticate, kKey);
-    const wire::ByteString packet = seal(sender, text("for rank 4"), rank_of(4));
-    cr_assert_not(stranger.unseal(packet, rank_of(4)));
-    cr_assert_not(receiver.unseal(packet, rank_of(5)));
-    cr_assert_not(receiver.unseal(packet, kNoRank));
-    cr_assert(receiver.unseal(packet, rank_of(4)).has_value());
+    for (const Way& way : {kByUmac, kByGmac, kEncrypted}) {
+        wire::Protection sender = protection(way), stranger = protection(way, kOther),
+                         receiver = protection(way);
+        const wire::ByteString packet = seal(sender, text("for rank 4"), rank_of(4));
+        cr_assert_not(stranger.unseal(packet, rank_of(4)));
+        cr_assert_not(receiver.unseal(packet, rank_of(5)));
+        cr_assert_not(receiver.unseal(packet, kNoRank));
+        cr_assert(receiver.unseal(packet, rank_of(4)).has_value());
+    }
 }
 
 Test(protection, a_message_that_comes_again_is_refused) {
-    wire::Protection sender(Security::authenticate, kKey), receiver(Security::authenticate, kKey);
+    wire::Protection sender = protection(kByUmac), receiver = protection(kByUmac);
     const wire::ByteString first = seal(sender, text("one"), rank_of(4)),
                            second = seal(sender, text("two"), rank_of(4));
     cr_assert(is(receiver.unseal(second, rank_of(4)), text("two")), "they may overtake each other");
@@ -121,7 +137,7 @@ Test(protection, numbers_are_taken_once) {
 }
 
 Test(protection, what_is_encrypted_stays_until_it_is_sent) {
-    wire::Protection sender(Security::encrypt, kKey), receiver(Security::encrypt, kKey);
+    wire::Protection sender = protection(kEncrypted), receiver = protection(kEncrypted);
     std::vector<std::pair<wire::HeaderBytes, Bytes>> sent;
     std::vector<wire::ByteString> payloads;
     for (std::size_t i = 0; i < wire::Protection::kSealedAtOnce; ++i)
@@ -189,4 +205,69 @@ Test(protection, packets_are_tagged_by_umac_64) {
     cr_assert_eq(tag("", ""), 0x6E155FAD26900BE1);
     cr_assert_eq(tag("aaa", ""), 0x44B5CB542F220104);
     cr_assert_eq(tag("a", "aa"), 0x44B5CB542F220104);
+}
+
+namespace {
+
+// All that this build and processor have.
+std::vector<std::unique_ptr<wire::Gcm>> all_gcms(const wire::Key& key) {
+    std::vector<std::unique_ptr<wire::Gcm>> all;
+    all.push_back(wire::make_gcm_by_nettle(key));
+    all.push_back(wire::make_gcm(key));
+    if (auto other = wire::make_gcm_by_multi_buffer(key)) all.push_back(std::move(other));
+    return all;
+}
+
+wire::ByteString from_hex(std::string_view digits) {
+    wire::ByteString out;
+    for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+        out.push_back(static_cast<std::byte>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16)));
+    return out;
+}
+
+}  // namespace
+
+// McGrew and Viega's test case 4 of GCM, which NIST SP 800-38D refers to, and case 1, which has no bytes.
+Test(gcm, known_packets_have_the_known_tags) {
+    const auto secret = from_hex("feffe9928665731c6d6a8f9467308308"),
+               drawn = from_hex("cafebabefacedbaddecaf888"),
+               plain = from_hex(
+                   "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72"
+                   "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"),
+               readable = from_hex("feedfacedeadbeeffeedfacedeadbeefabaddad2"),
+               sealed = from_hex(
+                   "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e"
+                   "21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091");
+    wire::Key key{};
+    std::ranges::copy(secret, key.begin());
+    wire::Gcm::Nonce nonce;
+    std::ranges::copy(drawn, nonce.begin());
+    for (auto& gcm : all_gcms(key)) {
+        wire::ByteString out(plain.size());
+        cr_assert(std::ranges::equal(gcm->encrypt(nonce, readable, plain, out.data()),
+                                     from_hex("5bc94fbc3221a5db94fae95ae7121a47")));
+        cr_assert(out == sealed);
+        cr_assert(std::ranges::equal(gcm->decrypt(nonce, readable, sealed, out.data()),
+                                     from_hex("5bc94fbc3221a5db94fae95ae7121a47")));
+        cr_assert(out == plain);
+    }
+    for (auto& gcm : all_gcms({}))
+        cr_assert(std::ranges::equal(gcm->tag({}, {}, {}), from_hex("58e2fccefa7e3061367f1d57a4e7455a")));
+}
+
+// A member may make a tag by one library that another checks by the other; and where pieces end is no matter.
+Test(gcm, libraries_agree_wherever_pieces_end) {
+    wire::ByteString bytes(1500);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+    const auto gcms = all_gcms(kKey);
+    const wire::Gcm::Nonce nonce{std::byte{5}};
+    for (const std::size_t all : {0, 1, 15, 16, 17, 60, 1392, 1452, 1500}) {
+        wire::ByteString unused;
+        const wire::Gcm::Tag expected = gcms[0]->encrypt(nonce, Bytes(bytes).first(all), {}, unused.data());
+        for (std::size_t first = 0; first <= all; first += first < 70 ? 1 : 97)
+            for (const auto& gcm : gcms)
+                cr_assert(gcm->tag(nonce, Bytes(bytes).first(first),
+                                   Bytes(bytes).subspan(first, all - first)) == expected,
+                          "%zu and %zu bytes", first, all - first);
+    }
 }

@@ -23,8 +23,9 @@ static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
 wire::Protection protection_of(const wire::Agreement& agreement, const wire::JoinKey& key,
                                std::string_view purpose, std::uint64_t number = 0) {
     const auto security = static_cast<wire::Security>(agreement.security);
-    if (security == wire::Security::off || !key) return {wire::Security::off, {}};
-    return {security, key_of_group(agreement, *key, purpose, number)};
+    if (security == wire::Security::off || !key) return {wire::Security::off, {}, {}};
+    return {security, static_cast<wire::MacKind>(agreement.mac),
+            key_of_group(agreement, *key, purpose, number)};
 }
 
 levels::MessageConfig message_config(const wire::Agreement& agreement, const levels::Placement& placement,

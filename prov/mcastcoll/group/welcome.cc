@@ -1,5 +1,7 @@
 #include "group/welcome.h"
 
+#include <algorithm>
+
 #include "wire/bytes.h"
 
 namespace mcastcoll::group {
@@ -54,6 +56,9 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
         welcome.sequences.push_back(guest.id.sequence);
     }
     const levels::Placement placement = placement_of(welcome);
+    // What stays on a host is proven too seldom for its processes to set up GMAC for it.
+    const bool gmac = placement.hosts() > 1 && std::ranges::all_of(guests, &wire::Hello::gmac);
+    welcome.mac = static_cast<std::uint8_t>(gmac ? wire::MacKind::gmac : wire::MacKind::umac64);
     welcome.selection = levels::Selection(selection, placement.members(), placement.hosts()).encode();
     return welcome;
 }
@@ -125,10 +130,11 @@ wire::Key key_of_group(const wire::Agreement& agreement, const wire::Key& join_k
 bool acceptable(const wire::Agreement& agreement) {
     return agreement.fragment_bytes >= kLeastFragment && agreement.fragment_bytes <= kMostFragment &&
            agreement.security <= static_cast<std::uint8_t>(wire::Security::encrypt) &&
-           agreement.window >= kLeastWindow && agreement.window <= kMostWindow &&
-           agreement.repair < engine::kRepairCount && agreement.root_sync < engine::kRootSyncCount &&
-           agreement.redundancy < engine::kRedundancyCount && agreement.channels >= 1 &&
-           agreement.channels <= kMostChannels && agreement.root_delay_us <= kMostRootDelayUs &&
+           agreement.mac < wire::kMacKinds && agreement.window >= kLeastWindow &&
+           agreement.window <= kMostWindow && agreement.repair < engine::kRepairCount &&
+           agreement.root_sync < engine::kRootSyncCount && agreement.redundancy < engine::kRedundancyCount &&
+           agreement.channels >= 1 && agreement.channels <= kMostChannels &&
+           agreement.root_delay_us <= kMostRootDelayUs &&
            levels::Selection::decode(agreement.selection).has_value();
 }
 

@@ -25,6 +25,8 @@ struct GroupSettings {
     unsigned root_delay_us = 0;
     // No member accepts less than its own wish.
     wire::Security security = wire::Security::off;
+    // Members take GMAC where all of them would.
+    bool gmac = false;
 };
 
 // Nothing is known of who sends nonsense.

@@ -159,6 +159,7 @@ wire::Hello Group::own_hello() const {
     hello.id = join_id();
     hello.rank = self();
     hello.members = static_cast<std::uint32_t>(size());
+    hello.gmac = shared_.settings.group.gmac ? 1 : 0;
     hello.peer.private_address = shared_.messenger->address();
     hello.peer.watch_point = shared_.watch.own_point();
     hello.peer.place = shared_.place;

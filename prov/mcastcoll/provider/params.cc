@@ -107,6 +107,9 @@ constexpr Param kParams[] = {
      "it; auto: authenticate where a group has a secret, from FI_MCASTCOLL_KEY_FILE, from its MPI, or as its "
      "set's "
      "comm_key, else off"},
+    {"mac", FI_PARAM_STRING, "auto", "auto, umac64 or gmac",
+     "How members prove what is not encrypted: umac64, by tags of 64 bits, or gmac, by tags of 128 bits "
+     "(AES-128-GMAC), if all members say so; auto: gmac where the processor makes it the faster one"},
     {"key_file", FI_PARAM_STRING, "",
      "the path of a file of 16 to 4096 bytes that is yours alone (chmod 600), or munge:, or munge:SOCKET",
      "The secret of all groups, the same file on all hosts; munge: rank 0 of each group draws one, and MUNGE "
@@ -291,6 +294,8 @@ Result<Settings> read_settings() {
                  {"off", wire::Security::off},
                  {"authenticate", wire::Security::authenticate},
                  {"encrypt", wire::Security::encrypt}});
+    read.choice("mac", settings.group.gmac,
+                {{"auto", wire::gmac_is_fast()}, {"umac64", false}, {"gmac", true}});
     settings.munge = munge_socket(text_of("key_file"));
     if (!settings.munge) read.parsed("key_file", settings.key, read_key_file);
     read.parsed("fault", settings.fault, parse_interceptor_spec);

@@ -1,9 +1,12 @@
-// Explicit big-endian put and get. The only place that turns integers into bytes.
+// Explicit big-endian put and get. The only place that turns integers into bytes, and bytes into what C
+// libraries take them as.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+
+#include "base/types.h"
 
 namespace mcastcoll::wire {
 
@@ -31,6 +34,13 @@ inline void set_bit(std::byte* bits, std::size_t i) {
 }
 inline bool test_bit(const std::byte* bits, std::size_t i) {
     return std::to_integer<unsigned>(bits[i / 8]) >> (i % 8) & 1;
+}
+
+inline std::uint8_t* raw(std::byte* at) {
+    return reinterpret_cast<std::uint8_t*>(at);
+}
+inline const std::uint8_t* raw(Bytes bytes) {
+    return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
 }  // namespace mcastcoll::wire

@@ -1,6 +1,5 @@
 #include "wire/crypto.h"
 
-#include <nettle/gcm.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <nettle/umac.h>
@@ -13,18 +12,6 @@
 #include "wire/bytes.h"
 
 namespace mcastcoll::wire {
-namespace {
-
-std::uint8_t* raw(std::byte* at) {
-    return reinterpret_cast<std::uint8_t*>(at);
-}
-
-const std::uint8_t* raw(Bytes bytes) {
-    return reinterpret_cast<const std::uint8_t*>(bytes.data());
-}
-
-}  // namespace
-
 Key hmac(const Key& key, Bytes bytes) {
     static_assert(std::tuple_size_v<Key> == SHA256_DIGEST_SIZE);
     Key out;
@@ -71,33 +58,6 @@ Mac::Tag Mac::tag(Bytes nonce, Bytes first, Bytes second) {
     ::umac64_update(context_.get(), second.size(), raw(second));
     Tag tag;
     ::umac64_digest(context_.get(), tag.size(), raw(tag.data()));
-    return tag;
-}
-
-Cipher::Cipher(const Key& key) : context_(std::make_unique<gcm_aes128_ctx>()) {
-    static_assert(AES128_KEY_SIZE <= std::tuple_size_v<Key>);
-    static_assert(kNonceBytes == GCM_IV_SIZE && kTagBytes == GCM_DIGEST_SIZE);
-    ::gcm_aes128_set_key(context_.get(), raw(key));
-}
-
-Cipher::Cipher(Cipher&&) noexcept = default;
-Cipher::~Cipher() = default;
-
-Cipher::Tag Cipher::encrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) {
-    ::gcm_aes128_set_iv(context_.get(), nonce.size(), raw(nonce));
-    ::gcm_aes128_update(context_.get(), readable.size(), raw(readable));
-    if (!bytes.empty()) ::gcm_aes128_encrypt(context_.get(), bytes.size(), raw(out), raw(bytes));
-    Tag tag;
-    ::gcm_aes128_digest(context_.get(), tag.size(), raw(tag.data()));
-    return tag;
-}
-
-Cipher::Tag Cipher::decrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) {
-    ::gcm_aes128_set_iv(context_.get(), nonce.size(), raw(nonce));
-    ::gcm_aes128_update(context_.get(), readable.size(), raw(readable));
-    if (!bytes.empty()) ::gcm_aes128_decrypt(context_.get(), bytes.size(), raw(out), raw(bytes));
-    Tag tag;
-    ::gcm_aes128_digest(context_.get(), tag.size(), raw(tag.data()));
     return tag;
 }
 

@@ -1,5 +1,5 @@
-// The cryptography of groups, all of it by Nettle: tags that only who has the key can make, encryption, and
-// keys for each purpose, made of the one that there is.
+// The cryptography of groups, by Nettle: tags that only who has the key can make, and keys for each purpose,
+// made of the one that there is. Encryption is in gcm.h.
 #pragma once
 
 #include <array>
@@ -8,7 +8,6 @@
 
 #include "base/types.h"
 
-struct gcm_aes128_ctx;
 struct umac64_ctx;
 
 namespace mcastcoll::wire {
@@ -39,27 +38,6 @@ class Mac {
 
   private:
     std::unique_ptr<umac64_ctx> context_;
-};
-
-// AES-128-GCM (NIST SP 800-38D).
-class Cipher {
-  public:
-    static constexpr std::size_t kTagBytes = 16, kNonceBytes = 12;
-    using Tag = std::array<std::byte, kTagBytes>;
-    using Nonce = std::array<std::byte, kNonceBytes>;
-
-    explicit Cipher(const Key& key);
-    Cipher(Cipher&&) noexcept;
-    ~Cipher();
-
-    // Writes as many bytes as there are to out; the tag is of them and of what stays readable. No nonce may
-    // come again.
-    Tag encrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out);
-    // The tag is the right one: the caller is to compare it before it looks at what is in out.
-    Tag decrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out);
-
-  private:
-    std::unique_ptr<gcm_aes128_ctx> context_;
 };
 
 }  // namespace mcastcoll::wire

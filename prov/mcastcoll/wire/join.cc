@@ -42,7 +42,7 @@ void fields(auto& io, Some<Peer> auto& peer) {
 
 void fields(auto& io, Some<Hello> auto& hello) {
     io(hello.id, hello.rank, hello.members, hello.datagram_bytes, hello.window, hello.address_family,
-       hello.room, hello.gathered, hello.verbs, hello.peer);
+       hello.room, hello.gathered, hello.gmac, hello.verbs, hello.peer);
 }
 
 void fields(auto& io, Some<Guests> auto& guests) {
@@ -51,7 +51,7 @@ void fields(auto& io, Some<Guests> auto& guests) {
 }
 
 void fields(auto& io, Some<Agreement> auto& agreement) {
-    io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.plan);
+    io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.mac, agreement.plan);
     io.template list<std::uint8_t>(agreement.group_addresses, kMostGroupAddresses);
     io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.redundancy, agreement.channels,
        agreement.root_sync, agreement.root_delay_us, agreement.policy);

@@ -15,7 +15,7 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part alone. Whatever changes: the header, a hello's beginning with its id, and answers never do, so
 // that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 9;
+inline constexpr std::uint8_t kJoinVersion = 10;
 inline constexpr std::size_t kMostTableBytes = 4096;
 // A welcome grows with the members, and travels in parts of so many bytes.
 inline constexpr std::size_t kPartBytes = 32768;
@@ -71,6 +71,7 @@ struct Hello {
     std::uint8_t address_family = 0;   // 4 or 6
     std::uint8_t room = 0;             // 1: it can join another multicast address
     std::uint8_t gathered = 0;         // 1: so have all who greet through it
+    std::uint8_t gmac = 0;             // 1: it would rather prove by AES-128-GMAC than by UMAC-64
     VerbsOffer verbs{};
     Peer peer;
 };
@@ -81,6 +82,7 @@ struct Agreement {
     GroupKey key{};
     Epoch epoch{};
     std::uint8_t security = 0;  // wire::Security
+    std::uint8_t mac = 0;       // wire::MacKind
     std::uint8_t plan = 0;      // which addresses these are, engine::Plan
     // Encoded socket addresses, one for each range of ranks; without a port: UD's. None: no multicast.
     std::vector<ByteString> group_addresses;

@@ -3,6 +3,8 @@ mcc_parts += \
 	%reldir%/bytes.h \
 	%reldir%/crypto.cc \
 	%reldir%/crypto.h \
+	%reldir%/gcm.cc \
+	%reldir%/gcm.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
 	%reldir%/packet.cc \
@@ -16,6 +18,11 @@ mcc_parts += \
 	%reldir%/taken_numbers.h
 nodist_%canon_reldir%_libmccwire_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
+if HAVE_IPSEC_MB
+%canon_reldir%_libmccwire_la_SOURCES = %reldir%/gcm_multi_buffer.cc
+else
+%canon_reldir%_libmccwire_la_SOURCES = %reldir%/gcm_without_multi_buffer.cc
+endif
 %canon_reldir%_libmccwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(NETTLE_CFLAGS) $(ZSTD_CFLAGS)
-%canon_reldir%_libmccwire_la_LIBADD = $(ISAL_LIBS) $(NETTLE_LIBS) $(ZSTD_LIBS)
+%canon_reldir%_libmccwire_la_LIBADD = $(IPSEC_MB_LIBS) $(ISAL_LIBS) $(NETTLE_LIBS) $(ZSTD_LIBS)
 EXTRA_DIST += %reldir%/FORMAT.md %reldir%/README.md

@@ -13,9 +13,9 @@ namespace {
 constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;
 
 // No two packets of a group have the same sender and number.
-Cipher::Nonce nonce_of(Bytes header) {
-    static_assert(Cipher::kNonceBytes == sizeof(Rank) + sizeof(std::uint64_t));
-    Cipher::Nonce nonce;
+Gcm::Nonce nonce_of(Bytes header) {
+    static_assert(Gcm::kNonceBytes == sizeof(Rank) + sizeof(std::uint64_t));
+    Gcm::Nonce nonce;
     std::memcpy(nonce.data(), header.data() + kSenderOffset, sizeof(Rank));
     std::memcpy(nonce.data() + sizeof(Rank), header.data() + kNumberOffset, sizeof(std::uint64_t));
     return nonce;
@@ -57,11 +57,13 @@ std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& 
     return get<std::uint64_t>(derive(key, "members", context).data());
 }
 
-Protection::Protection(Security security, const Key& key) : security_(security) {
-    if (security_ == Security::authenticate) mac_.emplace(key);
-    if (security_ != Security::encrypt) return;
-    cipher_.emplace(key);
-    sealed_.resize(1 + kSealedAtOnce);
+Protection::Protection(Security security, MacKind kind, const Key& key) : security_(security) {
+    if (!on()) return;
+    if (security_ == Security::authenticate && kind == MacKind::umac64)
+        mac_.emplace(key);
+    else
+        gcm_ = make_gcm(key);
+    if (security_ == Security::encrypt) sealed_.resize(1 + kSealedAtOnce);
 }
 
 Protection::Protection(Protection&&) noexcept = default;
@@ -70,7 +72,8 @@ Protection::~Protection() = default;
 const char* Protection::describe() const {
     switch (security_) {
         case Security::authenticate:
-            return "members prove what they send";
+            return mac_ ? "members prove what they send, by UMAC-64"
+                        : "members prove what they send, by AES-128-GMAC";
         case Security::encrypt:
             return "members prove what they send, encrypted";
         case Security::off:
@@ -80,7 +83,8 @@ const char* Protection::describe() const {
 }
 
 Protection::Tag Protection::tag_of(Bytes header, Bytes payload, Rank to) {
-    // The payload first: what is aligned to UMAC's blocks it need not copy.
+    // The payload first: what is aligned to a MAC's blocks it need not copy.
+    if (gcm_) return gcm_->tag(nonce_of(header), payload, readable(header, to));
     const Mac::Tag made = mac_->tag(nonce_of(header), payload, readable(header, to));
     Tag tag{};  // what it does not fill is zeros
     std::copy(made.begin(), made.end(), tag.begin());
@@ -100,7 +104,7 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (security_ == Security::encrypt) {
         ByteString& room = next_room(to);
         if (room.size() < payload.size()) room.resize(payload.size());
-        tag = cipher_->encrypt(nonce_of(header), readable(header, to), payload, room.data());
+        tag = gcm_->encrypt(nonce_of(header), readable(header, to), payload, room.data());
         payload = Bytes(room).first(payload.size());
     } else {
         tag = tag_of(header, payload, to);
@@ -123,8 +127,8 @@ std::optional<Bytes> Protection::unseal(Bytes packet, Rank to) {
 Protection::Tag Protection::decrypt(Bytes packet, Rank to) {
     if (opened_.size() < packet.size()) opened_.resize(packet.size());
     std::memcpy(opened_.data(), packet.data(), kHeaderBytes);
-    return cipher_->decrypt(nonce_of(packet), readable(packet, to), packet.subspan(kHeaderBytes),
-                            opened_.data() + kHeaderBytes);
+    return gcm_->decrypt(nonce_of(packet), readable(packet, to), packet.subspan(kHeaderBytes),
+                         opened_.data() + kHeaderBytes);
 }
 
 }  // namespace mcastcoll::wire

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "wire/crypto.h"
+#include "wire/gcm.h"
 #include "wire/packet.h"
 #include "wire/peer.h"
 #include "wire/taken_numbers.h"
@@ -21,6 +21,10 @@ enum class Security : std::uint8_t {
     encrypt,       // nor read it
 };
 
+// By what packets that stay readable are proven. The numbers travel in the welcome.
+enum class MacKind : std::uint8_t { umac64, gmac };
+inline constexpr std::uint8_t kMacKinds = 2;
+
 // Of a join; none: strangers cannot be told from members.
 using JoinKey = std::optional<Key>;
 
@@ -32,7 +36,7 @@ std::optional<Bytes> proven(Bytes word, const JoinKey& key);
 // What tells a list of members, and this key, from others: who has no key cannot compute it.
 std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& key);
 
-// Protects the packets of one group, as one member sends and takes them: by a Mac, or encrypted by
+// Protects the packets of one group, as one member sends and takes them: by a Mac or GMAC, or encrypted by
 // AES-128-GCM, with the sender's rank and a number that it never uses twice as nonce. A key is of one group
 // alone (derive()), so that no nonce comes again after a restart.
 class Protection {
@@ -40,7 +44,8 @@ class Protection {
     // Sealed payloads that can be under way at once.
     static constexpr std::size_t kSealedAtOnce = 64;
 
-    Protection(Security security, const Key& key);
+    // kind: unless they are encrypted.
+    Protection(Security security, MacKind kind, const Key& key);
     Protection(Protection&&) noexcept;
     ~Protection();
 
@@ -58,7 +63,7 @@ class Protection {
     std::optional<Bytes> unseal(Bytes packet, Rank to);
 
   private:
-    using Tag = Cipher::Tag;
+    using Tag = Gcm::Tag;
 
     // Of a packet that stays readable.
     Tag tag_of(Bytes header, Bytes payload, Rank to);
@@ -68,8 +73,8 @@ class Protection {
     Tag decrypt(Bytes packet, Rank to);
 
     const Security security_;
-    std::optional<Mac> mac_;                       // to authenticate
-    std::optional<Cipher> cipher_;                 // to encrypt, too
+    std::optional<Mac> mac_;  // one of both, unless it is off
+    std::unique_ptr<Gcm> gcm_;
     std::uint64_t messages_ = 0, multicasts_ = 0;  // sealed so far
     std::vector<ByteString> sealed_;               // the first is messages'
     std::size_t next_sealed_ = 0;
