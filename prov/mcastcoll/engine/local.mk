@@ -43,6 +43,8 @@ mcc_parts += \
 	%reldir%/sender.h \
 	%reldir%/slots.cc \
 	%reldir%/slots.h \
+	%reldir%/successor.cc \
+	%reldir%/successor.h \
 	%reldir%/supplier.cc \
 	%reldir%/supplier.h \
 	%reldir%/supply_graph.cc \

@@ -56,6 +56,20 @@ bool Receiver::later_was_heard(Slot& slot) {
     return false;
 }
 
+bool Receiver::take_successor(Bytes packet) {
+    Slot* const slot = successor_.slot_of(packet);
+    if (slot == nullptr) return false;
+    put(*slot, slot->base, packet.subspan(wire::kHeaderBytes));
+    slot->hearing.revealed = ++slot->base;
+    ++slot->hearing.firsts;
+    ++slot->hearing.stored;
+    ++slot->hearing.count;
+    ++core_.counters.fragments_by_multicast;
+    core_.mark(*slot);
+    successor_.take();
+    return true;
+}
+
 void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     const bool relayed = header.kind == wire::Kind::relay;
     // A leader relays in no particular order.
@@ -219,16 +233,18 @@ bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
         if (slot.early == nullptr || index >= core_.config.window)
             return drop(core_.counters.unposted_dropped), false;
     }
-    if (!payload.empty()) {
-        std::byte* const data = core_.large(slot) ? core_.data_of(slot) : core_.slots.buffer(slot);
-        const std::uint64_t size = core_.config.fragment_bytes;
-        std::byte* const place = data + index * size;
-        std::memcpy(place, payload.data(), payload.size());
-        // The next one mostly comes next, and the caller's buffer is in no cache: a copy would wait for it.
-        if (core_.large(slot) && index + 2 < slot.fragments) prefetch_to_write(place + size, size);
-    }
+    if (!payload.empty()) put(slot, index, payload);
     note_here(slot, index);
     return true;
+}
+
+void Receiver::put(Slot& slot, std::uint32_t index, Bytes payload) {
+    std::byte* const data = core_.large(slot) ? core_.data_of(slot) : core_.slots.buffer(slot);
+    const std::uint64_t size = core_.config.fragment_bytes;
+    std::byte* const place = data + index * size;
+    std::memcpy(place, payload.data(), payload.size());
+    // The next one mostly comes next, and the caller's buffer is in no cache: a copy would wait for it.
+    if (core_.large(slot) && index + 2 < slot.fragments) prefetch_to_write(place + size, size);
 }
 
 void Receiver::note_here(Slot& slot, std::uint32_t index) {

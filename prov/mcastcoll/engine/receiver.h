@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/restorer.h"
+#include "engine/successor.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
@@ -16,6 +17,7 @@ class Receiver {
           repairer_(repairer),
           supplier_(supplier),
           restorer_(core),
+          successor_(core),
           early_buffers_(core.config.memory, core.config.early_buffers,
                          std::size_t{core.config.window} * core.config.fragment_bytes) {}
 
@@ -23,7 +25,11 @@ class Receiver {
     void adopt_early(Slot& slot, bool keep);
     // It is to come from others.
     void begin(Slot& slot);
+    // The fragment behind the last one, if it is no more than that; false: look at it as at any other.
+    bool take_successor(Bytes packet);
     void on_fragment(const wire::Header& header, Bytes payload);
+    // That was in this packet.
+    void follow(const wire::Header& header, Bytes packet) { successor_.follow(header, packet); }
     void on_parity(const wire::Header& header, Bytes payload);
     void on_data(const wire::Header& header, Bytes payload);
 
@@ -41,6 +47,7 @@ class Receiver {
     void note_here(Slot& slot, std::uint32_t fragment);
     void reveal_earlier(Rank sender, std::uint64_t before);
     bool store(Slot& slot, std::uint32_t fragment, Bytes payload);
+    void put(Slot& slot, std::uint32_t fragment, Bytes payload);
     void after_store(Slot& slot);
 
     Core& core_;
@@ -49,6 +56,7 @@ class Receiver {
     Repairer& repairer_;
     Supplier& supplier_;
     Restorer restorer_;
+    Successor successor_;
     Pool early_buffers_;  // for the first window of large operations that are not posted
 };
 

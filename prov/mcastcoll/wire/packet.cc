@@ -73,6 +73,13 @@ void encode(const Header& header, Bytes payload, HeaderBytes& out, Checksum chec
     put(at + kCrcOffset, ~crc);
 }
 
+bool has_right(Checksum checksum, Bytes packet) {
+    if (checksum == Checksum::none) return true;
+    const std::byte* at = packet.data();
+    const std::uint32_t seed = kSeeds[get<std::uint8_t>(at + kKindOffset)];
+    return ~add_to_crc(seed, packet.subspan(kSummedFrom)) == get<std::uint32_t>(at + kCrcOffset);
+}
+
 Decoded decode(Bytes packet, Checksum checksum) {
     Decoded result;
     auto refuse = [&](Refusal why) {
@@ -90,9 +97,7 @@ Decoded decode(Bytes packet, Checksum checksum) {
         return refuse(Refusal::length);
     result.payload = packet.subspan(kHeaderBytes);
 
-    if (checksum == Checksum::crc32c &&
-        ~add_to_crc(kSeeds[kind], packet.subspan(kSummedFrom)) != get<std::uint32_t>(at + kCrcOffset))
-        return refuse(Refusal::checksum);
+    if (!has_right(checksum, packet)) return refuse(Refusal::checksum);
 
     result.header = {.kind = static_cast<Kind>(kind),
                      .key = peek_key(packet),

@@ -127,6 +127,8 @@ struct Decoded {
     Bytes payload;
 };
 
+// Of a packet of at least kHeaderBytes whose kind is known.
+bool has_right(Checksum checksum, Bytes packet);
 // Checks everything that can be checked without knowing the group. The payload is a view into the packet.
 Decoded decode(Bytes packet, Checksum checksum = Checksum::crc32c);
 

@@ -1,0 +1,43 @@
+#include "engine/successor.h"
+
+#include <algorithm>
+
+#include "wire/bytes.h"
+
+namespace mcastcoll::engine {
+
+// Nothing is missing, and nothing is under way to bring what is.
+bool Successor::in_order(const Slot& slot) const {
+    return core_.phase == Phase::active && core_.now == turn_ && slot.id == operation_ &&
+           slot.state == SlotState::active && slot.base == next_ && slot.hearing.revealed == next_ &&
+           !slot.have.test(next_) && !slot.have.test(next_ + 1) && slot.asking.asked_to == 0 &&
+           !slot.asking.chained && slot.parity_rows == 0 && slot.nacks.asked_at == kNever;
+}
+
+void Successor::expect(std::uint32_t index) {
+    next_ = index;
+    wire::put(head_.data() + wire::kFragmentOffset, index);
+}
+
+void Successor::follow(const wire::Header& header, Bytes packet) {
+    next_ = end_ = 0;
+    const bool release = header.kind == wire::Kind::release;
+    if (header.kind != wire::Kind::fragment && !release) return;
+    Slot* const slot = core_.slots.find_active(header.operation);
+    if (slot == nullptr || !core_.large(*slot)) return;
+    // What was refused is followed by nothing.
+    if (slot->operation.root != header.sender || releases(slot->operation.kind) != release ||
+        length_of(header) != slot->bytes || is_repeated(header))
+        return;
+    slot_ = slot;
+    operation_ = slot->id;
+    turn_ = core_.now;
+    std::memcpy(head_.data(), packet.data(), head_.size());
+    expect(index_of(header.fragment) + 1);
+    if (slot->plan.patience > 1 || !in_order(*slot)) return;
+    // Where the next report is due the long way is taken, and at the end.
+    const std::uint32_t step = core_.config.report_step(slot->fragments);
+    end_ = std::min(slot->fragments - 1, (next_ / step + 1) * step - 1);
+}
+
+}  // namespace mcastcoll::engine
