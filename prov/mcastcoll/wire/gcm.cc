@@ -15,6 +15,7 @@ class NettleGcm final : public Gcm {
         static_assert(AES128_KEY_SIZE <= std::tuple_size_v<Key>);
         static_assert(kNonceBytes == GCM_IV_SIZE && kTagBytes == GCM_DIGEST_SIZE);
         ::gcm_aes128_set_key(&context_, raw(key));
+        rest_.reserve(GCM_BLOCK_SIZE + kUsualRest);
     }
 
     Tag tag(const Nonce& nonce, Bytes first, Bytes second) override {
@@ -50,6 +51,8 @@ class NettleGcm final : public Gcm {
         ::gcm_aes128_digest(&context_, tag.size(), raw(tag.data()));
         return tag;
     }
+
+    static constexpr std::size_t kUsualRest = 64;  // of what a packet has besides its payload
 
     gcm_aes128_ctx context_;
     std::vector<std::byte> rest_;
