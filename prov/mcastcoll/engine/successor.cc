@@ -35,9 +35,11 @@ void Successor::follow(const wire::Header& header, Bytes packet) {
     std::memcpy(head_.data(), packet.data(), head_.size());
     expect(index_of(header.fragment) + 1);
     if (slot->plan.patience > 1 || !in_order(*slot)) return;
-    // Where the next report is due the long way is taken, and at the end.
-    const std::uint32_t step = core_.config.report_step(slot->fragments);
+    // The long way is taken where the next report is due, where silence begins to mean that the root waits
+    // for reports, and at the end.
+    const std::uint32_t step = core_.config.report_step(slot->fragments), window = core_.config.window;
     end_ = std::min(slot->fragments - 1, (next_ / step + 1) * step - 1);
+    if (next_ < window) end_ = std::min(end_, window - 1);
 }
 
 }  // namespace mcastcoll::engine
