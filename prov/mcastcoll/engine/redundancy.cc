@@ -16,6 +16,9 @@ constexpr std::uint64_t kMostLacking = (std::uint64_t{1} << (64 - 2 * kShareBits
 constexpr std::uint64_t kTolerated = 5000;
 // Where copies do not help as they should, losses come in bursts, and that is believed for so many reports.
 constexpr std::uint32_t kBurstyFor = 64;
+// That is not asked of operations that were under way when copies began, which is so many reports ago at
+// most: the slots of four, and the way up and down.
+constexpr std::uint32_t kFreshFor = 8;
 // Copies do not help when one of so many losses is one of the copy, too.
 constexpr std::uint64_t kHelpless = 3;
 
@@ -68,7 +71,7 @@ void RedundancyPolicy::adopt(const LossReport& group) {
     if (configured_ == Redundancy::off) return;
     // What is lost by itself has a copy that is as likely to come as anything.
     const bool helpless = group.missed > kTolerated && group.missed > group.lacking / kHelpless;
-    if (chosen_.copies > 0 && helpless)
+    if (chosen_.copies > 0 && fresh_ == 0 && helpless)
         bursty_ = kBurstyFor;
     else if (bursty_ > 0)
         --bursty_;
@@ -76,7 +79,11 @@ void RedundancyPolicy::adopt(const LossReport& group) {
     const Spares before = std::exchange(
         chosen_, {.copies = copies, .spread = copies > 0 && bursty_ > 0, .parity = wants_parity()});
     changes_ += chosen_ != before;
-    if (before.copies == 0) meter_.forget_missed();  // no copy was sent
+    if (before.copies == 0)
+        fresh_ = kFreshFor;
+    else if (fresh_ > 0)
+        --fresh_;
+    if (fresh_ > 0) meter_.forget_missed();
 }
 
 // After c copies a member lacks a fragment with its share to the power of c + 1; of all members together that

@@ -38,7 +38,7 @@ class LossMeter {
     void note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fragments);
     // The first multicast of one of them came after all: it was late.
     void note_late(std::uint32_t fragments);
-    // Copies begin to be sent.
+    // Copies have only just begun to be sent.
     void forget_missed() { missed_ = 0; }
     LossReport own() const {
         const auto rounded = [](std::int64_t share) {
@@ -118,6 +118,7 @@ class RedundancyPolicy {
     LossReport group_;
     Spares chosen_;
     std::uint32_t bursty_ = 0;  // so many reports more losses count as bursts
+    std::uint32_t fresh_ = 0;   // so many more may tell of operations that had no copies yet
     std::uint64_t changes_ = 0;
 };
 
