@@ -51,9 +51,9 @@ test_engine_parts = \
 	%reldir%/test_engine_stream.cc \
 	%reldir%/test_engine_parity.cc \
 	%reldir%/test_engine_parts.cc \
+	%reldir%/test_engine_prediction.cc \
 	%reldir%/test_engine_redundancy.cc \
 	%reldir%/test_engine_submit.cc \
-	%reldir%/test_engine_successor.cc \
 	%reldir%/test_ranges.cc \
 	%reldir%/test_supply_graph.cc
 %reldir%/engine/all.cc: parts = $(test_engine_parts)

@@ -263,14 +263,14 @@ bool Engine::accept(const wire::Decoded& decoded, std::uint64_t& received, Nanos
 }
 
 void Engine::on_packet(Bytes datagram, Nanoseconds now) {
-    if (core_.now == now && receiver_.take_successor(datagram)) {
+    if (core_.now == now && receiver_.take_predicted(datagram)) {
         ++core_.counters.datagrams_received;
         return;
     }
     const wire::Decoded decoded = wire::decode(datagram, core_.config.checksum);
     if (!accept(decoded, core_.counters.datagrams_received, now)) return;
     dispatch_packet(decoded.header, decoded.payload);
-    receiver_.follow(decoded.header, datagram);
+    receiver_.predict_after(decoded.header, datagram);
     settle();
 }
 

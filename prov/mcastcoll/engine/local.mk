@@ -23,6 +23,8 @@ mcc_parts += \
 	%reldir%/failure_detector.h \
 	%reldir%/gatherer.cc \
 	%reldir%/gatherer.h \
+	%reldir%/header_prediction.cc \
+	%reldir%/header_prediction.h \
 	%reldir%/outcome.h \
 	%reldir%/parity.cc \
 	%reldir%/parity.h \
@@ -43,8 +45,6 @@ mcc_parts += \
 	%reldir%/sender.h \
 	%reldir%/slots.cc \
 	%reldir%/slots.h \
-	%reldir%/successor.cc \
-	%reldir%/successor.h \
 	%reldir%/supplier.cc \
 	%reldir%/supplier.h \
 	%reldir%/supply_graph.cc \

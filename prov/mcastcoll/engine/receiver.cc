@@ -56,8 +56,8 @@ bool Receiver::later_was_heard(Slot& slot) {
     return false;
 }
 
-bool Receiver::take_successor(Bytes packet) {
-    Slot* const slot = successor_.slot_of(packet);
+bool Receiver::take_predicted(Bytes packet) {
+    Slot* const slot = prediction_.match(packet);
     if (slot == nullptr) return false;
     put(*slot, slot->base, packet.subspan(wire::kHeaderBytes));
     slot->hearing.revealed = ++slot->base;
@@ -66,7 +66,7 @@ bool Receiver::take_successor(Bytes packet) {
     ++slot->hearing.count;
     ++core_.counters.fragments_by_multicast;
     core_.mark(*slot);
-    successor_.take();
+    prediction_.advance();
     return true;
 }
 

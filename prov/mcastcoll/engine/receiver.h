@@ -2,8 +2,8 @@
 // says which are here.
 #pragma once
 
+#include "engine/header_prediction.h"
 #include "engine/restorer.h"
-#include "engine/successor.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
@@ -17,7 +17,7 @@ class Receiver {
           repairer_(repairer),
           supplier_(supplier),
           restorer_(core),
-          successor_(core),
+          prediction_(core),
           early_buffers_(core.config.memory, core.config.early_buffers,
                          std::size_t{core.config.window} * core.config.fragment_bytes) {}
 
@@ -25,11 +25,13 @@ class Receiver {
     void adopt_early(Slot& slot, bool keep);
     // It is to come from others.
     void begin(Slot& slot);
-    // The fragment behind the last one, if it is no more than that; false: look at it as at any other.
-    bool take_successor(Bytes packet);
+    // A packet as predicted; false: it is to take the slow path.
+    bool take_predicted(Bytes packet);
     void on_fragment(const wire::Header& header, Bytes payload);
-    // That was in this packet.
-    void follow(const wire::Header& header, Bytes packet) { successor_.follow(header, packet); }
+    // The packet that on_fragment()'s was in.
+    void predict_after(const wire::Header& header, Bytes packet) {
+        prediction_.predict_after(header, packet);
+    }
     void on_parity(const wire::Header& header, Bytes payload);
     void on_data(const wire::Header& header, Bytes payload);
 
@@ -56,7 +58,7 @@ class Receiver {
     Repairer& repairer_;
     Supplier& supplier_;
     Restorer restorer_;
-    Successor successor_;
+    HeaderPrediction prediction_;
     Pool early_buffers_;  // for the first window of large operations that are not posted
 };
 

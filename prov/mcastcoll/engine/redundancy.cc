@@ -16,8 +16,8 @@ constexpr std::uint64_t kMostLacking = (std::uint64_t{1} << (64 - 2 * kShareBits
 constexpr std::uint64_t kTolerated = 5000;
 // Where copies do not help as they should, losses come in bursts, and that is believed for so many reports.
 constexpr std::uint32_t kBurstyFor = 64;
-// That is not asked of operations that were under way when copies began, which is so many reports ago at
-// most: the slots of four, and the way up and down.
+// Until then reports may count operations that were under way when copies began, and had none: four reports
+// have room in the slots, and as many are on their way up and down the tree.
 constexpr std::uint32_t kFreshFor = 8;
 // Copies do not help when one of so many losses is one of the copy, too.
 constexpr std::uint64_t kHelpless = 3;

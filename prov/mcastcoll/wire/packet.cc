@@ -73,7 +73,7 @@ void encode(const Header& header, Bytes payload, HeaderBytes& out, Checksum chec
     put(at + kCrcOffset, ~crc);
 }
 
-bool has_right(Checksum checksum, Bytes packet) {
+bool has_right_checksum(Bytes packet, Checksum checksum) {
     if (checksum == Checksum::none) return true;
     const std::byte* at = packet.data();
     const std::uint32_t seed = kSeeds[get<std::uint8_t>(at + kKindOffset)];
@@ -97,7 +97,7 @@ Decoded decode(Bytes packet, Checksum checksum) {
         return refuse(Refusal::length);
     result.payload = packet.subspan(kHeaderBytes);
 
-    if (!has_right(checksum, packet)) return refuse(Refusal::checksum);
+    if (!has_right_checksum(packet, checksum)) return refuse(Refusal::checksum);
 
     result.header = {.kind = static_cast<Kind>(kind),
                      .key = peek_key(packet),

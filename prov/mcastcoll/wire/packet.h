@@ -128,7 +128,7 @@ struct Decoded {
 };
 
 // Of a packet of at least kHeaderBytes whose kind is known.
-bool has_right(Checksum checksum, Bytes packet);
+bool has_right_checksum(Bytes packet, Checksum checksum);
 // Checks everything that can be checked without knowing the group. The payload is a view into the packet.
 Decoded decode(Bytes packet, Checksum checksum = Checksum::crc32c);
 

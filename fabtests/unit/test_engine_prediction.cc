@@ -1,5 +1,4 @@
-// Fragments that come in order within one turn are taken by a shorter way. It must come to the same as the
-// long one.
+// Packets that look as predicted take a fast path, within one turn. It must do the same as the slow one.
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -11,16 +10,17 @@ using namespace mcastcoll::bench;
 
 namespace {
 
-constexpr std::uint32_t kWhole = 1424, kFive = 5, kReceiver = 1;
-// The turns of one are the other's as a whole: so far apart nothing comes because of that.
-constexpr Nanoseconds kUnlike = Nanoseconds::from_us(100);
+constexpr std::uint32_t kFragmentSize = 1424, kGroup = 5, kReceiver = 1, kCount = 180;
+// The clocks of a pair differ by a nanosecond for each packet of a turn; deadlines that are not the same, by
+// milliseconds.
+constexpr Nanoseconds kMostApart = Nanoseconds::from_us(100);
 
 // The same packets go to both; one gets many in a turn, for the other each is a turn of its own.
 struct Pair {
     explicit Pair(const engine::GroupConfig& config, std::uint32_t fragments)
         : quick(config),
           slow(config),
-          message(content(std::uint64_t{fragments} * kWhole - 5)),
+          message(content(std::uint64_t{fragments} * kFragmentSize - 5)),
           got_quick(message.size()),
           got_slow(message.size()) {
         quick.join();
@@ -59,7 +59,7 @@ struct Pair {
                          "%s", counter.name);
         cr_assert_eq(quick.engine.arrived(kFirst), slow.engine.arrived(kFirst));
         const Nanoseconds one = quick.engine.next_deadline(), other = slow.engine.next_deadline();
-        cr_assert_lt(std::abs(one.value - other.value), kUnlike.value,
+        cr_assert_lt(std::abs(one.value - other.value), kMostApart.value,
                      "one will ask, or tell, before the other");
     }
     void expect_all() {
@@ -67,7 +67,7 @@ struct Pair {
         cr_assert_eq(quick.engine.arrived(kFirst), message.size());
         cr_assert(got_quick == message && got_slow == message);
         // Those that this member supplies, and others who claim it, have it, too.
-        for (std::uint32_t rank = kReceiver + 1; rank < kFive; ++rank)
+        for (std::uint32_t rank = kReceiver + 1; rank < kGroup; ++rank)
             for (Bench* bench : {&quick, &slow})
                 bench->message({.kind = Kind::done,
                                 .sender = rank,
@@ -85,7 +85,7 @@ struct Pair {
     std::size_t completed = 0;
 };
 
-// What is sent besides what comes next, and how often of a hundred times.
+// What is sent besides what comes next, in a third of all cases.
 void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<std::uint32_t>& holes) {
     const auto below = [&](std::size_t end) { return static_cast<std::uint32_t>(random() % end); };
     Packet packet = pair.quick.fragment(0, 0, next, pair.message);
@@ -93,7 +93,8 @@ void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<
         case 0:
             return pair.fragment(below(next + 1));  // once more, or the next one
         case 1:
-            for (std::uint32_t left = 1 + below(4); left > 0 && next < 170; --left) holes.push_back(next++);
+            for (std::uint32_t left = 1 + below(4); left > 0 && next < kCount - 10; --left)
+                holes.push_back(next++);
             return;
         case 2:
             if (!holes.empty()) {
@@ -105,15 +106,15 @@ void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<
             packet.sender = 2;
             return pair.datagram(packet);
         case 4:
-            packet.total += kWhole;
+            packet.total += kFragmentSize;
             return pair.datagram(packet);
         case 5:
             packet.epoch = Epoch{4};
             return pair.datagram(packet);
         case 6:
-            return pair.datagram(packet, 8 * (wire::kHeaderBytes + below(kWhole)) + below(8));
+            return pair.datagram(packet, 8 * (wire::kHeaderBytes + below(kFragmentSize)) + below(8));
         case 7:
-            for (; next < 170 && below(4) > 0; ++next) {
+            for (; next < kCount - 10 && below(4) > 0; ++next) {
                 packet = pair.quick.fragment(0, 0, next, pair.message);
                 packet.total |= wire::kRepeatFlag;
                 pair.datagram(packet);
@@ -129,7 +130,7 @@ void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<
             packet.payload.pop_back();
             return pair.datagram(packet);
         case 11:
-            return pair.repair(std::min(next + below(3), 179U));
+            return pair.repair(std::min(next + below(3), kCount - 1));
         case 12:
             return pair.turn();
         case 13:
@@ -145,20 +146,20 @@ void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<
 
 }  // namespace
 
-TestSuite(successor, .timeout = 300);
+TestSuite(prediction, .timeout = 300);
 
-Test(successor, it_comes_to_the_same_as_the_long_way) {
+Test(prediction, the_fast_path_does_what_the_slow_one_does) {
     for (const std::uint32_t window : {64U, 67U, 256U})
         for (std::uint32_t seed = 0; seed < 300; ++seed) {
-            engine::GroupConfig config = config_of(kReceiver, kFive);
+            engine::GroupConfig config = config_of(kReceiver, kGroup);
             config.window = window;
             config.checkpoint_every = 1;  // which tells what was lost
-            Pair pair(config, 180);
+            Pair pair(config, kCount);
             std::mt19937 random(seed);
             std::vector<std::uint32_t> holes;
-            for (std::uint32_t next = 0; next < 180;) {
+            for (std::uint32_t next = 0; next < kCount;) {
                 disturb(pair, random, next, holes);
-                if (next < 180) pair.fragment(next++);
+                if (next < kCount) pair.fragment(next++);
                 while (next > 60 && !holes.empty()) {  // the root would wait
                     pair.repair(holes.back());
                     holes.pop_back();
@@ -169,30 +170,30 @@ Test(successor, it_comes_to_the_same_as_the_long_way) {
         }
 }
 
-// Each is just what a successor is, but for one thing.
-Test(successor, what_only_looks_like_one_is_refused) {
+// Each is as predicted, but for one thing.
+Test(prediction, what_is_nearly_as_predicted_is_refused) {
     const std::function<void(Packet&)> changes[] = {
         [](Packet& one) { one.sender = 2; },         [](Packet& one) { one.total += 1; },
         [](Packet& one) { one.epoch = Epoch{9}; },   [](Packet& one) { one.key = GroupKey{1}; },
         [](Packet& one) { one.payload.pop_back(); }, [](Packet& one) { one.kind = Kind::release; }};
     for (const auto& change : changes) {
-        Pair pair(config_of(kReceiver, kFive), 50);
+        Pair pair(config_of(kReceiver, kGroup), 50);
         for (std::uint32_t index = 0; index < 5; ++index) pair.fragment(index);
         Packet packet = pair.quick.fragment(0, 0, 5, pair.message);
         change(packet);
         for (int i = 0; i < 2; ++i) pair.datagram(packet);
         pair.turn();
-        cr_assert_eq(pair.quick.engine.arrived(kFirst), 5U * kWhole);
+        cr_assert_eq(pair.quick.engine.arrived(kFirst), 5U * kFragmentSize);
     }
 }
 
-// What is refused has no successors, whatever comes behind it.
-Test(successor, strangers_cannot_go_on_where_the_root_was) {
+// Nothing is predicted after what was refused.
+Test(prediction, strangers_cannot_go_on_where_the_root_was) {
     const std::function<void(Packet&)> changes[] = {
         [](Packet& one) { one.sender = 3; }, [](Packet& one) { one.total += 1; },
         [](Packet& one) { one.kind = Kind::release; }, [](Packet& one) { one.kind = Kind::relay; }};
     for (const auto& change : changes) {
-        Pair pair(config_of(kReceiver, kFive), 50);
+        Pair pair(config_of(kReceiver, kGroup), 50);
         pair.fragment(0);
         for (std::uint32_t index = 0; index < 10; ++index) {
             Packet packet = pair.quick.fragment(0, 0, index, pair.message);
@@ -201,7 +202,7 @@ Test(successor, strangers_cannot_go_on_where_the_root_was) {
             pair.datagram(packet);
         }
         pair.turn();
-        cr_assert_eq(pair.quick.engine.arrived(kFirst), std::uint64_t{kWhole});
+        cr_assert_eq(pair.quick.engine.arrived(kFirst), std::uint64_t{kFragmentSize});
         for (std::uint32_t index = 1; index < 50; ++index) pair.fragment(index);
         pair.expect_all();
     }

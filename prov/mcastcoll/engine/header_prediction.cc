@@ -1,4 +1,4 @@
-#include "engine/successor.h"
+#include "engine/header_prediction.h"
 
 #include <algorithm>
 
@@ -7,25 +7,25 @@
 namespace mcastcoll::engine {
 
 // Nothing is missing, and nothing is under way to bring what is.
-bool Successor::in_order(const Slot& slot) const {
+bool HeaderPrediction::in_order(const Slot& slot) const {
     return core_.phase == Phase::active && core_.now == turn_ && slot.id == operation_ &&
            slot.state == SlotState::active && slot.base == next_ && slot.hearing.revealed == next_ &&
            !slot.have.test(next_) && !slot.have.test(next_ + 1) && slot.asking.asked_to == 0 &&
            !slot.asking.chained && slot.parity_rows == 0 && slot.nacks.asked_at == kNever;
 }
 
-void Successor::expect(std::uint32_t index) {
+void HeaderPrediction::expect(std::uint32_t index) {
     next_ = index;
     wire::put(head_.data() + wire::kFragmentOffset, index);
 }
 
-void Successor::follow(const wire::Header& header, Bytes packet) {
+void HeaderPrediction::predict_after(const wire::Header& header, Bytes packet) {
     next_ = end_ = 0;
     const bool release = header.kind == wire::Kind::release;
     if (header.kind != wire::Kind::fragment && !release) return;
     Slot* const slot = core_.slots.find_active(header.operation);
     if (slot == nullptr || !core_.large(*slot)) return;
-    // What was refused is followed by nothing.
+    // Nothing is predicted after what was refused.
     if (slot->operation.root != header.sender || releases(slot->operation.kind) != release ||
         length_of(header) != slot->bytes || is_repeated(header))
         return;
@@ -35,7 +35,7 @@ void Successor::follow(const wire::Header& header, Bytes packet) {
     std::memcpy(head_.data(), packet.data(), head_.size());
     expect(index_of(header.fragment) + 1);
     if (slot->plan.patience > 1 || !in_order(*slot)) return;
-    // The long way is taken where the next report is due, where silence begins to mean that the root waits
+    // The slow path is taken where the next report is due, where silence begins to mean that the root waits
     // for reports, and at the end.
     const std::uint32_t step = core_.config.report_step(slot->fragments), window = core_.config.window;
     end_ = std::min(slot->fragments - 1, (next_ / step + 1) * step - 1);
