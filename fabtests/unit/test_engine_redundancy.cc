@@ -362,6 +362,40 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
     cr_assert(buffer == sent);
 }
 
+// One fragment is polled to learn whether the multicast goes on, and parity brings that one. What was lost
+// behind it is asked for all the same.
+Test(redundancy, what_was_polled_and_restored_is_followed_by_another_question) {
+    constexpr std::uint32_t kAll = 114, kHeard = 112;
+    auto config = config_of(1, 2);
+    config.window = 256;
+    Bench receiver(config);
+    receiver.join();
+    const ByteString sent = content(kAll * 1424);
+    const ByteString block(sent.begin(), sent.begin() + engine::kBlockFragments * 1424);
+    std::array<ByteString, 2> buffers{ByteString(sent.size()), ByteString(sent.size())};
+    for (std::uint64_t id = 0; id < buffers.size(); ++id) cr_assert(receiver.broadcast(0, buffers[id]).ok());
+    // An earlier one of the same root has a share in its window.
+    for (std::uint32_t i = 0; i < kAll; ++i) receiver.datagram(receiver.fragment(0, 0, i, sent));
+    Packet row = parity_of(0, block, 0);
+    row.operation = 1;
+    row.total = sent.size();
+    for (std::uint32_t i = 0; i < kHeard; ++i) {
+        if (i != 1 && i != 5) receiver.datagram(receiver.fragment(0, 1, i, sent));
+        if (i + 1 == engine::kBlockFragments) receiver.datagram(row);
+    }
+    cr_assert_eq(sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::ask).size(), 1U, "for 1 and 5");
+    cr_assert_eq(sent_of(receiver.pass(Nanoseconds::from_ms(200)), Kind::ask).size(), 0U, "1 is asked for");
+    for (const std::uint32_t index : {5U, 1U}) {
+        Packet data = receiver.fragment(0, 1, index, sent);
+        data.kind = Kind::data;
+        receiver.message(data);
+    }
+    cr_assert_eq(receiver.engine.arrived(operation_of(1)), kHeard * 1424U);
+    const auto asks = sent_of(receiver.pass(Nanoseconds::from_ms(200)), Kind::ask);
+    cr_assert_eq(asks.size(), 1U);
+    cr_assert_eq(index_of(asks[0].header.fragment), kHeard);
+}
+
 // Nobody but the root, and nothing that is no row of this message.
 Test(redundancy, parity_of_liars_is_dropped) {
     Bench receiver(config_of(1, 3));

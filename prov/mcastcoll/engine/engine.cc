@@ -192,6 +192,7 @@ void Engine::check_invariants() const {
         const Slot& slot = core_.slots.at(id);
         if (core_.phase == Phase::active) assert(number_of(slot.id) == id && slot.state >= SlotState::active);
         assert(slot.base <= slot.fragments && slot.multicasting.acknowledged <= slot.fragments);
+        assert(core_.phase != Phase::active || !repairer_.is_stuck(slot));
         for (const Contribution& contribution : slot.gathering.contributions)
             assert(contribution.base <= contribution.granted &&
                    contribution.granted <= slot.gathering.pieces);

@@ -186,6 +186,10 @@ void Repairer::ask_onward(Slot& slot) {
 // for would come by message and by multicast. So each question that a message has answered is followed by one
 // for twice as much.
 void Repairer::continue_chain(Slot& slot) {
+    if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {  // parity made it
+        slot.asking.polled = kNothingPolled;
+        slot.asking.at = core_.now + core_.deadlines.silence(slot);
+    }
     if (slot.asking.reach > 0 && slot.asking.polled == kNothingPolled && !slot.asking.chained) {
         std::uint32_t last = std::min(slot.base + slot.asking.reach, slot.fragments) - 1;
         while (slot.has(last)) --last;  // at the latest at the base, which is missing
@@ -214,13 +218,21 @@ void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     // What was polled is here, and the multicast is dead when this is what brings it. But a root that sends a
     // fragment whenever it gets one answers often, and the answer may overtake the multicast: of such a one
     // another poll must tell the same.
-    if (slot.has(std::exchange(slot.asking.polled, kNothingPolled))) return;
+    slot.asking.polled = kNothingPolled;
     if (slot.hearing.partial && !std::exchange(slot.asking.doubted, true)) {
         slot.asking.at = core_.now + core_.deadlines.silence(slot);
         return;
     }
     slot.asking.reach = std::max(1U, slot.asking.reach) * 2;
     if (slot.asking.reach >= core_.config.window) slot.asking.chained = true;
+}
+
+bool Repairer::is_stuck(const Slot& slot) const {
+    if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return false;
+    const Asking& asking = slot.asking;
+    if (asking.at != kNever || asking.due) return false;
+    if (asking.chained) return !asking.asked.test(slot.base);
+    return asking.polled == kNothingPolled || slot.has(asking.polled) || !asking.asked.test(asking.polled);
 }
 
 bool Repairer::make_message(Slot& slot, Effect& effect) {

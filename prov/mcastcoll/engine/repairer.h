@@ -53,6 +53,8 @@ class Repairer {
     Nanoseconds next_deadline() const;
     void on_timeout();
     bool next_message(Slot& slot, Effect& effect) { return slot.asking.due && make_message(slot, effect); }
+    // It lacks something, and neither a deadline nor an answer will come that lets it ask for that.
+    bool is_stuck(const Slot& slot) const;
 
   private:
     bool make_message(Slot& slot, Effect& effect);
