@@ -193,6 +193,8 @@ void draw_timing(Random& random, Options& options) {
     if (random.chance(0.5)) options.think = us_between(random, 1, 500);
     if (random.chance(0.5)) options.start_skew = us_between(random, 1, 3000);
     options.stream_pace = us_between(random, 1, pick(random, {20U, 300U, 3000U}));
+    Random own(options.seed ^ 0x7475726e);  // so that seeds keep their meaning
+    options.turn = Nanoseconds::from_us(pick<std::int64_t>(own, {0, 0, 20, 300}));
 }
 
 Collective draw_collective(Random& random, std::uint32_t members) {

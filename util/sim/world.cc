@@ -153,22 +153,29 @@ void World::take_effect(std::uint32_t index, const engine::Effect& effect) {
     }
 }
 
+void World::read(std::uint32_t index, FunctionRef<void(engine::Engine&, Nanoseconds)> body) {
+    Nanoseconds& turn_at = members_[index].turn_at;
+    if (now() - turn_at > options_.turn) turn_at = now();
+    metered(index, [&](engine::Engine& engine) { body(engine, turn_at); });
+    pump(index);
+}
+
 void World::on_packet(std::uint32_t index, Bytes datagram) {
-    call(index, [&](engine::Engine& engine) { engine.on_packet(datagram, now()); });
+    read(index, [&](engine::Engine& engine, Nanoseconds at) { engine.on_packet(datagram, at); });
     post_pipelined(index);
 }
 
 void World::on_message(std::uint32_t index, std::uint32_t from, Bytes message) {
     if (members_[from].group != members_[index].group)
         complain(fmt::format("{} got a message from another group", name_of(index)));
-    call(index, [&](engine::Engine& engine) { engine.on_message(message, now()); });
+    read(index, [&](engine::Engine& engine, Nanoseconds at) { engine.on_message(message, at); });
     post_pipelined(index);
 }
 
 // A timer that is moved into the future is left where it is and looked at again when it comes: most are.
 void World::arm_timer(std::uint32_t index) {
     Member& member = members_[index];
-    const Nanoseconds deadline = member.engine->next_deadline();
+    const Nanoseconds deadline = std::max(member.engine->next_deadline(), now());
     if (deadline >= member.timer) return;
     member.timer = deadline;
     network_.wake(index, deadline, kTimer);
@@ -263,6 +270,7 @@ bool World::in_time() {
 }
 
 void World::inject(std::uint32_t index, Bytes datagram) {
+    members_[index].turn_at = now();
     members_[index].engine->on_packet(datagram, now());
     network_.wake(index, now(), kPoll);
 }

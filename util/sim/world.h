@@ -42,6 +42,7 @@ struct Options : Conditions {
     Nanoseconds think{};
     Nanoseconds start_skew{};                            // members join up to this late
     Nanoseconds stream_pace = Nanoseconds::from_us(50);  // a streaming root gets more up to this late
+    Nanoseconds turn{};  // what comes within so long is read in one turn, which has one time
     Nanoseconds time_limit = Nanoseconds::from_ms(60'000);
     bool check_invariants = true;  // after every call into an engine; slow for large groups
     // A member's own word on its configuration.
@@ -105,7 +106,7 @@ class World : public Simulation {
         std::vector<std::uint64_t> streams;  // steps whose bytes have not all come to this root
         std::vector<Rank> watched;           // whose death it wants to know of
         std::uint64_t completed = 0;
-        Nanoseconds next_post{}, timer = kNever;
+        Nanoseconds next_post{}, timer = kNever, turn_at{};
         std::int64_t bytes = 0, peak_bytes = 0, joined_bytes = 0;
         std::uint32_t group = 0, in_flight_limit = 0;
         int status = 0;
@@ -126,9 +127,12 @@ class World : public Simulation {
     void metered(std::uint32_t member, FunctionRef<void(engine::Engine&)> body);
     // And what comes out is taken.
     void call(std::uint32_t member, FunctionRef<void(engine::Engine&)> body) {
+        members_[member].turn_at = now();
         metered(member, body);
         pump(member);
     }
+    // What came belongs to the turn that has begun, or begins another.
+    void read(std::uint32_t member, FunctionRef<void(engine::Engine&, Nanoseconds)> body);
     void pump(std::uint32_t member);
     void take_effect(std::uint32_t member, const engine::Effect& effect);
     void arm_timer(std::uint32_t member);
