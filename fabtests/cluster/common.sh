@@ -55,10 +55,29 @@ use_build() {
     fi
 }
 
+# What the groups of a job that does not end are at: where operations_completed stands still, somebody waits.
+show_groups() {
+    local host
+    for host in $(ip netns list | grep -o "^${VC:-none}-h[0-9]*"); do
+        echo "on ${host#*-}:"
+        timeout 5 ip netns exec "$host" "$BUILD/util/topo/mcastcoll-topo" --job 2>&1 | grep '^process'
+    done
+}
 # A job that must end within SECONDS; 124 says that it did not.  Waiting in this way, a signal to the test ends it at once.
 bounded() { # bounded SECONDS COMMAND...
+    local job late ended code=0
     timeout -k 10 "$@" &
-    wait $!
+    job=$!
+    sleep $(($1 - 2)) &
+    late=$!
+    wait -n -p ended "$job" "$late" || code=$?
+    if [ "$ended" = "$late" ]; then
+        show_groups >&2
+        wait "$job"
+    else
+        kill "$late"
+        return $code
+    fi
 }
 
 counted() { # counted matched|dropped: datagrams over all hosts since the last 'loss PCT'

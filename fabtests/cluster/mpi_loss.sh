@@ -33,7 +33,7 @@ for p in ${losses//,/ }; do
     what="$count broadcasts at $p % loss, $n hosts, pml $pml, IPv$ip"
     "$LAB/loss" "$p" || { fail "$what: the loss cannot be set"; continue; }
     start=$SECONDS
-    STACK=mcastcoll bounded 600 "$LAB/run" --mca pml "$pml" "$check" --count "$count" --min 0 --max "$max" --seed "$seed" --roots all \
+    STACK=mcastcoll bounded 110 "$LAB/run" --mca pml "$pml" "$check" --count "$count" --min 0 --max "$max" --seed "$seed" --roots all \
         >"$work/log" 2>&1
     code=$?
     matched=$(counted matched) dropped=$(counted dropped)
