@@ -62,9 +62,10 @@ std::unique_ptr<Gcm> make_gcm_by_multi_buffer(const Key& key) {
     return std::make_unique<MultiBufferGcm>(*by, key);
 }
 
+// What GMAC does is multiply. Clang knows no name for VAES before 19, and what multiplies so has that, too.
 bool gmac_is_fast() {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-           __builtin_cpu_supports("vaes") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+           __builtin_cpu_supports("vpclmulqdq") != 0;
 }
 
 }  // namespace mcastcoll::wire
