@@ -77,12 +77,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
     if (slot->state == SlotState::finished) {
-        // It was asked for, and merely late.
-        const bool late = !is_repeated(header) && slot->hearing.firsts < slot->fragments;
-        if (late && !core_.is_root(*slot) && core_.hears(*slot)) {
-            ++slot->hearing.firsts;
-            core_.redundancy.meter().note_late(slot->fragments);
-        }
+        if (!core_.is_root(*slot) && core_.hears(*slot)) note_late(*slot, is_repeated(header));
         return drop(core_.counters.duplicates);
     }
     const std::uint32_t index = index_of(header.fragment);
@@ -108,6 +103,17 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     ++slot->hearing.count;
     note_multicast(*slot, index + 1);
     after_store(*slot);
+}
+
+// It was asked for, and merely late. Of a message of several fragments it may be another than the one that no
+// copy reached; that is rare, and forgiven.
+void Receiver::note_late(Slot& slot, bool repeated) {
+    Hearing& hearing = slot.hearing;
+    const std::uint32_t first = !repeated && hearing.firsts < slot.fragments ? 1 : 0;
+    const std::uint32_t any = hearing.stored < slot.fragments ? 1 : 0;
+    hearing.firsts += first;
+    hearing.stored += any;
+    core_.redundancy.meter().note_late(first, any, slot.fragments);
 }
 
 // A row of parity of the block that begins with the highest fragment whose number is a multiple of a block's

@@ -44,6 +44,7 @@ class Receiver {
     }
     bool awaits_spares(const Slot& slot) const;
     bool learn_length(Slot& slot, const wire::Header& header);
+    void note_late(Slot& slot, bool repeated);
     void note_multicast(Slot& slot, std::uint32_t end);
     void take_restored(Slot& slot);
     void note_here(Slot& slot, std::uint32_t fragment);

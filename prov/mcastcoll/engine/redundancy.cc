@@ -51,8 +51,10 @@ void LossMeter::note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fra
     follow(missed_, missed);
 }
 
-void LossMeter::note_late(std::uint32_t fragments) {
-    lost_ = std::max<std::int64_t>(0, lost_ - weight(fragments) * kFine / fragments / kMeant);
+void LossMeter::note_late(std::uint32_t first, std::uint32_t any, std::uint32_t fragments) {
+    const std::int64_t one = weight(fragments) * kFine / fragments / kMeant;
+    lost_ = std::max<std::int64_t>(0, lost_ - first * one);
+    missed_ = std::max<std::int64_t>(0, missed_ - any * one);
 }
 
 RedundancyPolicy::RedundancyPolicy(const GroupConfig& config)

@@ -36,8 +36,8 @@ class LossMeter {
     // An operation is over of which so many fragments did not come by their first multicast, and so many by
     // none.
     void note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fragments);
-    // The first multicast of one of them came after all: it was late.
-    void note_late(std::uint32_t fragments);
+    // So many of them came by their first multicast after all, and so many by any: they were late.
+    void note_late(std::uint32_t first, std::uint32_t any, std::uint32_t fragments);
     // Copies have only just begun to be sent.
     void forget_missed() { missed_ = 0; }
     LossReport own() const {
