@@ -209,75 +209,71 @@ Test(redundancy, copies_that_go_apart_wait_for_their_time) {
     cr_assert(copied_at.size() == 2 && copied_at[0] < copied_at[1], "%zu copies", copied_at.size());
 }
 
+namespace {
+
+// What a receiver tells of its losses, word by word, after so many broadcasts that have all come in this way.
+std::vector<LossReport> told_after(
+    std::size_t broadcasts,
+    const std::function<void(Bench& receiver, const Packet& fragment, const ByteString& buffer)>& receive) {
+    auto config = config_of(1, 2);
+    config.checkpoint_every = 4;
+    Bench receiver(config);
+    receiver.join();
+    std::vector<ByteString> buffers(broadcasts, ByteString(8));
+    for (std::uint64_t id = 0; id < broadcasts; ++id) {
+        cr_assert(receiver.broadcast(0, buffers[id]).ok());
+        receive(receiver, receiver.fragment(0, id, 0, content(8)), buffers[id]);
+    }
+    std::vector<LossReport> told;
+    for (const Out& word : sent_of(receiver.drain(), Kind::watermark_up))
+        told.push_back(engine::unpack_losses(word.header.total, 2));
+    cr_assert(!told.empty());
+    return told;
+}
+
+Packet flagged(Packet packet, std::uint64_t flag) {
+    packet.total |= flag;
+    return packet;
+}
+
+}  // namespace
+
 // The receiver's side: what it has by a copy only it has lost.
 Test(redundancy, a_receiver_tells_what_it_lost_with_the_next_watermark) {
     for (const std::uint64_t flag : {std::uint64_t{0}, wire::kRepeatFlag}) {
-        auto config = config_of(1, 2);
-        config.checkpoint_every = 4;
-        Bench receiver(config);
-        receiver.join();
-        std::vector<ByteString> buffers(8, ByteString(8));
-        const ByteString sent = content(8);
-        for (std::uint64_t id = 0; id < buffers.size(); ++id) {
-            cr_assert(receiver.broadcast(0, buffers[id]).ok());
-            Packet packet = receiver.fragment(0, id, 0, sent);
-            packet.total |= flag;
-            receiver.datagram(packet);
-            cr_assert(buffers[id] == sent);
-            // The first one, late; or once more.
-            receiver.datagram(receiver.fragment(0, id, 0, sent));
-        }
-        const auto words = sent_of(receiver.drain(), Kind::watermark_up);
-        cr_assert(!words.empty());
-        const LossReport told = engine::unpack_losses(words.back().header.total, 2);
-        cr_assert_eq(told.worst, 0U, "what came late was not lost");
-        cr_assert_eq(told.missed, 0U);
+        const auto told = told_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
+            receiver.datagram(flagged(fragment, flag));
+            cr_assert(got == content(8));
+            receiver.datagram(fragment);  // the first one, late; or once more
+        });
+        cr_assert_eq(told.back().worst, 0U, "what came late was not lost");
+        cr_assert_eq(told.back().missed, 0U);
     }
 }
 
 // A message was quicker than the multicast, as where the root was not let run. No copy was lost.
 Test(redundancy, what_comes_behind_a_message_was_not_missed) {
     for (const std::uint64_t flag : {std::uint64_t{0}, wire::kRepeatFlag}) {
-        auto config = config_of(1, 2);
-        config.checkpoint_every = 4;
-        Bench receiver(config);
-        receiver.join();
-        std::vector<ByteString> buffers(8, ByteString(8));
-        const ByteString sent = content(8);
-        for (std::uint64_t id = 0; id < buffers.size(); ++id) {
-            cr_assert(receiver.broadcast(0, buffers[id]).ok());
-            Packet packet = receiver.fragment(0, id, 0, sent), data = packet;
+        const auto told = told_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
+            Packet data = fragment;
             data.kind = Kind::data;
             receiver.message(data);
-            cr_assert(buffers[id] == sent);
-            packet.total |= flag;
-            for (int i = 0; i < 2; ++i) receiver.datagram(packet);
-        }
-        const auto words = sent_of(receiver.drain(), Kind::watermark_up);
-        cr_assert(!words.empty());
-        const LossReport told = engine::unpack_losses(words.back().header.total, 2);
-        cr_assert_eq(told.missed, 0U);
-        cr_assert((told.worst > 0) == (flag != 0), "%u", told.worst);
+            cr_assert(got == content(8));
+            for (int i = 0; i < 2; ++i) receiver.datagram(flagged(fragment, flag));
+        });
+        cr_assert_eq(told.back().missed, 0U);
+        cr_assert((told.back().worst > 0) == (flag != 0), "%u", told.back().worst);
     }
 }
 
 Test(redundancy, what_only_a_copy_brought_was_lost) {
-    auto config = config_of(1, 2);
-    config.checkpoint_every = 4;
-    Bench receiver(config);
-    receiver.join();
-    std::vector<ByteString> buffers(4, ByteString(8));
-    for (std::uint64_t id = 0; id < buffers.size(); ++id) {
-        cr_assert(receiver.broadcast(0, buffers[id]).ok());
-        Packet packet = receiver.fragment(0, id, 0, content(8));
-        packet.total |= wire::kRepeatFlag;
-        receiver.datagram(packet);
-        receiver.datagram(packet);  // one more is none that was late
-    }
-    const auto words = sent_of(receiver.drain(), Kind::watermark_up);
-    cr_assert_eq(words.size(), 1U);
-    const LossReport told = engine::unpack_losses(words[0].header.total, 2);
-    cr_assert(told.worst > 10'000 && told.lacking == told.worst && told.missed == 0, "%u", told.worst);
+    const auto told = told_after(4, [](Bench& receiver, const Packet& fragment, const ByteString&) {
+        receiver.datagram(flagged(fragment, wire::kRepeatFlag));
+        receiver.datagram(flagged(fragment, wire::kRepeatFlag));  // one more is none that was late
+    });
+    cr_assert_eq(told.size(), 1U);
+    cr_assert(told[0].worst > 10'000 && told[0].lacking == told[0].worst && told[0].missed == 0, "%u",
+              told[0].worst);
 }
 
 namespace {

@@ -105,8 +105,8 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     after_store(*slot);
 }
 
-// It was asked for, and merely late. Of a message of several fragments it may be another than the one that no
-// copy reached; that is rare, and forgiven.
+// It was asked for, and merely late. Which fragment no multicast had brought is not kept: in a message of
+// several any of them counts.
 void Receiver::note_late(Slot& slot, bool repeated) {
     Hearing& hearing = slot.hearing;
     const std::uint32_t first = !repeated && hearing.firsts < slot.fragments ? 1 : 0;

@@ -186,7 +186,7 @@ void Repairer::ask_onward(Slot& slot) {
 // for would come by message and by multicast. So each question that a message has answered is followed by one
 // for twice as much.
 void Repairer::continue_chain(Slot& slot) {
-    if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {  // parity made it
+    if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {  // by parity
         slot.asking.polled = kNothingPolled;
         slot.asking.at = core_.now + core_.deadlines.silence(slot);
     }
