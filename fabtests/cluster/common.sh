@@ -58,9 +58,8 @@ use_build() {
 # What the groups of a job that does not end are at: where operations_completed stands still, somebody waits.
 show_groups() {
     local host
-    for host in $(ip netns list | grep -o "^${VC:-none}-h[0-9]*"); do
-        echo "on ${host#*-}:"
-        timeout 5 ip netns exec "$host" "$BUILD/util/topo/mcastcoll-topo" --job 2>&1 | grep '^process' || :
+    for host in $(ip netns list | sed -n "s/^${VC:-none}-\(h[0-9]*\).*/\1/p"); do
+        timeout 5 "$LAB/on" "$host" "$BUILD/util/topo/mcastcoll-topo" --job 2>&1 | grep '^process' || :
     done
 }
 # A job that must end within SECONDS; 124 says that it did not.  Waiting in this way, a signal to the test ends it at once.
