@@ -26,6 +26,10 @@ enum class Phase : std::uint8_t {
     left,
 };
 
+// What the payload of a multicast shows stays until so many more have been made, so that they can be sent
+// together.
+inline constexpr std::size_t kSentTogether = 64;
+
 struct Effect {
     enum class Kind : std::uint8_t {
         multicast,  // send header and payload to the group's address of `range`
@@ -40,7 +44,7 @@ struct Effect {
     Kind kind = Kind::complete;
     Rank to = kNoRank;
     wire::HeaderBytes header{};
-    Bytes payload{};  // a view that holds until the next call into the engine
+    Bytes payload{};  // a view that holds until the next call into the engine; of a multicast, for longer
     OperationId operation{};
     int status = 0;
     std::uint32_t range = 0;

@@ -46,7 +46,7 @@ class Sender {
           holds_(holds),
           late_copies_(2 * std::size_t{core.config.operation_slots}),
           code_(core.config.fragment_bytes),
-          parity_(core.config.memory, core.config.parity_buffers > 0 ? kParityUnderWay : 0,
+          parity_(core.config.memory, core.config.parity_buffers > 0 ? kSentTogether : 0,
                   core.config.fragment_bytes) {}
 
     // As root of a broadcast: what is ready becomes what is here.
@@ -82,10 +82,8 @@ class Sender {
     Holds& holds_;
     Ring<Timed> late_copies_;
     ParityCode code_;
-    // The caller may hold on to as many payloads before it sends them.
-    static constexpr std::size_t kParityUnderWay = 32;
     Pool parity_;
-    std::array<std::byte*, kParityUnderWay> rows_{};
+    std::array<std::byte*, kSentTogether> rows_{};
     std::size_t next_row_ = 0;
 };
 

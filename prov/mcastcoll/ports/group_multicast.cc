@@ -4,10 +4,17 @@
 
 #include <cstring>
 
+#include "engine/effects.h"
 #include "provider/log.h"
 #include "transport/socket_address.h"
+#include "wire/protection.h"
 
 namespace mcastcoll::ofi {
+
+static_assert(MulticastQueue::kMost <= engine::kSentTogether &&
+                  MulticastQueue::kMost <= wire::Protection::kSealedAtOnce,
+              "payloads are where they were when a full queue is flushed");
+
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     const levels::Placement placement = group::placement_of(welcome);
     Carrier carrier = choose_carrier(guests, placement);

@@ -53,7 +53,9 @@ class GroupMulticast final : public group::Multicast {
     // Who claims to be a member must send from that member's address, and from the port that its first valid
     // datagram came from.
     bool may_come_from(std::uint32_t rank, const SocketAddress& source);
-    void came_from(std::uint32_t rank, const SocketAddress& source) { sources_[rank] = source; }
+    void came_from(std::uint32_t rank, const SocketAddress& source) {
+        if (sources_[rank].port() == 0) sources_[rank] = source;
+    }
     std::uint64_t wrong_sources() const { return wrong_sources_; }
 
   private:

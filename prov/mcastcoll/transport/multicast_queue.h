@@ -15,7 +15,9 @@ namespace mcastcoll {
 
 class MulticastQueue {
   public:
-    static constexpr std::size_t kMost = MulticastTransport::kBatch;
+    // The largest run of full Ethernet datagrams (UdpSender). One at a time, so that receivers begin with it
+    // while the next is made.
+    static constexpr std::size_t kMost = 44;
 
     // Something waits for the transport: flush(), and add nothing.
     bool blocked() const { return blocked_; }

@@ -101,7 +101,10 @@ bool SocketAddress::is_multicast() const {
 }
 
 bool SocketAddress::same_host(const SocketAddress& other) const {
-    return family() == other.family() && std::ranges::equal(address_bytes(), other.address_bytes());
+    if (family() != other.family()) return false;
+    if (family() == AF_INET) return storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
+    return family() != AF_INET6 ||
+           std::memcmp(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr, sizeof(in6_addr)) == 0;
 }
 
 SocketAddress SocketAddress::with_port(std::uint16_t port) const {
