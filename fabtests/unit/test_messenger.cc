@@ -26,7 +26,7 @@ constexpr auto kLimit = std::chrono::seconds(60);  // of what takes milliseconds
 // Takes messages in, each of which begins with its number.
 class Counter final : public Messenger::Receiver {
   public:
-    void on_message(Bytes message) override {
+    void on_message(MutableBytes message) override {
         std::uint64_t number = 0;
         std::memcpy(&number, message.data(), sizeof number);
         in_order_ = in_order_ && number == count_++;

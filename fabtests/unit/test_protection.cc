@@ -46,8 +46,14 @@ wire::ByteString seal(wire::Protection& protection, const wire::ByteString& payl
     return packet;
 }
 
-bool is(const std::optional<Bytes>& opened, const wire::ByteString& payload) {
-    return opened && std::ranges::equal(opened->subspan(wire::kHeaderBytes), payload);
+// What the receiver makes of it, or nothing. It changes what it is given.
+std::optional<wire::ByteString> unseal(wire::Protection& receiver, Bytes packet, Rank to) {
+    wire::ByteString own(packet.begin(), packet.end());
+    return receiver.unseal(own, to) ? std::optional(own) : std::nullopt;
+}
+
+bool is(const std::optional<wire::ByteString>& opened, const wire::ByteString& payload) {
+    return opened && std::ranges::equal(Bytes(*opened).subspan(wire::kHeaderBytes), payload);
 }
 
 }  // namespace
@@ -59,7 +65,7 @@ Test(protection, members_read_what_a_member_has_sealed) {
             const wire::ByteString payload(bytes, std::byte{0x5a});
             for (const Rank to : {kNoRank, rank_of(4)}) {
                 const wire::ByteString packet = seal(sender, payload, to);
-                cr_assert(is(receiver.unseal(packet, to), payload), "%zu bytes", bytes);
+                cr_assert(is(unseal(receiver, packet, to), payload), "%zu bytes", bytes);
                 const wire::ByteString run(15, std::byte{0x5a});
                 const bool shown =
                     std::search(packet.begin(), packet.end(), run.begin(), run.end()) != packet.end();
@@ -70,8 +76,8 @@ Test(protection, members_read_what_a_member_has_sealed) {
 
 // Checksums of the bytes: other processors must read them.
 Test(protection, sealed_packets_have_the_same_bytes_on_every_processor) {
-    for (const auto& [way, expected] : {std::pair{kByUmac, 0x4191097cU}, std::pair{kByGmac, 0xa9068ca3U},
-                                        std::pair{kEncrypted, 0x17af55c4U}}) {
+    for (const auto& [way, expected] : {std::pair{kByUmac, 0x929f6243U}, std::pair{kByGmac, 0x3dc7257dU},
+                                        std::pair{kEncrypted, 0x05c87d9fU}}) {
         wire::Protection sender = protection(way);
         std::uint32_t crc = 0;
         for (const Rank to : {kNoRank, rank_of(4), rank_of(0x01020304), kNoRank})
@@ -87,12 +93,12 @@ Test(protection, every_changed_bit_is_noticed) {
         for (std::size_t bit = 0; bit < packet.size() * 8; ++bit) {
             std::byte& byte = packet[bit / 8];
             byte ^= std::byte{1} << static_cast<int>(bit % 8);
-            cr_assert_not(receiver.unseal(packet, kNoRank), "bit %zu", bit);
+            cr_assert_not(unseal(receiver, packet, kNoRank), "bit %zu", bit);
             byte ^= std::byte{1} << static_cast<int>(bit % 8);
         }
         for (std::size_t length = 0; length < packet.size(); ++length)
-            cr_assert_not(receiver.unseal(Bytes(packet).first(length), kNoRank), "length %zu", length);
-        cr_assert(is(receiver.unseal(packet, kNoRank), text("some payload")));
+            cr_assert_not(unseal(receiver, Bytes(packet).first(length), kNoRank), "length %zu", length);
+        cr_assert(is(unseal(receiver, packet, kNoRank), text("some payload")));
     }
 }
 
@@ -101,10 +107,10 @@ Test(protection, another_key_or_another_receiver_takes_nothing) {
         wire::Protection sender = protection(way), stranger = protection(way, kOther),
                          receiver = protection(way);
         const wire::ByteString packet = seal(sender, text("for rank 4"), rank_of(4));
-        cr_assert_not(stranger.unseal(packet, rank_of(4)));
-        cr_assert_not(receiver.unseal(packet, rank_of(5)));
-        cr_assert_not(receiver.unseal(packet, kNoRank));
-        cr_assert(receiver.unseal(packet, rank_of(4)).has_value());
+        cr_assert_not(unseal(stranger, packet, rank_of(4)));
+        cr_assert_not(unseal(receiver, packet, rank_of(5)));
+        cr_assert_not(unseal(receiver, packet, kNoRank));
+        cr_assert(unseal(receiver, packet, rank_of(4)).has_value());
     }
 }
 
@@ -112,11 +118,11 @@ Test(protection, a_message_that_comes_again_is_refused) {
     wire::Protection sender = protection(kByUmac), receiver = protection(kByUmac);
     const wire::ByteString first = seal(sender, text("one"), rank_of(4)),
                            second = seal(sender, text("two"), rank_of(4));
-    cr_assert(is(receiver.unseal(second, rank_of(4)), text("two")), "they may overtake each other");
-    cr_assert(is(receiver.unseal(first, rank_of(4)), text("one")));
-    for (const auto& again : {first, second}) cr_assert_not(receiver.unseal(again, rank_of(4)));
+    cr_assert(is(unseal(receiver, second, rank_of(4)), text("two")), "they may overtake each other");
+    cr_assert(is(unseal(receiver, first, rank_of(4)), text("one")));
+    for (const auto& again : {first, second}) cr_assert_not(unseal(receiver, again, rank_of(4)));
     const wire::ByteString cast = seal(sender, text("all"), kNoRank);
-    for (int i = 0; i < 2; ++i) cr_assert(receiver.unseal(cast, kNoRank).has_value(), "the protocol knows");
+    for (int i = 0; i < 2; ++i) cr_assert(unseal(receiver, cast, kNoRank).has_value(), "the protocol knows");
 }
 
 // One less, exactly, one more than it looks back.
@@ -155,7 +161,7 @@ Test(protection, what_is_encrypted_stays_until_it_is_sent) {
     for (std::size_t i = 0; i < sent.size(); ++i) {
         wire::ByteString packet(sent[i].first.begin(), sent[i].first.end());
         packet.insert(packet.end(), sent[i].second.begin(), sent[i].second.end());
-        cr_assert(is(receiver.unseal(packet, kNoRank), payloads[i]), "%zu", i);
+        cr_assert(is(unseal(receiver, packet, kNoRank), payloads[i]), "%zu", i);
     }
 }
 

@@ -293,7 +293,7 @@ void GroupProcess::on_message(Bytes message) {
         return;
     }
     for (const auto& one : members_)
-        if (one->has_key(wire::peek_key(message))) return one->core().on_message(message, world_.now());
+        if (one->has_key(wire::peek_key(message))) return one->core().on_message(own(message), world_.now());
 }
 
 bool GroupProcess::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
@@ -307,7 +307,14 @@ void GroupProcess::reply(const group::Source& source, Bytes datagram) {
 void GroupProcess::on_multicast(Bytes datagram) {
     for (const auto& one : members_)
         if (one->listens() && one->has_key(wire::peek_key(datagram)))
-            one->core().on_datagram(datagram, world_.now());
+            one->core().on_datagram(own(datagram), world_.now());
+}
+
+// Whoever takes it in may change it, and others get it, too.
+MutableBytes GroupProcess::own(Bytes packet) {
+    const Unmetered network;
+    own_.assign(packet.begin(), packet.end());
+    return own_;
 }
 
 void GroupProcess::on_peer_lost(Address peer) {

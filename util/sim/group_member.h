@@ -104,6 +104,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     group::RoundTrips& round_trips() { return round_trips_; }
 
   private:
+    MutableBytes own(Bytes packet);
     bool has_room(std::size_t) const override;
     void send_word(Address to, Bytes word) override { send_now(to, word, {}); }
     // group::Joins::Port
@@ -128,6 +129,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     std::vector<std::unique_ptr<GroupMember>> members_;  // until they are closed and nobody needs them
     group::Joins joins_{*this};
     group::RoundTrips round_trips_;
+    wire::ByteString own_;
     Nanoseconds next_deadline_ = kNever;
 };
 

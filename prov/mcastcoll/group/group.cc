@@ -211,12 +211,12 @@ void Group::on_joined(Nanoseconds now) {
     port_.join_ended(0);
 }
 
-void Group::on_message(Bytes message, Nanoseconds now) {
+void Group::on_message(MutableBytes message, Nanoseconds now) {
     touched_ = true;
     if (formed() && message.size() >= wire::kHeaderBytes) levels_->on_message(message, now);
 }
 
-bool Group::on_datagram(Bytes bytes, Nanoseconds now) {
+bool Group::on_datagram(MutableBytes bytes, Nanoseconds now) {
     touched_ = true;
     return formed() && bytes.size() >= wire::kHeaderBytes && levels_->on_datagram(bytes, now);
 }

@@ -72,10 +72,10 @@ class Group final : private levels::Owner {
     // A member says so of its part of this group, or of its join; because of whom, if it knows.
     void on_abort(std::uint32_t error, Rank lost, Nanoseconds now);
 
-    void on_message(Bytes message, Nanoseconds now);
+    void on_message(MutableBytes message, Nanoseconds now);
     // A multicast datagram with this group's key, from where it may come. False: it was not one of the
     // engine's.
-    bool on_datagram(Bytes bytes, Nanoseconds now);
+    bool on_datagram(MutableBytes bytes, Nanoseconds now);
     // A member waits long for this one.
     void on_waiting(Rank from);
     // The process of this peer is gone, or cannot be reached any more. Acted upon by the next pump().

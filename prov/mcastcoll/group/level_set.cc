@@ -127,34 +127,30 @@ void LevelSet::start(Nanoseconds now) {
     if (engine_) engine_->start(now);
 }
 
-template <typename Take>
-void LevelSet::if_proven(wire::Protection& protection, Bytes packet, Rank to, Take take) {
-    if (const auto opened = protection.unseal(packet, to))
-        take(*opened);
-    else
-        ++unproven_;
+bool LevelSet::is_proven(wire::Protection& protection, MutableBytes packet, Rank to) {
+    const bool proven = protection.unseal(packet, to);
+    unproven_ += !proven;
+    return proven;
 }
 
-void LevelSet::on_message(Bytes message, Nanoseconds now) {
+void LevelSet::on_message(MutableBytes message, Nanoseconds now) {
     const wire::Kind kind = wire::peek_kind(message);
     const bool of_site = site_level_.takes(kind);
     if (of_site || (exchange_level_ && exchange_level_->takes(kind))) {
-        if_proven(protection_, message, rank_of(placement_.self()), [&](Bytes proven) {
-            if (of_site)
-                site_level_.on_message(proven, now);
-            else
-                exchange_level_->on_message(proven, now);
-        });
-    } else if (engine_) {
-        if_proven(engine_protection_, message, engine_->config().self,
-                  [&](Bytes proven) { engine_->on_message(proven, now); });
+        if (!is_proven(protection_, message, rank_of(placement_.self()))) return;
+        if (of_site)
+            site_level_.on_message(message, now);
+        else
+            exchange_level_->on_message(message, now);
+    } else if (engine_ && is_proven(engine_protection_, message, engine_->config().self)) {
+        engine_->on_message(message, now);
     }
 }
 
-bool LevelSet::on_datagram(Bytes datagram, Nanoseconds now) {
-    if (!engine_) return false;
+bool LevelSet::on_datagram(MutableBytes datagram, Nanoseconds now) {
+    if (!engine_ || !is_proven(engine_protection_, datagram, kNoRank)) return false;
     const std::uint64_t valid_before = engine_->counters().datagrams_received;
-    if_proven(engine_protection_, datagram, kNoRank, [&](Bytes proven) { engine_->on_packet(proven, now); });
+    engine_->on_packet(datagram, now);
     return engine_->counters().datagrams_received > valid_before;
 }
 

@@ -61,9 +61,9 @@ class LevelSet {
     // A barrier over all levels can begin.
     bool connected() const { return site_level_.greeted(); }
 
-    void on_message(Bytes message, Nanoseconds now);
+    void on_message(MutableBytes message, Nanoseconds now);
     // True: it was one of the engine's.
-    bool on_datagram(Bytes datagram, Nanoseconds now);
+    bool on_datagram(MutableBytes datagram, Nanoseconds now);
     void on_timeout(Nanoseconds now);
     Nanoseconds next_deadline() const { return planner_->next_deadline(); }
     // What the engine wants done, what goes between segments and among all members: true if there was
@@ -106,8 +106,7 @@ class LevelSet {
 
   private:
     void make_engine(const wire::Welcome& welcome, const Means& means);
-    template <typename Take>
-    void if_proven(wire::Protection& protection, Bytes packet, Rank to, Take take);
+    bool is_proven(wire::Protection& protection, MutableBytes packet, Rank to);
 
     Roster& roster_;
     Port& port_;

@@ -78,7 +78,7 @@ void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
     if (thrown != 0) core_->break_down(-thrown, now);
 }
 
-void Group::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now) {
+void Group::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now) {
     const group::LevelSet& levels = core_->levels();
     const std::size_t sender = index_of(wire::peek_sender(bytes));
     const auto& segment = levels.placement().segment();

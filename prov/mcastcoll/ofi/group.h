@@ -139,7 +139,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     bool comes_from(Rank rank, const group::Source& source) override;
     void within(Nanoseconds now, FunctionRef<void()> body) noexcept override;
     // A multicast datagram with this group's key.
-    void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
+    void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
 
     // 0 or -FI_E*. over: where the outcome of a blocking call goes; null: to the completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);

@@ -85,13 +85,13 @@ void Station::receive_multicasts(Nanoseconds time) {
     // Two batches at a time: enough to keep up, few enough for everything else to get its turn.
     for (int batch = 0; batch < 2; ++batch) {
         const std::size_t taken = multicast.transport().receive(
-            time, [&](Bytes bytes, const SocketAddress& source) { on_datagram(bytes, source, time); });
+            time, [&](MutableBytes bytes, const SocketAddress& source) { on_datagram(bytes, source, time); });
         if (taken < MulticastTransport::kBatch) break;
     }
 }
 
 // Groups share addresses and sockets: whose a datagram is stands in it.
-void Station::on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds time) {
+void Station::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds time) {
     if (bytes.size() < wire::kHeaderBytes) {
         ++groups_.strays().bad_packet;
         return;
@@ -113,7 +113,7 @@ void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nano
 }
 
 // The messenger has more of them, and its buffers to post again.
-void Station::on_message(Bytes message) {
+void Station::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
     const auto take = [&] { dispatch(message, time); };
     // Once more, when there may be memory again: what threw is the reading of it.
@@ -123,7 +123,7 @@ void Station::on_message(Bytes message) {
         if (group->core().state() == group::Group::State::greeting) group->core().break_down(FI_ENOMEM, time);
 }
 
-void Station::dispatch(Bytes message, Nanoseconds time) {
+void Station::dispatch(MutableBytes message, Nanoseconds time) {
     if (wire::peek_list(message)) {
         if (!joins.on_word(message, time)) ++foreign_messages_;  // comes as a datagram, or not at all
         return;

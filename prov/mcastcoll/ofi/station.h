@@ -49,8 +49,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     void open_multicast();
     Nanoseconds next_deadline() const;
 
-    void on_message(Bytes message) override;
-    void dispatch(Bytes message, Nanoseconds now);
+    void on_message(MutableBytes message) override;
+    void dispatch(MutableBytes message, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void note_busy();
@@ -60,7 +60,7 @@ class Station final : public Facilities, private Messenger::Receiver {
     }
     Nanoseconds heed_greetings();
     void receive_multicasts(Nanoseconds now);
-    void on_datagram(Bytes bytes, const SocketAddress& source, Nanoseconds now);
+    void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
     Result<void> plan_munge(JoinPlan& plan, const wire::ByteString& set_key);
     void bury_done() noexcept;

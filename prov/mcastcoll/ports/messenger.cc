@@ -283,7 +283,7 @@ bool Messenger::poll() {
                 finish(request);
                 continue;
             }
-            receiver_.on_message(Bytes(request.buffer, entries[i].len));
+            receiver_.on_message(MutableBytes(request.buffer, entries[i].len));
             post_receive(request);
         }
         if (count < static_cast<ssize_t>(std::size(entries))) break;

@@ -29,7 +29,7 @@ class Messenger final : private group::Outbox::Port {
     // Who gets what arrives. Called from poll(), must not call poll().
     class Receiver {
       public:
-        virtual void on_message(Bytes message) = 0;
+        virtual void on_message(MutableBytes message) = 0;
         // A message to this peer could not be delivered; error is a positive FI_E* code.
         virtual void on_send_error(fi_addr_t peer, int error) = 0;
 

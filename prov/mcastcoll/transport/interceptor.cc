@@ -87,8 +87,9 @@ Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const Interc
 }
 
 std::size_t Interceptor::receive(Nanoseconds now, DeliverDatagram deliver) {
-    const std::size_t got = inner_->receive(
-        now, [&](Bytes bytes, const SocketAddress& source) { intercept(now, bytes, source, deliver); });
+    const std::size_t got = inner_->receive(now, [&](MutableBytes bytes, const SocketAddress& source) {
+        intercept(now, bytes, source, deliver);
+    });
     release_due(now, deliver);
     return got;
 }
@@ -114,24 +115,23 @@ bool Interceptor::is_lost() {
     return losing_;
 }
 
-void Interceptor::intercept(Nanoseconds now, Bytes bytes, const SocketAddress& source,
+void Interceptor::intercept(Nanoseconds now, MutableBytes bytes, const SocketAddress& source,
                             DeliverDatagram deliver) {
     ++arrived_;
     if (!is_lost()) {
         if (!bytes.empty() && happens(spec_.corrupt_percent)) {
-            std::copy(bytes.begin(), bytes.end(), scratch_.begin());
             const std::size_t at = generator_() % bytes.size();
-            scratch_[at] ^= static_cast<std::byte>(1 + generator_() % 255);
-            bytes = Bytes(scratch_.data(), bytes.size());
+            bytes[at] ^= static_cast<std::byte>(1 + generator_() % 255);
         }
         const bool twice = happens(spec_.duplicate_percent);
+        if (twice) std::copy(bytes.begin(), bytes.end(), scratch_.begin());
         pass_or_hold(now, bytes, source, deliver);
-        if (twice) pass_or_hold(now, bytes, source, deliver);
+        if (twice) pass_or_hold(now, MutableBytes(scratch_).first(bytes.size()), source, deliver);
     }
     release_due(now, deliver);
 }
 
-void Interceptor::pass_or_hold(Nanoseconds now, Bytes bytes, const SocketAddress& source,
+void Interceptor::pass_or_hold(Nanoseconds now, MutableBytes bytes, const SocketAddress& source,
                                DeliverDatagram deliver) {
     const std::uint64_t wait = spec_.delay > 0 ? generator_() % (std::uint64_t{spec_.delay} + 1) : 0;
     if (wait == 0 || held_now_ == held_.size()) return deliver(bytes, source);
@@ -150,7 +150,7 @@ void Interceptor::release_due(Nanoseconds now, DeliverDatagram deliver) {
             ++i;
             continue;
         }
-        deliver(Bytes(slot.bytes.data(), slot.size), slot.source);
+        deliver(MutableBytes(slot.bytes.data(), slot.size), slot.source);
         const auto at = held_.begin() + static_cast<std::ptrdiff_t>(i);
         std::rotate(at, at + 1, held_.begin() + static_cast<std::ptrdiff_t>(held_now_--));
     }

@@ -62,8 +62,9 @@ class Interceptor final : public MulticastTransport {
 
     bool happens(double percent);
     bool is_lost();
-    void intercept(Nanoseconds now, Bytes bytes, const SocketAddress& source, DeliverDatagram deliver);
-    void pass_or_hold(Nanoseconds now, Bytes bytes, const SocketAddress& source, DeliverDatagram deliver);
+    void intercept(Nanoseconds now, MutableBytes bytes, const SocketAddress& source, DeliverDatagram deliver);
+    void pass_or_hold(Nanoseconds now, MutableBytes bytes, const SocketAddress& source,
+                      DeliverDatagram deliver);
     void release_due(Nanoseconds now, DeliverDatagram deliver);
 
     std::unique_ptr<MulticastTransport> inner_;

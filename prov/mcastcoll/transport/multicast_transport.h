@@ -74,8 +74,8 @@ struct Sent {
     int error = 0;
 };
 
-// The bytes live until the callback returns.
-using DeliverDatagram = FunctionRef<void(Bytes bytes, const SocketAddress& source)>;
+// The bytes live until the callback returns, which may change them.
+using DeliverDatagram = FunctionRef<void(MutableBytes bytes, const SocketAddress& source)>;
 
 class MulticastTransport {
   public:

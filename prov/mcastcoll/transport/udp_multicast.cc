@@ -281,7 +281,7 @@ void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, Mu
     if (runs_) message.msg_hdr.msg_controllen = controls_[slot].bytes.size();
     counters.bytes_received += length;
     if (length > unit) ++counters.runs_received;
-    const auto* const begin = static_cast<const std::byte*>(pieces_[slot].iov_base);
+    auto* const begin = static_cast<std::byte*>(pieces_[slot].iov_base);
     const bool cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
     std::size_t at = 0;
     // At least once: a datagram can be empty.
@@ -293,7 +293,7 @@ void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, Mu
         if (cut || size > max_payload_)
             ++counters.truncated;
         else
-            deliver(Bytes(begin + at, size), sources_[slot]);
+            deliver(MutableBytes(begin + at, size), sources_[slot]);
         at += size;
     } while (at < length);
 }

@@ -235,7 +235,7 @@ void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own,
             ++counters.receive_errors;
         return;
     }
-    const std::byte* const at = receive_slot(static_cast<std::size_t>(completion.wr_id));
+    std::byte* const at = receive_slot(static_cast<std::size_t>(completion.wr_id));
     const auto source = (completion.wc_flags & IBV_WC_GRH) != 0 && completion.byte_len >= kRouteHeaderBytes
                             ? source_in(std::span<const std::byte, kRouteHeaderBytes>(at, kRouteHeaderBytes))
                             : std::nullopt;
@@ -251,7 +251,8 @@ void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own,
         ++counters.own_copies;
         return;
     }
-    deliver(Bytes(at + kRouteHeaderBytes, size), source->with_port(port_of_queue_pair(completion.src_qp)));
+    deliver(MutableBytes(at + kRouteHeaderBytes, size),
+            source->with_port(port_of_queue_pair(completion.src_qp)));
 }
 
 std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram deliver,

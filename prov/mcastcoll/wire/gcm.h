@@ -16,9 +16,11 @@ class Gcm {
 
     virtual ~Gcm() = default;
 
-    // GMAC of two pieces, one behind the other. Under one key no nonce may come again, here or below.
+    // GMAC of two pieces, one behind the other. It takes less time when the second is empty, or the first is
+    // whole blocks of 16 bytes. Under one key no nonce may come again, here or below.
     virtual Tag tag(const Nonce& nonce, Bytes first, Bytes second) = 0;
-    // Writes as many bytes as there are to out; the tag is of them and of what stays readable.
+    // Writes as many bytes as there are to out, which may be where they are; the tag is of them and of what
+    // stays readable.
     virtual Tag encrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;
     // The tag is the right one: the caller is to compare it before it looks at what is in out.
     virtual Tag decrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;

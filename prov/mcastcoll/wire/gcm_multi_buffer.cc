@@ -25,9 +25,10 @@ class MultiBufferGcm final : public Gcm {
     MultiBufferGcm(const IMB_MGR& by, const Key& key) : by_(by) { by_.gcm128_pre(key.data(), &key_); }
 
     Tag tag(const Nonce& nonce, Bytes first, Bytes second) override {
+        if (second.empty()) return run(by_.gcm128_enc, nonce, first, {}, nullptr);
         by_.gmac128_init(&key_, &context_, raw(nonce), nonce.size());
         if (!first.empty()) by_.gmac128_update(&key_, &context_, raw(first), first.size());
-        if (!second.empty()) by_.gmac128_update(&key_, &context_, raw(second), second.size());
+        by_.gmac128_update(&key_, &context_, raw(second), second.size());
         Tag tag;
         by_.gmac128_finalize(&key_, &context_, raw(tag.data()), tag.size());
         return tag;

@@ -21,11 +21,25 @@ Gcm::Nonce nonce_of(Bytes header) {
     return nonce;
 }
 
-// What is never encrypted: the header up to its tag, and whom it is for.
-std::array<std::byte, kTagOffset + sizeof(Rank)> readable(Bytes header, Rank to) {
-    std::array<std::byte, kTagOffset + sizeof(Rank)> out;
-    std::memcpy(out.data(), header.data(), kTagOffset);
-    put(out.data() + kTagOffset, index_of(to));
+// What stays readable and is proven: the header from the group key up to the tag, and what put_rest() puts
+// behind that, as many whole blocks of a cipher. The payload follows. So in a packet that has come they are
+// one piece of memory once the rest is where the tag was.
+constexpr std::size_t kReadableBytes = kHeaderBytes - kGroupKeyOffset;
+static_assert(kReadableBytes == 64 && kTagOffset + kTagBytes == kHeaderBytes);
+
+// What is before the group key, and whom the packet is for.
+void put_rest(Bytes header, Rank to, std::byte* at) {
+    static_assert(kGroupKeyOffset + sizeof(Rank) + sizeof(std::uint32_t) == kTagBytes);
+    std::memcpy(at, header.data(), kGroupKeyOffset);
+    put(at + kGroupKeyOffset, index_of(to));
+    put(at + kGroupKeyOffset + sizeof(Rank), std::uint32_t{0});
+}
+
+std::array<std::byte, kReadableBytes> readable(Bytes header, Rank to) {
+    constexpr std::size_t kFields = kTagOffset - kGroupKeyOffset;
+    std::array<std::byte, kReadableBytes> out;
+    std::memcpy(out.data(), header.data() + kGroupKeyOffset, kFields);
+    put_rest(header, to, out.data() + kFields);
     return out;
 }
 
@@ -82,10 +96,9 @@ const char* Protection::describe() const {
     return "strangers can forge packets: no secret, or FI_MCASTCOLL_SECURITY=off";
 }
 
-Protection::Tag Protection::tag_of(Bytes header, Bytes payload, Rank to) {
-    // The payload first: what is aligned to a MAC's blocks it need not copy.
-    if (gcm_) return gcm_->tag(nonce_of(header), payload, readable(header, to));
-    const Mac::Tag made = mac_->tag(nonce_of(header), payload, readable(header, to));
+Protection::Tag Protection::tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second) {
+    if (gcm_) return gcm_->tag(nonce, first, second);
+    const Mac::Tag made = mac_->tag(nonce, first, second);
     Tag tag{};  // what it does not fill is zeros
     std::copy(made.begin(), made.end(), tag.begin());
     return tag;
@@ -107,28 +120,34 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
         tag = gcm_->encrypt(nonce_of(header), readable(header, to), payload, room.data());
         payload = Bytes(room).first(payload.size());
     } else {
-        tag = tag_of(header, payload, to);
+        tag = tag_of(nonce_of(header), readable(header, to), payload);
     }
     std::memcpy(header.data() + kTagOffset, tag.data(), tag.size());
     return payload;
 }
 
-std::optional<Bytes> Protection::unseal(Bytes packet, Rank to) {
-    if (!on()) return packet;
-    if (packet.size() < kHeaderBytes) return {};
-    const Tag tag = security_ == Security::encrypt ? decrypt(packet, to)
-                                                   : tag_of(packet, packet.subspan(kHeaderBytes), to);
-    if (!are_equal(tag, packet.subspan(kTagOffset, kTagBytes))) return {};
-    if (to != kNoRank && !taken_[peek_sender(packet)].take(get<std::uint64_t>(packet.data() + kNumberOffset)))
-        return {};
-    return security_ == Security::encrypt ? Bytes(opened_).first(packet.size()) : packet;
+bool Protection::is_proven(MutableBytes packet, Rank to) {
+    const Gcm::Nonce nonce = nonce_of(packet);
+    const MutableBytes place = packet.subspan(kTagOffset, kTagBytes), payload = packet.subspan(kHeaderBytes);
+    Tag told;
+    std::ranges::copy(place, told.begin());
+    put_rest(packet, to, place.data());
+    const Bytes proven = packet.subspan(kGroupKeyOffset);
+    const Tag made = security_ == Security::encrypt
+                         ? gcm_->decrypt(nonce, proven.first(kReadableBytes), payload, payload.data())
+                         : tag_of(nonce, proven, {});
+    return are_equal(made, told);
 }
 
-Protection::Tag Protection::decrypt(Bytes packet, Rank to) {
-    if (opened_.size() < packet.size()) opened_.resize(packet.size());
-    std::memcpy(opened_.data(), packet.data(), kHeaderBytes);
-    return gcm_->decrypt(nonce_of(packet), readable(packet, to), packet.subspan(kHeaderBytes),
-                         opened_.data() + kHeaderBytes);
+bool Protection::unseal(MutableBytes packet, Rank to) {
+    if (!on()) return true;
+    if (packet.size() < kHeaderBytes) return false;
+    if (to == kNoRank) return is_proven(packet, to);
+    // First what may throw: nothing is unsealed twice.
+    const auto [taken, is_new] = taken_.try_emplace(peek_sender(packet));
+    const bool proven = is_proven(packet, to);
+    if (!proven && is_new) taken_.erase(taken);
+    return proven && taken->second.take(get<std::uint64_t>(packet.data() + kNumberOffset));
 }
 
 }  // namespace mcastcoll::wire

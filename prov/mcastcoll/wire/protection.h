@@ -57,20 +57,20 @@ class Protection {
     // Of a packet to this member, or by multicast to kNoRank: what is to travel behind the header. Encrypted,
     // it stays where it is until the next message, or kSealedAtOnce multicasts later.
     Bytes seal(HeaderBytes& header, Bytes payload, Rank to);
-    // The packet, readable, if it is one of a member's to this one, or by multicast to kNoRank. A message
-    // that comes again is refused; what comes again by multicast the protocol takes once anyway. It stays
-    // where it is until the next call.
-    std::optional<Bytes> unseal(Bytes packet, Rank to);
+    // Whether the packet is one of a member's to this one, or by multicast to kNoRank. It is readable then,
+    // but for its tag, and otherwise nothing any more. A message that comes again is refused; what comes
+    // again by multicast the protocol takes once anyway.
+    bool unseal(MutableBytes packet, Rank to);
 
   private:
     using Tag = Gcm::Tag;
 
-    // Of a packet that stays readable.
-    Tag tag_of(Bytes header, Bytes payload, Rank to);
+    // Of a packet that stays readable: of two pieces, one behind the other.
+    Tag tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second);
     // Where the next encrypted payload goes.
     ByteString& next_room(Rank to);
-    // To opened_; the tag that it should have.
-    Tag decrypt(Bytes packet, Rank to);
+    // Has the right tag; makes it readable.
+    bool is_proven(MutableBytes packet, Rank to);
 
     const Security security_;
     std::optional<Mac> mac_;  // one of both, unless it is off
@@ -78,7 +78,6 @@ class Protection {
     std::uint64_t messages_ = 0, multicasts_ = 0;  // sealed so far
     std::vector<ByteString> sealed_;               // the first is messages'
     std::size_t next_sealed_ = 0;
-    ByteString opened_;
     std::map<Rank, TakenNumbers> taken_;  // of members' messages
 };
 
