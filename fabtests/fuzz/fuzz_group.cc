@@ -298,7 +298,7 @@ void Process::call() {
     joins_.forget_early(id_);
 }
 
-void Process::deliver(const Letter& letter) {
+void Process::deliver(Letter letter) {
     switch (letter.way) {
         case Way::datagram:
             return joins_.on_datagram(letter.bytes, address_of(letter.from), world_.now);

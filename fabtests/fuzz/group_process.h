@@ -64,7 +64,7 @@ class Process final : public group::Joins::Member,
     Process(World& world, std::uint32_t rank);
 
     void call();
-    void deliver(const Letter& letter);
+    void deliver(Letter letter);
     void turn();
     void lose(std::uint32_t rank) { core_.on_peer_lost(rank, ECONNRESET, "it is gone"); }
     Nanoseconds next_deadline() const { return core_.next_deadline(); }
