@@ -158,6 +158,22 @@ Test(failure, who_was_only_out_of_reach_is_told) {
     }
 }
 
+Test(failure, a_word_that_names_no_member_names_nobody) {
+    for (const std::uint32_t named : {3U, 4U, 5U, UINT32_MAX - 1, UINT32_MAX}) {
+        Bench told(config_of(1, 4));
+        told.join();
+        cr_assert(told.barrier().ok());
+        Packet word = message_of(Kind::fail, 0);
+        word.fragment = named;
+        word.total = EIO;
+        told.message(word);
+        const auto out = told.drain();
+        for (const Out& one : out)
+            if (one.kind == Effect::Kind::failed) cr_assert_eq(one.to, named == 3 ? rank_of(3) : kNoRank);
+        cr_assert_eq(count(out, Effect::Kind::failed), 1U);
+    }
+}
+
 Test(failure, only_children_gather_and_only_the_parent_tells) {
     Bench bench(config_of(1, 9));  // its parent is rank 0, its children are ranks 5 to 8
     bench.join();
