@@ -204,7 +204,7 @@ class World final {
                 welcome.range_of[some] = in.between<std::uint8_t>(0, 17);
                 break;
             case 9:
-                welcome.group_addresses.resize(in.between<std::size_t>(0, 17));
+                welcome.group_addresses.resize(in.between<std::size_t>(0, wire::kMostGroupAddresses));
                 break;
             case 10:
                 welcome.peers[some] = welcome.peers[in.between(0U, members - 1)];
