@@ -26,8 +26,8 @@ enum class Phase : std::uint8_t {
     left,
 };
 
-// What the payload of a multicast shows stays until so many more have been made, so that they can be sent
-// together.
+// The bytes that a multicast's payload shows stay as they are until so many more multicasts have been made,
+// so that a caller can send them together.
 inline constexpr std::size_t kSentTogether = 64;
 
 struct Effect {
@@ -44,7 +44,7 @@ struct Effect {
     Kind kind = Kind::complete;
     Rank to = kNoRank;
     wire::HeaderBytes header{};
-    Bytes payload{};  // a view that holds until the next call into the engine; of a multicast, for longer
+    Bytes payload{};  // a view that holds until the next call into the engine; of a multicast, kSentTogether
     OperationId operation{};
     int status = 0;
     std::uint32_t range = 0;

@@ -4,13 +4,13 @@ namespace mcastcoll::engine {
 
 void FailureDetector::on_fail(const wire::Header& header) {
     const auto code = static_cast<int>(header.total & 0xffff);
-    const bool names_member = index_of(header.fragment) < core_.config.members;
-    const Rank lost = names_member ? rank_of(index_of(header.fragment)) : kNoRank;
+    const std::uint32_t named = index_of(header.fragment);
+    const Rank lost = named < core_.config.members ? rank_of(named) : kNoRank;
     if (core_.over()) return;
     core_.fail(lost, code == 0 ? EIO : code, false);
     // Who says so could not reach it for want of something of its own, and cannot tell it. Alive it would
     // wait for all that have given it up.
-    if (is_own_shortage(code) && names_member && lost != core_.self()) core_.failure.also = lost;
+    if (is_own_shortage(code) && lost != kNoRank && lost != core_.self()) core_.failure.also = lost;
 }
 
 bool FailureDetector::tell(Effect& effect, Rank to) {
