@@ -15,7 +15,6 @@ class NettleGcm final : public Gcm {
         static_assert(AES128_KEY_SIZE <= std::tuple_size_v<Key>);
         static_assert(kNonceBytes == GCM_IV_SIZE && kTagBytes == GCM_DIGEST_SIZE);
         ::gcm_aes128_set_key(&context_, raw(key));
-        rest_.reserve(GCM_BLOCK_SIZE + kUsualRest);
     }
 
     Tag tag(const Nonce& nonce, Bytes first, Bytes second) override {
@@ -23,9 +22,12 @@ class NettleGcm final : public Gcm {
         // Only the last piece of what is authenticated may end within a block.
         const std::size_t whole = first.size() / GCM_BLOCK_SIZE * GCM_BLOCK_SIZE;
         ::gcm_aes128_update(&context_, whole, raw(first));
-        rest_.assign(first.begin() + static_cast<std::ptrdiff_t>(whole), first.end());
-        rest_.insert(rest_.end(), second.begin(), second.end());
-        ::gcm_aes128_update(&context_, rest_.size(), raw(rest_));
+        if (whole < first.size()) {
+            rest_.assign(first.begin() + static_cast<std::ptrdiff_t>(whole), first.end());
+            rest_.insert(rest_.end(), second.begin(), second.end());
+            second = rest_;
+        }
+        ::gcm_aes128_update(&context_, second.size(), raw(second));
         return digest();
     }
 
@@ -51,8 +53,6 @@ class NettleGcm final : public Gcm {
         ::gcm_aes128_digest(&context_, tag.size(), raw(tag.data()));
         return tag;
     }
-
-    static constexpr std::size_t kUsualRest = 64;  // of what a packet has besides its payload
 
     gcm_aes128_ctx context_;
     std::vector<std::byte> rest_;

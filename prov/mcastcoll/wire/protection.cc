@@ -21,26 +21,18 @@ Gcm::Nonce nonce_of(Bytes header) {
     return nonce;
 }
 
-// What stays readable and is proven: the header from the group key up to the tag, and what put_rest() puts
-// behind that, as many whole blocks of a cipher. The payload follows. So in a packet that has come they are
-// one piece of memory once the rest is where the tag was.
+// What is proven is one piece of memory, so that it is checked in one go: the header from the group key on
+// and the payload. While that is done, the tag's place holds what is before the group key, and whom the
+// packet is for. The header's part, which is never encrypted, is whole blocks of a cipher.
 constexpr std::size_t kReadableBytes = kHeaderBytes - kGroupKeyOffset;
-static_assert(kReadableBytes == 64 && kTagOffset + kTagBytes == kHeaderBytes);
+static_assert(kReadableBytes % kTagBytes == 0 && kTagOffset + kTagBytes == kHeaderBytes);
 
-// What is before the group key, and whom the packet is for.
-void put_rest(Bytes header, Rank to, std::byte* at) {
+void fill_tag_place(std::byte* header, Rank to) {
     static_assert(kGroupKeyOffset + sizeof(Rank) + sizeof(std::uint32_t) == kTagBytes);
-    std::memcpy(at, header.data(), kGroupKeyOffset);
-    put(at + kGroupKeyOffset, index_of(to));
-    put(at + kGroupKeyOffset + sizeof(Rank), std::uint32_t{0});
-}
-
-std::array<std::byte, kReadableBytes> readable(Bytes header, Rank to) {
-    constexpr std::size_t kFields = kTagOffset - kGroupKeyOffset;
-    std::array<std::byte, kReadableBytes> out;
-    std::memcpy(out.data(), header.data() + kGroupKeyOffset, kFields);
-    put_rest(header, to, out.data() + kFields);
-    return out;
+    std::byte* const place = header + kTagOffset;
+    std::memcpy(place, header, kGroupKeyOffset);
+    put(place + kGroupKeyOffset, index_of(to));
+    put(place + kGroupKeyOffset + sizeof(Rank), std::uint32_t{0});
 }
 
 }  // namespace
@@ -113,14 +105,16 @@ ByteString& Protection::next_room(Rank to) {
 Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (!on()) return payload;
     put(header.data() + kNumberOffset, to == kNoRank ? ++multicasts_ : kMessage | ++messages_);
+    fill_tag_place(header.data(), to);
+    const Bytes readable = Bytes(header).subspan(kGroupKeyOffset);
     Tag tag;
     if (security_ == Security::encrypt) {
         ByteString& room = next_room(to);
         if (room.size() < payload.size()) room.resize(payload.size());
-        tag = gcm_->encrypt(nonce_of(header), readable(header, to), payload, room.data());
+        tag = gcm_->encrypt(nonce_of(header), readable, payload, room.data());
         payload = Bytes(room).first(payload.size());
     } else {
-        tag = tag_of(nonce_of(header), readable(header, to), payload);
+        tag = tag_of(nonce_of(header), readable, payload);
     }
     std::memcpy(header.data() + kTagOffset, tag.data(), tag.size());
     return payload;
@@ -128,10 +122,10 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
 
 bool Protection::is_proven(MutableBytes packet, Rank to) {
     const Gcm::Nonce nonce = nonce_of(packet);
-    const MutableBytes place = packet.subspan(kTagOffset, kTagBytes), payload = packet.subspan(kHeaderBytes);
+    const MutableBytes payload = packet.subspan(kHeaderBytes);
     Tag told;
-    std::ranges::copy(place, told.begin());
-    put_rest(packet, to, place.data());
+    std::memcpy(told.data(), packet.data() + kTagOffset, told.size());
+    fill_tag_place(packet.data(), to);
     const Bytes proven = packet.subspan(kGroupKeyOffset);
     const Tag made = security_ == Security::encrypt
                          ? gcm_->decrypt(nonce, proven.first(kReadableBytes), payload, payload.data())
@@ -143,7 +137,7 @@ bool Protection::unseal(MutableBytes packet, Rank to) {
     if (!on()) return true;
     if (packet.size() < kHeaderBytes) return false;
     if (to == kNoRank) return is_proven(packet, to);
-    // First what may throw: nothing is unsealed twice.
+    // What may throw comes first: who tried again would find the packet changed.
     const auto [taken, is_new] = taken_.try_emplace(peek_sender(packet));
     const bool proven = is_proven(packet, to);
     if (!proven && is_new) taken_.erase(taken);

@@ -57,9 +57,9 @@ class Protection {
     // Of a packet to this member, or by multicast to kNoRank: what is to travel behind the header. Encrypted,
     // it stays where it is until the next message, or kSealedAtOnce multicasts later.
     Bytes seal(HeaderBytes& header, Bytes payload, Rank to);
-    // Whether the packet is one of a member's to this one, or by multicast to kNoRank. It is readable then,
-    // but for its tag, and otherwise nothing any more. A message that comes again is refused; what comes
-    // again by multicast the protocol takes once anyway.
+    // Whether the packet is one of a member's to this one, or by multicast to kNoRank. If so it is readable
+    // afterwards, without its tag; if not, its bytes are of no use any more. A message that comes again is
+    // refused; what comes again by multicast the protocol takes once anyway.
     bool unseal(MutableBytes packet, Rank to);
 
   private:
