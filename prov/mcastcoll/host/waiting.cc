@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::uint32_t kSpinsPerLook = 64;
 constexpr std::uint32_t kYieldsPerLook = 4;
-constexpr std::uint32_t kSpinsBeforeYield = 16;
 // So long without progress: yield though there are cores enough, and sleep.
 constexpr Nanoseconds kSpinTime = Nanoseconds::from_ms(1);
 constexpr Nanoseconds kRoomyTime = Nanoseconds::from_ms(20);
@@ -62,7 +61,7 @@ Backoff::Turn Backoff::next() {
         next_sleep_ = kShortestSleep;
     }
     ++turns_;
-    const bool yields = crowded_ ? turns_ > kSpinsBeforeYield : state_ == State::long_idle || shares_core_;
+    const bool yields = crowded_ || state_ == State::long_idle || shares_core_;
     const bool looks = turns_ % (yields || looks_soon_ ? kYieldsPerLook : kSpinsPerLook) == 0;
     if (looks) looks_soon_ = false;
     return {yields, looks};
