@@ -48,6 +48,7 @@ test_engine_parts = \
 	%reldir%/test_engine_root_sync.cc \
 	%reldir%/test_engine_reduce.cc \
 	%reldir%/test_engine_running.cc \
+	%reldir%/test_engine_silence.cc \
 	%reldir%/test_engine_stream.cc \
 	%reldir%/test_engine_parity.cc \
 	%reldir%/test_engine_parts.cc \

@@ -19,7 +19,10 @@ Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
     const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
     if (!slot.hearing.ever) {
         const Sort sort = sort_of(slot);
-        return firsts_[sort].deadline(usual, sort == barriers ? std::max(usual, longest_release()) : most);
+        const Nanoseconds longest = sort == barriers  ? std::max(usual, longest_release())
+                                    : sort == results ? std::max(most, config_.lossless_silence)
+                                                      : most;
+        return firsts_[sort].deadline(usual, longest);
     }
     if (awaits_reports(slot)) return arrival_gap_.deadline(4, usual, most);
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});

@@ -87,11 +87,12 @@ class Deadlines {
     void on_nack_answer(Nanoseconds took) { nack_answer_.sample(took); }
 
   private:
-    // Whose first fragments are measured together: of barriers and short reductions, and of long ones, too.
+    // Whose first fragments are measured together. Results of long vectors come much later than those of
+    // short ones and the ends of barriers.
     enum Sort : std::size_t { broadcasts, barriers, results, sorts };
     static Sort sort_of(const Slot& slot) {
         if (!releases(slot.operation.kind)) return broadcasts;
-        return slot.gathering.pieces == 0 ? barriers : results;
+        return slot.fragments <= RedundancyPolicy::kMostCopied ? barriers : results;
     }
     // Silence lasts so long at least before anybody asks.
     Nanoseconds least_wait() const {

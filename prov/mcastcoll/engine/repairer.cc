@@ -95,6 +95,11 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
                          Bytes(core_.bits).first((end - from + 7) / 8));
 }
 
+// Nothing of a message of many fragments has come, of which some would have: very likely it was not sent yet.
+bool Repairer::is_unheard(const Slot& slot) {
+    return !slot.hearing.ever && slot.fragments > RedundancyPolicy::kMostCopied;
+}
+
 // The root has sent the first window without waiting for anybody, unless an earlier message had a part of it.
 bool Repairer::in_first_window(const Slot& slot) const {
     if (!core_.large(slot) || !slot.hearing.ever || slot.hearing.partial || slot.base >= core_.config.window)
@@ -159,7 +164,7 @@ void Repairer::ask_supplier(Slot& slot) {
     // Nothing is known to be missing, yet nothing comes: the multicast may be dead, or the root waits for a
     // member that is slower. Asking for much would bring by message what will be multicast as well, so a
     // single fragment is asked for, and a root keeps that question until it has multicast the fragment.
-    if (!hole && core_.large(slot) && !in_first_window(slot)) {
+    if (!hole && (is_unheard(slot) || (core_.large(slot) && !in_first_window(slot)))) {
         slot.asking.polled = slot.base;
         slot.asking.at = kNever;
         return request(slot, slot.base + 1);
@@ -171,11 +176,12 @@ void Repairer::ask_supplier(Slot& slot) {
     slot.asking.at = slot.asking.chained ? kNever : core_.now + core_.deadlines.silence(slot);
 }
 
-// A member that is asked for what it lacks itself need not wait for its own deadline. Of a large message only
-// holes count: the rest may merely not have been sent.
+// A member that is asked for what it lacks itself need not wait for its own deadline. Of a large message, or
+// a long one of which nothing was heard, only holes count: the rest may merely not have been sent.
 void Repairer::ask_onward(Slot& slot) {
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return;
-    const std::uint32_t to = core_.large(slot) ? slot.hearing.revealed : slot.fragments;
+    const bool holes_only = core_.large(slot) || is_unheard(slot);
+    const std::uint32_t to = holes_only ? slot.hearing.revealed : slot.fragments;
     if (to <= slot.base) return;
     if (nacker_.asks_root(slot)) return ask_root(slot, std::min(to, slot.base + core_.config.window));
     request(slot, to);
