@@ -72,6 +72,21 @@ Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
     cr_assert(onward[0].payload == (ByteString{std::byte{0xff}, std::byte{0x1f}}), "1 to 13");
 }
 
+// Where messages bring everything unasked, whoever has waited in vain asks for all of it.
+Test(silence, who_is_patient_asks_for_all_of_it) {
+    engine::GroupConfig config = config_keeping_long();
+    config.repair = engine::Repair::push;
+    Bench bench(config);
+    bench.join();
+    ByteString buffer(kLongBytes);
+    cr_assert(bench.broadcast(0, buffer).ok());
+    const auto own = questions(bench.pass(Nanoseconds::from_ms(200)));
+    cr_assert_eq(own.size(), 1U);
+    cr_assert(own[0].payload == (ByteString{std::byte{0xff}, std::byte{0x7f}}));
+    bench.datagram(bench.fragment(0, 0, 3, content(kLongBytes)));
+    bench.drain();
+}
+
 // The result of a long vector comes milliseconds later than the end of a barrier, and many barriers between
 // teach nobody to ask for it sooner.
 Test(silence, results_of_long_vectors_are_not_measured_with_barriers) {

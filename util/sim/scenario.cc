@@ -64,6 +64,10 @@ engine::GroupConfig draw_config(Random& random) {
     config.redundancy = static_cast<engine::Redundancy>(config.channels % engine::kRedundancyCount);
     if (config.channels % 5 < 3) config.lossless_silence = {};
     config.late_copies = config.channels % 4;
+    // Messages of many fragments that are kept for repair, which a provider has.
+    if (config.channels % 3 == 1)
+        config.retransmit_bytes =
+            std::min(4 * config.retransmit_bytes, config.window * config.fragment_bytes);
     config.epoch = Epoch{1};
     return config;
 }

@@ -96,8 +96,10 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
 }
 
 // Nothing of a message of many fragments has come, of which some would have: very likely it was not sent yet.
-bool Repairer::is_unheard(const Slot& slot) {
-    return !slot.hearing.ever && slot.fragments > RedundancyPolicy::kMostCopied;
+// Who does not hear it, or is patient, has waited for a message.
+bool Repairer::is_unheard(const Slot& slot) const {
+    const bool awaits_multicast = core_.hears(slot) && slot.plan.patience <= 1;
+    return awaits_multicast && !slot.hearing.ever && slot.fragments > RedundancyPolicy::kMostCopied;
 }
 
 // The root has sent the first window without waiting for anybody, unless an earlier message had a part of it.

@@ -58,7 +58,7 @@ class Repairer {
 
   private:
     bool make_message(Slot& slot, Effect& effect);
-    static bool is_unheard(const Slot& slot);
+    bool is_unheard(const Slot& slot) const;
     bool in_first_window(const Slot& slot) const;
     std::uint32_t expected_to(const Slot& slot) const;
     void on_ask_timer(Slot& slot);
