@@ -95,7 +95,8 @@ struct GroupConfig {
     Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be mere reordering
     Nanoseconds most_silence = Nanoseconds::from_ms(2);
     // Silence that is long enough for a question while nothing is lost in the group: then it is a process
-    // that does not run, very likely, which no question wakes. The most, too, for results of long vectors.
+    // that does not run, very likely, which no question wakes. Nobody waits for longer for the first of a
+    // long vector's result, either.
     Nanoseconds lossless_silence = Nanoseconds::from_ms(10);
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);  // who waits longer asks whether the other lives
 

@@ -76,6 +76,10 @@ struct Core {
     // This member is its root, or is to hear its root's multicasts.
     bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
     bool hears(const Slot& slot) const { return graph_of(slot).hears(slot.operation.root, config.self); }
+    // Small messages are handed to the deaf, and by a policy that is patient because of it.
+    bool comes_unasked(const Slot& slot) const {
+        return !large(slot) && (!hears(slot) || slot.plan.patience > 1);
+    }
     // This member multicasts onward what it has of it.
     bool relays(const Slot& slot) const {
         return slot.state >= SlotState::active && slot.operation.kind != CollectiveKind::reduce &&

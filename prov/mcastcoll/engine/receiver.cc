@@ -27,11 +27,8 @@ void Receiver::adopt_early(Slot& slot, bool keep) {
 void Receiver::begin(Slot& slot) {
     if (slot.complete_here()) return supplier_.on_all_here(slot);
     flow_.update(slot);
-    const bool large = core_.large(slot);
-    const bool hears = core_.hears(slot);
-    const bool silent = !hears || core_.doubts.silent(slot.operation.root);
-    // Small messages are handed to the deaf, and by a policy that is patient because of it.
-    const bool comes_unasked = !large && (!hears || slot.plan.patience > 1);
+    const bool silent = !core_.hears(slot) || core_.doubts.silent(slot.operation.root);
+    const bool comes_unasked = core_.comes_unasked(slot);
     const std::int64_t patience = comes_unasked ? std::max(slot.plan.patience, kDeafPatience) : 1;
     slot.asking.chained = silent || slot.plan.chained;
     if (slot.asking.chained && (!comes_unasked || slot.base < slot.hearing.revealed))

@@ -95,11 +95,11 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
                          Bytes(core_.bits).first((end - from + 7) / 8));
 }
 
-// Nothing of a message of many fragments has come, of which some would have: very likely it was not sent yet.
-// Who does not hear it, or is patient, has waited for a message.
+// Nothing of a message of many fragments has come, of which some would have: very likely it was not multicast
+// yet.
 bool Repairer::is_unheard(const Slot& slot) const {
-    const bool awaits_multicast = core_.hears(slot) && slot.plan.patience <= 1;
-    return awaits_multicast && !slot.hearing.ever && slot.fragments > RedundancyPolicy::kMostCopied;
+    const bool is_long = slot.fragments > RedundancyPolicy::kMostCopied;
+    return is_long && !slot.hearing.ever && !core_.comes_unasked(slot);
 }
 
 // The root has sent the first window without waiting for anybody, unless an earlier message had a part of it.
