@@ -38,6 +38,18 @@ struct Packet {
     std::optional<Epoch> epoch;
 };
 
+inline Packet plain(Kind kind, std::uint32_t sender, std::uint64_t operation, std::uint32_t fragment = 0,
+                    std::uint64_t total = 0, ByteString payload = {}) {
+    return {.kind = kind,
+            .sender = sender,
+            .operation = operation,
+            .fragment = fragment,
+            .total = total,
+            .payload = std::move(payload),
+            .key = {},
+            .epoch = {}};
+}
+
 inline ByteString content(std::uint64_t bytes) {
     ByteString result(bytes);
     for (std::uint64_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>(i * 11 + i / 251);
@@ -249,6 +261,13 @@ class Bench {
     engine::Engine engine;
     Nanoseconds now = Nanoseconds::from_ms(1);
 };
+
+inline std::vector<Out> of_kind(const std::vector<Out>& all, Kind kind) {
+    std::vector<Out> result;
+    for (const Out& out : all)
+        if (out.kind != Effect::Kind::complete && out.header.kind == kind) result.push_back(out);
+    return result;
+}
 
 inline std::size_t count(const std::vector<Out>& all, Effect::Kind kind) {
     std::size_t result = 0;

@@ -18,18 +18,6 @@ engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t
     return config;
 }
 
-Packet plain(Kind kind, std::uint32_t sender, std::uint64_t operation, std::uint32_t fragment = 0,
-             std::uint64_t total = 0, ByteString payload = {}) {
-    return {.kind = kind,
-            .sender = sender,
-            .operation = operation,
-            .fragment = fragment,
-            .total = total,
-            .payload = std::move(payload),
-            .key = {},
-            .epoch = {}};
-}
-
 // A member of a group that awaits broadcast 0 of these bytes from rank 0.
 struct PolicyMember : Bench {
     PolicyMember(Repair repair, std::uint32_t self, std::uint32_t members, std::uint64_t bytes)
@@ -42,13 +30,6 @@ struct PolicyMember : Bench {
     ByteString sent, buffer;
     std::vector<Out> first;  // what it said at once
 };
-
-std::vector<Out> of_kind(const std::vector<Out>& all, Kind kind) {
-    std::vector<Out> result;
-    for (const Out& out : all)
-        if (out.kind != Effect::Kind::complete && out.header.kind == kind) result.push_back(out);
-    return result;
-}
 
 constexpr Repair kAll[] = {Repair::pull, Repair::push, Repair::sync, Repair::automatic};
 const Nanoseconds kSoon = Nanoseconds::from_ms(30);
