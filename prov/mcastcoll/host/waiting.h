@@ -67,9 +67,8 @@ class FailureDetector {
 
 // Backoff: how a member waits. With a core for every member it spins, unless the one that it waits for was
 // last seen on its core. With more members than cores it yields after every look: whoever spins keeps another
-// from what it waits for, and sixteen `pause`s, which take a microsecond on some processors, cost a small
-// broadcast a fifth. Nothing for long: sleep in the kernel, so that an idle member burns nothing. Pure: Team
-// spins, yields, sleeps, and reads the clock.
+// from what it waits for. Nothing for long: sleep in the kernel, so that an idle member burns nothing. Pure:
+// Team spins, yields, sleeps, and reads the clock.
 class Backoff {
   public:
     void use(bool crowded) { crowded_ = crowded; }
