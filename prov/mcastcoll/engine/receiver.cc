@@ -9,6 +9,9 @@ namespace {
 
 // Small messages come to the deaf unasked; only when one is much later than usual do they ask.
 constexpr std::uint32_t kDeafPatience = 4;
+// The caller's buffer, which is in no cache, is fetched so many fragments before they come: what is fetched
+// for the very next is hardly there in time (docs/PERF.md).
+constexpr std::uint32_t kAhead = 2;
 
 }  // namespace
 
@@ -246,8 +249,9 @@ void Receiver::put(Slot& slot, std::uint32_t index, Bytes payload) {
     const std::uint64_t size = core_.config.fragment_bytes;
     std::byte* const place = data + index * size;
     std::memcpy(place, payload.data(), payload.size());
-    // The next one mostly comes next, and the caller's buffer is in no cache: a copy would wait for it.
-    if (core_.large(slot) && index + 2 < slot.fragments) prefetch_to_write(place + size, size);
+    // Fragments mostly come in order.
+    if (core_.large(slot) && index + kAhead + 1 < slot.fragments)
+        prefetch_to_write(place + kAhead * size, size);
 }
 
 void Receiver::note_here(Slot& slot, std::uint32_t index) {

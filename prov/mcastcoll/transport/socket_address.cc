@@ -80,10 +80,6 @@ Result<SocketAddress> SocketAddress::of_socket(int descriptor) {
     return result;
 }
 
-std::uint16_t SocketAddress::port() const {
-    return valid() ? ntohs(storage_.v4.sin_port) : std::uint16_t{0};
-}
-
 Bytes SocketAddress::address_bytes() const {
     if (family() == AF_INET) return std::as_bytes(std::span(&storage_.v4.sin_addr, 1));
     if (family() == AF_INET6) return std::as_bytes(std::span(&storage_.v6.sin6_addr, 1));
@@ -98,13 +94,6 @@ bool SocketAddress::is_multicast() const {
     const Bytes bytes = address_bytes();
     if (family() == AF_INET) return (bytes[0] & std::byte{0xf0}) == std::byte{0xe0};
     return family() == AF_INET6 && bytes[0] == std::byte{0xff};
-}
-
-bool SocketAddress::same_host(const SocketAddress& other) const {
-    if (family() != other.family()) return false;
-    if (family() == AF_INET) return storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
-    return family() != AF_INET6 ||
-           std::memcmp(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr, sizeof(in6_addr)) == 0;
 }
 
 SocketAddress SocketAddress::with_port(std::uint16_t port) const {

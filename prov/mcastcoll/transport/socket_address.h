@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <span>
 #include <string>
@@ -41,13 +42,18 @@ class SocketAddress {
 
     int family() const { return storage_.any.sa_family; }
     bool valid() const { return family() == AF_INET || family() == AF_INET6; }
-    std::uint16_t port() const;
+    std::uint16_t port() const { return valid() ? ntohs(storage_.v4.sin_port) : std::uint16_t{0}; }
     // The 4 or 16 address bytes in network order; empty without an address.
     Bytes address_bytes() const;
     std::uint32_t scope() const { return family() == AF_INET6 ? storage_.v6.sin6_scope_id : 0; }
     bool is_wildcard() const;
     bool is_multicast() const;
-    bool same_host(const SocketAddress& other) const;
+    bool same_host(const SocketAddress& other) const {
+        if (family() != other.family()) return false;
+        if (family() == AF_INET) return storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
+        return family() != AF_INET6 ||
+               std::memcmp(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr, sizeof(in6_addr)) == 0;
+    }
 
     SocketAddress with_port(std::uint16_t port) const;
     SocketAddress with_scope(std::uint32_t scope) const;
