@@ -6,6 +6,8 @@
 // multicast ends them: N messages, 2(N - 1) of which arrive. Everybody's multicast to everybody would be one
 // way less, but N(N - 1) datagrams that arrive and are read; where ranks share cores, that is what costs.
 // Nothing is repaired. A rank that hears nothing for kPatienceUs gives up; that round is not counted.
+// MCASTCOLL_PERF_SPARE datagrams more follow each multicast, as if they were copies or parity: what those
+// cost who carries them.
 //
 // On one host. A flag of each rank in shared memory: a broadcast is a copy into that memory and out of it, by
 // pieces, so that the second begins before the first ends; for a barrier all look at the flags of all; for an
@@ -30,6 +32,7 @@ enum {
     kMaxRun = 44,           // datagrams that one segmented message of at most 64 KB holds
     kMaxRuns = 8,           // of one sendmmsg()
     kMaxRanks = 1024,
+    kMaxSpare = 100,
     kSocketBytes = 16 << 20,
     kPieceBytes = 64 << 10,
     kLineBytes = 64
@@ -57,6 +60,7 @@ struct perf_floor {
     enum perf_floor_operation operation;
     int in, out;     // multicasts
     int root;        // what comes to rank 0; for all others, what goes to it
+    long spare;      // datagrams more behind each multicast
     uint64_t lost;   // datagrams
     MPI_Win window;  // the shared memory: a flag for each rank, and what they share
     struct flag* flags;
@@ -153,11 +157,16 @@ struct perf_floor* perf_floor_open(bool yields, const char** error) {
     // A host that has one rank only needs no copy of what it sends; all must agree on which kind of place it
     // is.
     const int loops = neighbours > 1;
+    const char* spare = getenv("MCASTCOLL_PERF_SPARE");
+    char* end = NULL;
+    f->spare = spare == NULL ? 0 : strtol(spare, &end, 10);
     MPI_Allreduce(MPI_IN_PLACE, &neighbours, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     f->yields = yields;
     f->one_host = neighbours == f->size;
     f->in = f->out = f->root = -1;
     if (f->size > kMaxRanks) good = 0, *error = "too many ranks";
+    if (f->spare < 0 || f->spare > kMaxSpare || (spare != NULL && (end == spare || *end != '\0')))
+        good = 0, *error = "MCASTCOLL_PERF_SPARE must be 0 to 100";
     if (good && !f->one_host && !open_sockets(f, loops)) good = 0, *error = strerror(errno);
     MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     return good ? f : NULL;
@@ -209,6 +218,15 @@ static uint64_t datagrams_of(uint64_t bytes) {
     return bytes == 0 ? 1 : (bytes + kPayloadBytes - 1) / kPayloadBytes;
 }
 
+// A message's first datagram again and again. Whoever reads it has it.
+static void cast_spares(struct perf_floor* f, uint64_t serial, uint8_t* data, uint64_t bytes) {
+    struct header h = {(uint32_t)serial, 0, (uint32_t)f->rank};
+    struct iovec pieces[2] = {{&h, sizeof(h)}, {data, bytes < kPayloadBytes ? bytes : kPayloadBytes}};
+    const struct msghdr m = {.msg_iov = pieces, .msg_iovlen = 2};
+    for (long i = 0; i < f->spare; ++i)
+        while (sendmsg(f->out, &m, 0) < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR)) rest(f);
+}
+
 static void cast(struct perf_floor* f, uint64_t serial, uint8_t* data, uint64_t bytes) {
     const uint64_t all = datagrams_of(bytes);
     for (uint64_t next = 0; next < all;) {
@@ -235,6 +253,7 @@ static void cast(struct perf_floor* f, uint64_t serial, uint8_t* data, uint64_t 
                 return;  // the others will miss it
         }
     }
+    cast_spares(f, serial, data, bytes);
 }
 
 // What a run of datagrams has brought; the number of the next one that is expected.

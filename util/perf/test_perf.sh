@@ -98,9 +98,25 @@ floor_loses() {
     for _ in 1 2 3; do floor_loses_once && return; done
     return 1
 }
+# Spare datagrams go out and change nothing else; how many there may be is told.
+floor_spares() {
+    local row='spare=floor --mca pml ob1 --mca coll ^mcastcoll,han,sm MCASTCOLL_PERF_SPARE='
+    timeout 300 "$perf" --hosts 3 --stack "${row}100" --stacks floor,spare --operation bcast --sizes 8 --rounds 2 --seconds 0.1 --json "$work/s.json" || return
+    python3 - "$work" <<'END' || return
+import json, sys
+bare, spare = json.load(open(sys.argv[1] + "/s.json"))["rows"]
+assert bare["bad"] == spare["bad"] == 0 and bare["samples"] > 0 and spare["samples"] > 0, (bare, spare)
+assert spare["sent_most_bytes"] - bare["sent_most_bytes"] > 100 * 50, (bare, spare)  # of the root: each has 62 bytes
+END
+    ! timeout 300 "$perf" --hosts 3 --stack "${row}101" --stacks spare --operation bcast --sizes 8 --rounds 2 --seconds 0.1 >"$work/s.log" 2>&1 || return
+    grep -q "MCASTCOLL_PERF_SPARE must be 0 to 100" "$work/s.log"
+}
 if [ -x "$MCASTCOLL_BUILD/util/perf/mcastcoll-perf-mpi" ]; then
     check "the floor on one host" floor_here
-    if ../cluster/up 1 >/dev/null 2>&1 && ../cluster/down; then check "the floor between hosts that lose" floor_loses; fi
+    if ../cluster/up 1 >/dev/null 2>&1 && ../cluster/down; then
+        check "the floor between hosts that lose" floor_loses
+        check "the floor with spare datagrams" floor_spares
+    fi
 fi
 
 rows() {
