@@ -32,11 +32,11 @@ if nm -D prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so 2>/dev/null | grep -qE '__(
 fi
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
-# Of a provider that was optimised as one valgrind cannot say which inlined function is where, which the suppressions go by. So it is
-# linked once more from the same objects, as it is without that.
+# Suppressions go by the names of functions, which valgrind does not know of what is inlined in a provider that was
+# optimised as one. So it is linked once more from the same objects, without that.
 plain_provider() {
     local at=prov/mcastcoll/ofi so=prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so code=0
-    mkdir "$logs/provider" && mv "$so" "$logs/whole.so" && rm "$at/libmcastcoll-fi.la" || return
+    mkdir "$logs/provider" && cp -p "$so" "$logs/whole.so" && rm "$at/libmcastcoll-fi.la" || return
     make -s MCC_WHOLE=-fno-lto "$at/libmcastcoll-fi.la" >"$logs/link" 2>&1 && cp "$so" "$logs/provider/" || code=1
     mv "$logs/whole.so" "$so"
     [ $code = 0 ] || { cat "$logs/link"; echo "FAIL no provider could be linked"; }
