@@ -33,11 +33,12 @@ fi
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 # Suppressions go by the names of functions, which valgrind does not know of what is inlined in a provider that was
-# optimised as one. So it is linked once more from the same objects, without that.
+# optimised as one. So it is linked once more from the same objects, without that. libtool drops the flag from the links of
+# libraries, unless -Wc says that it is the compiler's.
 plain_provider() {
     local at=prov/mcastcoll/ofi so=prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so code=0
     mkdir "$logs/provider" && cp -p "$so" "$logs/whole.so" && rm "$at/libmcastcoll-fi.la" || return
-    make -s MCC_WHOLE=-fno-lto "$at/libmcastcoll-fi.la" >"$logs/link" 2>&1 && cp "$so" "$logs/provider/" || code=1
+    make -s MCC_WHOLE= AM_LDFLAGS=-Wc,-fno-lto "$at/libmcastcoll-fi.la" >"$logs/link" 2>&1 && cp "$so" "$logs/provider/" || code=1
     mv "$logs/whole.so" "$so"
     [ $code = 0 ] || { cat "$logs/link"; echo "FAIL no provider could be linked"; }
     return $code
