@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     arguments.option("--rounds", rounds, "");
     arguments.option("--bytes", bytes, "more that each gives");
     arguments.option("--dies", dies, "HOST that is killed before its second exchange");
-    arguments.option("--sleeps", sleeps, "HOST that stops before its second exchange");
+    arguments.option("--sleeps", sleeps, "HOST that stops for six seconds before its second exchange");
     arguments.option("--pause", pause_ms, "milliseconds after each exchange");
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
     const auto formed = crew::Crew::form("crew_check", options);
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     const std::string& own = crew.hosts()[crew.rank()];
     for (unsigned round = 0; round < rounds; ++round) {
         if (round == 1 && own == words[0]) ::raise(SIGKILL);
-        if (round == 1 && own == words[1]) ::pause();
+        if (round == 1 && own == words[1]) ::sleep(6);
         const auto all = crew.exchange(fmt::format("{}.{}{}", own, round, std::string(bytes, 'x')), 3);
         if (!all) {
             fmt::print(stderr, "crew_check: {}\n", all.error().message);
