@@ -30,11 +30,17 @@ can_cluster() {
     command -v nft mpirun.openmpi >/dev/null || { skip "needs nftables and Open MPI: run util/install-deps"; return 1; }
 }
 
+# on_exit COMMAND: when the test ends, in whatever way, after what it has started and not waited for.  A child that is killed
+# before it has become its program does what its parent would do at the end: not this.
+on_exit() {
+    trap "[ \$BASHPID != \$\$ ] || { kill \$(jobs -p) 2>/dev/null || :; disown -a; $1; }" EXIT
+    trap 'exit 130' INT TERM HUP
+}
+
 start_cluster() { # start_cluster HOSTS [SITES]; NET may be chosen from the environment
     export VC=mct$$ VC_OWNER=$$ MCASTCOLL_BUILD=$BUILD
     work=$(mktemp -d)
-    trap '"$LAB/down"; rm -rf "$work"' EXIT
-    trap 'exit 130' INT TERM HUP
+    on_exit '"$LAB/down"; rm -rf "$work"'
     "$LAB/down" --stale
     # Without offloads every datagram is a packet of its own, so that the filters lose single ones.
     GSO=${GSO-off} "$LAB/up" "$@" || { fail "the cluster does not come up"; finish; }

@@ -26,7 +26,7 @@ use_build
 RATE=400mbit start_cluster "$hosts" # so that there is a mid-copy
 all=$(seq -f 'h%g' -s, 0 $((hosts - 1)))
 last=h$((hosts - 1))
-trap '"$LAB/down"; umount "$work"/full/* 2>/dev/null; rm -rf "$work"' EXIT
+on_exit '"$LAB/down"; umount "$work"/full/* 2>/dev/null; rm -rf "$work"'
 
 # A copy of --hosts, started on h0; mpirun's, with one process per host.
 copy() { # copy ARGUMENT...: into $work/out, $work/err; its code is $code

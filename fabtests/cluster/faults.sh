@@ -35,6 +35,4 @@ program=$BUILD/fi_mcc_campaign
 start_cluster "$hosts"
 # Its closing line and its exit code are this one's, too.
 "$program" --cluster "$VC" --rounds "$rounds" "${options[@]}" &
-job=$!
-trap 'kill $job 2>/dev/null || :; "$LAB/down"; rm -rf "$work"' EXIT
-wait $job
+wait $!

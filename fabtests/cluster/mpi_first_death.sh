@@ -36,6 +36,7 @@ export OMPI_MCA_coll_mcastcoll_join_timeout=1000 FI_MCASTCOLL_PEER_TIMEOUT=2000
 one() { # one WHAT OPTION...
     local what=$1 ended=0 t
     shift
+    : >"$work/log" # where the last job's ends are still to be read
     STACK=mcastcoll timeout -k 5 $((bound + 30)) "$LAB/run" -n $all --mca pml ob1 "${outlive[@]}" "$program" "$@" >"$work/log" 2>&1 &
     local job=$!
     for ((t = 0; t < 5 * bound; t++)); do

@@ -23,8 +23,7 @@ for program in mpi_bcast_check mpi_coll_check mpi_forming_trouble mpi_idup mpi_s
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM HUP
+on_exit 'rm -rf "$work"'
 
 on_host() { # on_host RANKS SECONDS LOG OPTIONS AND PROGRAM...; sets code
     local ranks=$1 seconds=$2 log=$3

@@ -40,8 +40,7 @@ use_build
 kill=$BUILD/fabtests/cluster/mpi_kill
 [ -x "$kill" ] || { echo "$ME: no $kill: run util/build" >&2; exit 2; }
 work=$(mktemp -d) shm=/dev/shm alone=()
-trap 'rm -rf "$work" ${alone:+"$shm"}' EXIT
-trap 'exit 130' INT TERM HUP
+on_exit 'rm -rf "$work" ${alone:+"$shm"}'
 if unshare --mount true 2>/dev/null; then
     shm=$(mktemp -d -p /dev/shm mcc-kill-XXXXXX)
     alone=(unshare --mount sh -c 'mount --bind "$1" /dev/shm && shift && exec "$@"' sh "$shm")

@@ -65,7 +65,7 @@ judge() { # judge WHAT LOG CODE OPERATION..: right, and these were served
 }
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+on_exit 'rm -rf "$work"'
 code=0
 bounded 240 mpiexec.mpich -n "$ranks" env "$preload" "$program" "$count" 64K 1 >"$work/alone" 2>&1 || code=$?
 judge "$ranks ranks of this host" "$work/alone" $code bcast barrier reduce allreduce allgather allgatherv

@@ -119,7 +119,7 @@ listens() { # listens HOST PORT
 run_python() {
     local with=() server code=0
     [ "$1" = direct ] || with=(env "LD_PRELOAD=$preload")
-    bounded 60 "$LAB/on" "$last" ${with[@]+"${with[@]}"} python3 "$(dirname "$0")/split_sockets.py" serve 5000 >"$2.server" 2>&1 &
+    timeout -k 10 60 "$LAB/on" "$last" ${with[@]+"${with[@]}"} python3 "$(dirname "$0")/split_sockets.py" serve 5000 >"$2.server" 2>&1 &
     server=$!
     # Who connects through gateways learns from its first read, not from connect(), that nobody listens.
     for _ in {1..200}; do listens "$last" 5000 && break || sleep .05; done

@@ -45,13 +45,9 @@ fi
 # shellcheck disable=SC2086 # words
 "$LAB/gateways" start $gateway || { fail "the gateways do not start"; finish; }
 there=$(awk '$2 == "h1" { print $1 }' "/run/mcastcoll/$VC/hosts")
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null || :; "$LAB/down"; rm -rf "$work"' EXIT
 serve() { # serve PORT-OFFSET COMMAND...: echo and sink of one way
     ip netns exec "$VC-h1" "${@:2}" "$flows" echo $((6000 + $1)) </dev/null >"$work/echo.$1" 2>&1 &
-    pids+=($!)
     ip netns exec "$VC-h1" "${@:2}" "$flows" sink $((6010 + $1)) </dev/null >"$work/sink.$1" 2>&1 &
-    pids+=($!)
 }
 split=(env "LD_PRELOAD=$library")
 serve 0
