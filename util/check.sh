@@ -173,7 +173,7 @@ asan_tests() { # asan_tests TARGET JOBS
     MCC_SEED_STEP=80 MCC_SEEDS=60 MCC_QUICK=1 ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
         LSAN_OPTIONS=suppressions=$TOP/build-asan/lsan.supp:print_suppressions=0 make -C "$TOP/build-asan" -j"$2" VERBOSE=1 "$1"
 }
-asan_pure() { asan_tests check-pure 1; }
+asan_pure() { asan_tests check-pure 2; }
 # The kept inputs, then some changed at random, the same ones each time.  util/fuzz looks for new ones, with clang.
 fuzz() {
     local f name runs passed=0 failed=0
@@ -221,16 +221,14 @@ dist() {
 sources() { git -C "$TOP" ls-files "$@" 2>/dev/null || (cd "$TOP" && for g in "$@"; do find . -path './build*' -prune -o -name "$g" -print; done); }
 export -f sources
 style() {
-    local files f bad=0
+    local files
     mapfile -t files < <(sources '*.cc' '*.h' '*.c')
     [ ${#files[@]} -gt 0 ] || { echo "FAIL found no sources"; return 1; }
     clang-format --version
     # Each version has a taste of its own.
     clang-format --version | grep -q 'version 14\.' || { echo "skip the style is that of clang-format 14, which is not here"; exit 77; }
-    for f in "${files[@]}"; do
-        clang-format --dry-run -Werror "$f" 2>/dev/null || { echo "FAIL $f: put it right with clang-format -i"; bad=1; }
-    done
-    return $bad
+    printf '%s\0' "${files[@]}" | xargs -0 -n 20 -P "$(nproc)" clang-format --dry-run -Werror 2>&1 ||
+        { echo "FAIL put these right with clang-format -i"; return 1; }
 }
 scripts() {
     local f bad=0

@@ -22,11 +22,13 @@ while case ${1:-} in -*) true ;; *) false ;; esac do
     esac
 done
 [ $# -gt 0 ] || set -- s390x arm64
+mapfile -t arches < <(printf '%s\n' "$@" | sort -u)
+jobs=$((($(nproc) + ${#arches[@]} - 1) / ${#arches[@]})) # they are built and run side by side
 declare -A triplet=([s390x]=s390x-linux-gnu [arm64]=aarch64-linux-gnu)
 cannot() { echo "skip $*"; exit 77; }
 # Named by its file, which distributions call in two ways.
 emulator_of() { local name=qemu-${triplet[$1]%%-*}; command -v "$name-static" || command -v "$name"; }
-for arch in "$@"; do
+for arch in "${arches[@]}"; do
     [ -n "${triplet[$arch]:-}" ] || bad_usage "'$arch' is none of: ${!triplet[*]}"
     for program in "${triplet[$arch]}-gcc" "${triplet[$arch]}-g++" apt-get dpkg-deb; do
         command -v "$program" >/dev/null || cannot "there is no $program"
@@ -63,7 +65,7 @@ build() { # build ARCH
         "$TOP/configure" --host="$cross" CC="$cross-gcc --sysroot=$at/root" CXX="$cross-g++ --sysroot=$at/root" --enable-werror \
         --without-ompi --without-mpich --without-verbs --without-munge \
         CRITERION_CFLAGS="-I$TOP/fabtests/processors" CRITERION_LIBS=-pthread || return
-    make -j"$(nproc)" MCC_WHOLE= "${tests[@]/#/fabtests/unit/test_}" util/sim/mcastcoll-sim
+    make -j"$jobs" MCC_WHOLE= "${tests[@]/#/fabtests/unit/test_}" util/sim/mcastcoll-sim
 }
 simulate() { # simulate COMMAND...: what arrived, seed by seed
     local seed
@@ -74,7 +76,6 @@ compare() { # compare COMMAND...
     grep -q '^ *packets [0-9a-f]' "$work/here" || { echo "the simulator here says nothing of packets"; return 1; }
     diff "$work/here" "$work/there"
 }
-passed=0 failed=0
 part() { # part WHAT COMMAND...: runs it, and says how it went and what it took
     local what=$1 code=0
     shift
@@ -82,22 +83,32 @@ part() { # part WHAT COMMAND...: runs it, and says how it went and what it took
     { time "$@" >"$work/log" 2>&1; } 2>"$work/took" || code=$?
     what+=$(awk '{ printf ", %.1f s of processors", $1 + $2 }' "$work/took")
     if [ $code = 0 ]; then
-        echo "ok   $what" && passed=$((passed + 1))
+        echo "ok   $what"
     else
         tail -n 30 "$work/log"
-        echo "FAIL $what: code $code" && failed=$((failed + 1))
+        echo "FAIL $what: code $code"
     fi
     return $code
 }
-
-for arch in "$@"; do
-    unpack "$arch" >"$work/log" 2>&1 || cannot "the libraries of $arch cannot be had: $(tail -n 1 "$work/log")"
-    part "$arch: build" build "$arch" || continue
-    run=("$(emulator_of "$arch")" -L "$TOP/build-for-$arch/root")
+examine() { # examine ARCH: all parts
+    local run name
+    part "$1: build" build "$1" || return
+    run=("$(emulator_of "$1")" -L "$TOP/build-for-$1/root")
     for name in "${tests[@]}"; do
-        MCC_QUICK=1 MCC_SEED_STEP=40 part "$arch: test_$name" timeout 900 "${run[@]}" "$TOP/build-for-$arch/fabtests/unit/test_$name"
+        MCC_QUICK=1 MCC_SEED_STEP=40 part "$1: test_$name" timeout 900 "${run[@]}" "$TOP/build-for-$1/fabtests/unit/test_$name"
     done
-    part "$arch: $seeds seeds of the simulator, there and here" compare timeout 300 "${run[@]}" "$TOP/build-for-$arch/util/sim/mcastcoll-sim"
+    part "$1: $seeds seeds of the simulator, there and here" compare timeout 300 "${run[@]}" "$TOP/build-for-$1/util/sim/mcastcoll-sim"
+}
+
+for arch in "${arches[@]}"; do
+    unpack "$arch" >"$work/log" 2>&1 || cannot "the libraries of $arch cannot be had: $(tail -n 1 "$work/log")"
 done
-echo "$passed passed, $failed failed, 0 skipped"
-[ $failed = 0 ]
+for arch in "${arches[@]}"; do
+    mkdir "$work/$arch"
+    (work=$work/$arch && examine "$arch") >"$work/$arch.said" 2>&1 &
+done
+wait
+cat "$work"/*.said
+count() { cat "$work"/*.said | grep -c "^$1 "; }
+echo "$(count ok) passed, $(count FAIL) failed, 0 skipped"
+[ "$(count FAIL)" = 0 ] && [ "$(count ok)" -gt 0 ]
