@@ -112,6 +112,7 @@ mishap() {
     local what=$1 expected=$2 start code=0 job out i
     shift 2
     out=$(COUNT=${COUNT:-$([ "$expected" = well ] && echo 100 || echo 5000)} FI_LOG_LEVEL=info mpi_command)
+    : >"$work/log" # the last job's members have joined there
     eval "$out" >"$work/log" 2>&1 &
     job=$!
     for ((i = 0; i < 240; ++i)); do
