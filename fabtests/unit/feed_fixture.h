@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "feed/feed.h"
@@ -46,6 +47,7 @@ class Node final : public Feed::Host {
     Feed& feed() { return *feed_; }
     MemberId id() const { return id_; }
     void hear(Bytes packet, const Place& source, Nanoseconds now) {
+        awake = true;
         feed_->on_packet(decode(packet).value(), packet, source, now);
     }
     void publish(Nanoseconds now) {
@@ -59,6 +61,8 @@ class Node final : public Feed::Host {
     bool alive = true;    // else it neither hears nor says anything
     bool mute = false;    // else nobody hears what it says
     bool reading = true;  // else its application takes nothing, and nobody drives it
+    bool sleeps = false;  // it is driven only when something has come, or is due
+    bool awake = false;
     std::uint64_t sent = 0;
     std::map<MemberId, std::uint64_t> first, next;
     std::vector<Loss> losses;
@@ -112,7 +116,8 @@ class Network {
         nodes_.push_back(std::make_unique<Node>(*this, id, config, now()));
         return *nodes_.back();
     }
-    std::optional<wire::Key> key{};  // of those that are added
+    std::optional<wire::Key> key{};   // of those that are added
+    std::optional<int> lets_through;  // so many packets more, and then none
     bool recording = false;
     std::vector<std::vector<std::byte>> recorded;  // what anybody sent, lost or not
 
@@ -131,6 +136,8 @@ class Network {
         now_ = end;
         for (const auto& node : nodes_) {
             if (!node->alive || !node->reading) continue;
+            const bool awake = std::exchange(node->awake, false) || node->feed().next_deadline() <= now();
+            if (node->sleeps && !awake) continue;
             node->feed().deliver();
             node->feed().tick(now());
         }
@@ -139,7 +146,7 @@ class Network {
         for (std::int64_t end = now_ + ms * std::int64_t{1'000'000}; now_ < end;) step();
     }
     void put(const Node* from, MemberId to, Bytes packet) {
-        if (from->mute) return;
+        if (from->mute || (lets_through && (*lets_through)-- <= 0)) return;
         if (recording) recorded.emplace_back(packet.begin(), packet.end());
         for (const auto& node : nodes_) {
             if (node.get() == from || !from->alive || (to != kEverybody && node->id() != to)) continue;

@@ -111,6 +111,53 @@ Test(feed, a_sender_that_dies_with_a_debt_is_reported) {
     cr_assert_eq(receiver.losses[0], Loss::silent);
 }
 
+Test(feed, who_sleeps_learns_of_a_sender_that_dies_with_a_debt) {
+    Network network(8, 50);
+    Node& dies = network.add(true, false);
+    Node& receiver = network.add(false, true);
+    receiver.sleeps = true;
+    network.run_ms(500);
+    for (int i = 0; i < 100; ++i) dies.publish(network.now());
+    dies.alive = false;
+    network.run_ms(3000);
+    cr_assert_eq(receiver.losses.size(), 1);
+    cr_assert_eq(receiver.losses[0], Loss::silent);
+}
+
+// Of a message of many packets the beginning has come, and nothing is known to be missing.
+Test(feed, who_sleeps_learns_of_a_sender_that_dies_in_a_message) {
+    Network network(9, 0);
+    Node& dies = network.add(true, false);
+    Node& receiver = network.add(false, true);
+    receiver.sleeps = true;
+    network.run_ms(500);
+    dies.sent = 89;  // the longest message, of two packets
+    network.lets_through = 1;
+    dies.publish(network.now());
+    dies.feed().flush(network.now());
+    network.run_ms(1);
+    dies.alive = false;
+    network.run_ms(3000);
+    cr_assert_eq(receiver.losses.size(), 1);
+    cr_assert_eq(receiver.losses[0], Loss::silent);
+}
+
+Test(feed, who_sleeps_expels_a_receiver_that_died) {
+    Network network(10, 0);
+    Node& publisher = network.add(true, false);
+    Node& receiver = network.add(false, true);
+    Node& dies = network.add(false, true);
+    publisher.sleeps = receiver.sleeps = true;
+    network.run_ms(500);
+    dies.alive = false;
+    publisher.publish(network.now());
+    publisher.awake = true;
+    network.run_ms(3000);
+    cr_assert_eq(publisher.feed().counters().expelled, 1);
+    cr_assert(publisher.feed().settled());
+    cr_assert_eq(receiver.next.at(publisher.id()), 1);
+}
+
 Test(feed, a_sender_that_pauses_expels_nobody_and_goes_on) {
     Network network(6, 0);
     Node& publisher = network.add(true, false);
@@ -254,7 +301,10 @@ Test(feed_members, the_longest_silent_makes_room_if_nobody_waits_for_it) {
     cr_assert(evicted != nullptr && evicted->id == id(1));
     cr_assert(!members.full() && members.find(id(1)) == nullptr);
     members.find(id(2))->receives = true;
-    cr_assert_null(members.evict(ms(5000), kPeerTimeout), "a receiver is expelled, never forgotten");
+    const auto next = members.evict(ms(5000), kPeerTimeout);
+    cr_assert(next != nullptr && next->id == id(3), "a receiver is expelled, never forgotten");
+    for (const auto& member : members) member->receives = true;
+    cr_assert_null(members.evict(ms(5000), kPeerTimeout));
 }
 
 Test(feed_members, a_pause_counts_against_nobody) {

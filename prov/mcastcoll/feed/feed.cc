@@ -10,7 +10,7 @@ constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr std::uint64_t kReportsPerWindow = 8;
 // Who looks less often than this has paused.
-constexpr Nanoseconds kPause = Nanoseconds::from_ms(50);
+constexpr Nanoseconds kPause = Nanoseconds::from_ms(50), kLongestRest = Nanoseconds::from_ms(40);
 
 }  // namespace
 
@@ -233,9 +233,14 @@ Nanoseconds Feed::next_deadline() const {
     Nanoseconds soonest = flush_at_;
     if (config_.sends && outgoing_.waiting() == 0) soonest = std::min(soonest, beat_at_);
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
-    for (const auto& member : members_)
+    bool owed = !outgoing_.empty();
+    for (const auto& member : members_) {
         soonest = std::min({soonest, member->gap.deadline(), member->ask.deadline()});
-    return soonest;
+        owed = owed || (member->incoming && !member->leaving &&
+                        (member->incoming->has_gap() || member->incoming->in_message()));
+    }
+    // Who sleeps longer pauses, and that would count against nobody who is silent or late.
+    return owed ? std::min(soonest, looked_at_ + kLongestRest) : soonest;
 }
 
 }  // namespace mcastcoll::feed

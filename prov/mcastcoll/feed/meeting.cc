@@ -12,7 +12,9 @@ Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
     if (members_.full()) {
         const auto evicted = members_.evict(now, config_.peer_timeout);
         if (evicted == nullptr) return nullptr;
-        if (evicted->incoming) host_.lost(*evicted, Loss::silent);
+        // Who has left in order, and whose messages all were taken, is no loss.
+        if (evicted->incoming && !(evicted->leaving && !evicted->incoming->ready()))
+            host_.lost(*evicted, Loss::silent);
         trim();
     }
     Member& added = members_.add(id, place, now);

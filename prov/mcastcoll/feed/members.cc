@@ -1,6 +1,7 @@
 #include "feed/members.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace mcastcoll::feed {
@@ -59,11 +60,13 @@ Member& Members::add(MemberId id, const Place& place, Nanoseconds now) {
 }
 
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
+    // A receiver is expelled, never forgotten.
+    const auto stays = [&](const auto& one) {
+        return one->answered && (one->receives || now - one->heard <= peer_timeout);
+    };
     const auto least = std::ranges::min_element(
-        all_, {}, [](const auto& member) { return std::pair(member->answered, member->heard); });
-    if (least == all_.end()) return nullptr;
-    const Member& one = **least;
-    if (one.answered && (one.receives || now - one.heard <= peer_timeout)) return nullptr;
+        all_, {}, [&](const auto& one) { return std::tuple(stays(one), one->answered, one->heard); });
+    if (least == all_.end() || stays(*least)) return nullptr;
     auto evicted = std::move(*least);
     all_.erase(least);
     return evicted;
