@@ -1,6 +1,8 @@
 // Many groups over few sockets: sharing of addresses and sockets, and the limits of both.
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -240,4 +242,20 @@ Test(transport_hub, range_addresses_are_stable_and_apart) {
     cr_assert_eq(range_group_address(4, GroupKey{1}, 2, 3, 20000).to_string(), "239.68.47.158:20000");
     cr_assert_eq(range_group_address(6, GroupKey{1}, 2, 3, 20000).to_string(),
                  "[ff15:5a44:2f9e:59d6:f1bb:1e56:6507:a868]:20000");
+}
+
+// The child has the socket, too, with what nobody has read.
+Test(transport_hub, what_was_left_is_no_news_though_a_child_of_fork_holds_it) {
+    const auto options = multicast_options("lo", 4);
+    auto hub = must(MulticastHub::open(options)), speaker = must(MulticastHub::open(options));
+    const SocketAddress group = nth(options, 0);
+    auto membership = std::make_unique<Membership>(must(hub->join(group)));
+    const Pipe never;
+    const Child child([&] { return never.get(kPatienceMs) < 0; });
+    say(*speaker, group, "unread");
+    pollfd news{hub->descriptor(), POLLIN, 0};
+    cr_assert_eq(::poll(&news, 1, kPatienceMs), 1);
+    membership.reset();
+    cr_assert_eq(::poll(&news, 1, 0), 0);
+    child.signal(SIGKILL);
 }

@@ -2,6 +2,7 @@
 // descriptors, or places to watch from.
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -432,6 +433,20 @@ Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
     const auto found = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(found.size(), 1);
     cr_assert_eq(found[0].error, ECONNRESET);
+}
+
+// The sibling has what the process is watched by, too, which stays readable.
+Test(transport_watch, a_death_is_news_once_though_a_child_of_fork_holds_the_descriptor) {
+    auto watch = must(PeerWatch::open({}));
+    const Pipe pipe, never;
+    Child child([&] { return peer({}, pipe); });
+    cr_assert(watch->watch(1, receive_point(pipe), now()).ok());
+    const Child sibling([&] { return never.get(kPatienceMs) < 0; });
+    child.signal(SIGKILL);
+    cr_assert_eq(deaths(*watch, 1, kPatienceMs).size(), 1);
+    pollfd news{watch->descriptor(), POLLIN, 0};
+    cr_assert_eq(::poll(&news, 1, 0), 0);
+    sibling.signal(SIGKILL);
 }
 
 Test(transport_watch, so_many_are_watched_and_no_more) {

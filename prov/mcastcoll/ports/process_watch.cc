@@ -39,7 +39,8 @@ void ProcessWatch::look_at(PeerWatch::Id peer, const wire::ByteString& watch_poi
 }
 
 void ProcessWatch::check(Nanoseconds now, Lost lost) {
-    if (watch_->watched() == 0 || now - checked_at_ < kWatchInterval) return;
+    // Also who watches nobody is watched, and takes the connections of those who are gone.
+    if (now - checked_at_ < kWatchInterval) return;
     checked_at_ = now;
     std::array<PeerWatch::Death, 16> dead{};
     const std::size_t count = watch_->poll(now, dead);

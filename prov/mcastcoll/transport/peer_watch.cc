@@ -135,6 +135,7 @@ void PeerWatch::look(Id id, Nanoseconds now) {
 
 // 0, or an errno.
 int PeerWatch::watch_process(Watch& watch) {
+    drop(watch);
     watch.descriptor = open_process(watch.point.pid);
     const int code = watch.descriptor.valid() ? 0 : errno;
     if (code != 0 && code != ESRCH) return code;
@@ -166,7 +167,7 @@ int PeerWatch::restart(Watch& watch, Nanoseconds now) {
 
 // Unreachable for now may pass: the next attempt asks again until the timeout.
 void PeerWatch::note_unanswered(Watch& watch, int code) {
-    watch.descriptor.reset();
+    drop(watch);
     watch.unanswered = code;
     if (is_certain_death(code))
         mark_dead(watch, fmt::format("nobody listens at {} any more ({}): its process has ended",
@@ -175,6 +176,7 @@ void PeerWatch::note_unanswered(Watch& watch, int code) {
 
 int PeerWatch::connect_to(Watch& watch) {
     const SocketAddress& to = watch.point.listener;
+    drop(watch);
     watch.descriptor = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!watch.descriptor.valid()) return errno;
     const int descriptor = watch.descriptor.get();
@@ -193,10 +195,24 @@ int PeerWatch::subscribe(const Watch& watch, std::uint32_t events) {
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0 ? 0 : errno;
 }
 
+// A child of fork() may hold it: then closing it here does not take it out of the set.
+void PeerWatch::drop(Watch& watch) {
+    if (watch.descriptor.valid())
+        (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch.descriptor.get(), nullptr);
+    watch.descriptor.reset();
+}
+
+void PeerWatch::unwatch(Id id) {
+    const auto found = watches_.find(id);
+    if (found == watches_.end()) return;
+    drop(found->second);
+    watches_.erase(found);
+}
+
 void PeerWatch::mark_dead(Watch& watch, std::string reason) {
     watch.state = State::kDead;
     watch.reason = std::move(reason);
-    watch.descriptor.reset();
+    drop(watch);
     due_ = Nanoseconds{0};
 }
 

@@ -58,7 +58,7 @@ class PeerWatch {
     // ignored.
     void look(Id id, Nanoseconds now);
     // Ends a watch; unknown ids are ignored.
-    void unwatch(Id id) { watches_.erase(id); }
+    void unwatch(Id id);
 
     struct Death {
         Id id = 0;
@@ -98,6 +98,7 @@ class PeerWatch {
     void note_unanswered(Watch& watch, int code);
     void give_up(Watch& watch);
     int subscribe(const Watch& watch, std::uint32_t events);
+    void drop(Watch& watch);
     void mark_dead(Watch& watch, std::string reason);
     void mark_process_dead(Watch& watch);
     void on_event(Watch& watch);
