@@ -1,5 +1,6 @@
 // What comes into a trunk on its channels: frames are put in order, handed to the host as far as it takes
 // them, and what it has taken is granted again.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -7,6 +8,11 @@
 #include "wire/bytes.h"
 
 namespace mcastcoll::trunk {
+namespace {
+
+constexpr int kMostWords = 3;  // of a channel: finish, reset, close
+
+}  // namespace
 
 Result<void> Trunk::violation(const char* what) {
     ++counters_.violations;
@@ -28,11 +34,16 @@ Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
     if (header.type == FrameType::data && !channel->window.receive(cost_of(header.length)))
         return violation("more data than there is credit for");
     if (ahead > 0) {
+        // Data is bounded by the credit for it. Of all else a channel has a word or two, and one to begin.
+        if (header.type == FrameType::open)
+            return violation("a channel does not begin with open, or has another");
+        constexpr auto is_word = [](const auto& one) { return one.second.type != FrameType::data; };
+        if (header.type != FrameType::data && std::ranges::count_if(channel->early, is_word) >= kMostWords)
+            return violation("more words than a channel has");
         const auto [place, inserted] = channel->early.try_emplace(channel->expected + ahead);
         if (!inserted) return violation("two frames of the same order");
         place->second.type = header.type;
-        if (!channel->discarding || header.type == FrameType::open)
-            place->second.payload.assign(payload.begin(), payload.end());
+        if (!channel->discarding) place->second.payload.assign(payload.begin(), payload.end());
         ++counters_.early_frames;
         return {};
     }

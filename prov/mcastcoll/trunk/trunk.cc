@@ -36,6 +36,7 @@ void Trunk::abandon() {
     credits_.clear();
     inbox_bytes_ = 0;
     received_ = SequenceWindow();
+    peer_window_ = kMinWindow;  // the next session's is told anew
     ++counters_.sessions_lost;
     // The host may call back for channels that are no longer there, or open new ones.
     for (auto& [id, channel] : channels_.take_all()) {
