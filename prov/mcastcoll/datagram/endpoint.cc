@@ -50,8 +50,8 @@ int Endpoint::bind(Handle* other, std::uint64_t flags) {
 
 template <typename Target>
 int Endpoint::complete_to(Target& target, std::shared_ptr<Target> Channel::*place, std::uint64_t flags) {
-    if (&target.parent() != &parent()) return -FI_EINVAL;
     const bool sends = (flags & FI_SEND) != 0, receives = (flags & FI_RECV) != 0;
+    if (&target.parent() != &parent() || (!sends && !receives)) return -FI_EINVAL;
     if ((sends && sent_.*place) || (receives && received_.*place)) return -FI_EINVAL;
     const std::lock_guard lock(mutex());
     const auto set = [&](Channel& channel) {

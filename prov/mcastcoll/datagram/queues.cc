@@ -54,7 +54,7 @@ void Waiter::prepare_wait() {
 }
 
 template <typename Ready>
-ssize_t Waiter::sleep_until(int timeout, Ready ready) {
+ssize_t Waiter::sleep_until(int timeout, int rest_ms, Ready ready) {
     if (!wait_object_.is_open()) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     {
@@ -69,7 +69,10 @@ ssize_t Waiter::sleep_until(int timeout, Ready ready) {
             const ssize_t got = ready();
             if (got != -FI_EAGAIN || deadline.over() || wait_object_.take_signal()) return got;
         }
-        if (const int rc = wait_object_.sleep(deadline.left_ms()); rc != 0) return rc;
+        // Less than nothing is for ever.
+        const int left = deadline.left_ms();
+        const bool rests = rest_ms >= 0 && (left < 0 || left > rest_ms);
+        if (const int rc = wait_object_.sleep(rests ? rest_ms : left); rc != 0) return rc;
     }
 }
 
@@ -101,6 +104,8 @@ void CompletionQueue::push(const Completion& completion) {
 
 ssize_t CompletionQueue::take(void* buffer, std::size_t count, fi_addr_t* source) {
     const ssize_t taken = completions_.take(buffer, count, source);
+    if (taken > 0 && completions_.any())
+        wait_object().wake();  // another thread may sleep that this one was woken instead of
     return taken == 0 && count > 0 ? -FI_EINVAL : taken;  // there was no buffer
 }
 
@@ -122,7 +127,7 @@ ssize_t CompletionQueue::sread(void* buffer, std::size_t count, const void* cond
 
 ssize_t CompletionQueue::sreadfrom(void* buffer, std::size_t count, fi_addr_t* source, const void*,
                                    int timeout) {
-    return sleep_until(timeout, [&] { return take(buffer, count, source); });
+    return sleep_until(timeout, -1, [&] { return take(buffer, count, source); });
 }
 
 int Counter::open(Domain& domain, fi_cntr_attr* attr, fid_cntr** counter, void* context) {
@@ -167,7 +172,9 @@ int Counter::change(std::uint64_t value) {
 
 int Counter::wait(std::uint64_t threshold, int timeout) {
     const std::uint64_t failed = readerr();
-    const ssize_t got = sleep_until(timeout, [&]() -> ssize_t {
+    // Of several that sleep one is woken, and it may be one that waits for more than the others.
+    constexpr int kRest_ms = 20;
+    const ssize_t got = sleep_until(timeout, kRest_ms, [&]() -> ssize_t {
         if (done_ >= threshold) return 0;
         return failed_ != failed ? -FI_EAVAIL : -FI_EAGAIN;
     });

@@ -42,9 +42,10 @@ class Waiter {
   protected:
     // All sources take what has come.
     void progress();
-    // `ready` is called under the lock and says -FI_EAGAIN as long as there is nothing.
+    // `ready` is called under the lock and says -FI_EAGAIN as long as there is nothing. It looks again after
+    // `rest_ms` at the latest, if that is not negative.
     template <typename Ready>
-    ssize_t sleep_until(int timeout, Ready ready);
+    ssize_t sleep_until(int timeout, int rest_ms, Ready ready);
 
   private:
     // An endpoint without posted receives takes nothing, so its sockets must not wake anybody.

@@ -122,15 +122,15 @@ bool Reliable::Group::is_ready() const {
     return protocol_.joined(monotonic_now());
 }
 
-int Reliable::Group::send(Pieces pieces, std::size_t size) {
-    // Who has joined before this call is to get it.
-    Nanoseconds now = monotonic_now();
-    if (now - reliable_.looked_at_ > kLookAgain || !protocol_.can_send(size)) {
+void Reliable::Group::look(std::size_t size) {
+    if (monotonic_now() - reliable_.looked_at_ > kLookAgain || !protocol_.can_send(size))
         reliable_.progress();
-        now = monotonic_now();
-    }
+}
+
+int Reliable::Group::send(Pieces pieces, std::size_t size) {
     if (!protocol_.can_send(size)) return -FI_EAGAIN;
-    protocol_.send(gather(pieces, reliable_.message_), now);
+    protocol_.send(gather(pieces, reliable_.message_), monotonic_now());
+    reliable_.keep_alarm();
     return 0;
 }
 
@@ -262,16 +262,22 @@ void Reliable::progress() {
     // What waits in a socket must not be asked for. A sender stops at the end of its window, so there is an
     // end; and whoever floods us does not keep us from our duties.
     behind_ = all ? 0 : behind_ + 1;
-    if (behind_ % kMostBehind != 0) return;
-    for (Group* group : groups_) group->protocol_.tick(now);
+    if (behind_ % kMostBehind == 0)
+        for (Group* group : groups_) group->protocol_.tick(now);
+    keep_alarm();
 }
 
 void Reliable::arm() {
+    slept_on_ = true;
+    for (Group* group : groups_) group->protocol_.flush(monotonic_now());
+    keep_alarm();
+}
+
+// Another thread may sleep meanwhile, and nobody says when it does not any more.
+void Reliable::keep_alarm() {
+    if (!slept_on_) return;
     Nanoseconds soonest = kNever;
-    for (Group* group : groups_) {
-        group->protocol_.flush(monotonic_now());
-        soonest = std::min(soonest, group->protocol_.next_deadline());
-    }
+    for (Group* group : groups_) soonest = std::min(soonest, group->protocol_.next_deadline());
     // Waking too early does no harm.
     if (soonest == kNever || armed_for_ <= soonest) return;
     alarm_.set_alarm(soonest);

@@ -46,6 +46,7 @@ class Reliable {
     bool drain(int socket, bool multicast);
     void on_packet(Bytes packet, const SocketAddress& source, bool multicast);
     bool is_spoilt();
+    void keep_alarm();
 
     const Settings& settings_;
     Inbox& inbox_;
@@ -53,6 +54,7 @@ class Reliable {
     const std::size_t payload_;
     WaitSet alarm_;
     Nanoseconds armed_for_ = kNever;
+    bool slept_on_ = false;
     Nanoseconds looked_at_{};
     bool sends_rows_ = true;
     unsigned behind_ = 0;  // turns in which not everything was read
@@ -74,6 +76,8 @@ class Reliable::Group final : private feed::Feed::Host {
     bool is_ready() const;
     // All that was sent is with all receivers.
     bool is_settled() const { return protocol_.settled(); }
+    // Before a message of so many bytes is sent: who has joined is to get it, and what was taken makes room.
+    void look(std::size_t size);
     // 0, or -FI_EAGAIN while a receiver is a window behind.
     int send(Pieces pieces, std::size_t size);
 

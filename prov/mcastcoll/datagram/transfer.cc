@@ -42,8 +42,11 @@ ssize_t Endpoint::send(const Message& message) {
     const std::lock_guard lock(mutex());
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_SEND) == 0) return -FI_EOPNOTSUPP;
-    if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
     const std::uint64_t multicast = message.flags & FI_MULTICAST;
+    // Before room is counted: what comes may take it, where one queue is for both.
+    if (const auto found = joined_.find(message.to); reliable_ && multicast != 0 && found != joined_.end())
+        if (found->second->feed) found->second->feed->look(size);
+    if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
     const int rc = multicast != 0 ? send_to_group(message.to, message.pieces, size)
                                   : send_to_peer(message.to, message.pieces);
     if (rc != 0) return rc;
