@@ -64,10 +64,18 @@ void Av::graft(fid_av& inner, const fi_av_attr& attr) {
                         std::uint64_t flags) noexcept {
             return guard([&] {
                 Av& self = of(*object);
+                // Before, since an address that is free may be another thread's next one at once.
+                std::vector<fi_addr_t> forgotten;
+                if (addresses != nullptr) {
+                    const std::lock_guard lock(self.mutex_);
+                    for (std::size_t i = 0; i < count; ++i)
+                        if (self.known_.erase(addresses[i]) > 0) forgotten.push_back(addresses[i]);
+                }
                 const int rc = self.inner_ops().remove(object, addresses, count, flags);
-                const std::lock_guard lock(self.mutex_);
-                if (rc == 0 && addresses != nullptr)
-                    for (std::size_t i = 0; i < count; ++i) self.known_.erase(addresses[i]);
+                if (rc != 0) {
+                    const std::lock_guard lock(self.mutex_);
+                    self.known_.insert(forgotten.begin(), forgotten.end());
+                }
                 return rc;
             });
         };

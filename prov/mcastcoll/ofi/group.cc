@@ -3,6 +3,11 @@
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {
+namespace {
+
+constexpr Nanoseconds kAskForRoom = Nanoseconds::from_us(200);
+
+}  // namespace
 
 Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)
     : fid_mc{{FI_CLASS_MC, plan.context, &calls}, plan.token},
@@ -73,6 +78,12 @@ bool Group::comes_from(Rank rank, const group::Source& source) {
     return true;
 }
 
+Nanoseconds Group::next_deadline() const {
+    const Nanoseconds next = std::min(core_->next_deadline(), secret_ ? secret_->next_deadline() : kNever);
+    // Nobody tells that the kernel has room again for multicasts.
+    return multicast_.can_send() ? next : std::min(next, monotonic_now() + kAskForRoom);
+}
+
 void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
     const int thrown = guard([&] { return body(), 0; });
     if (thrown != 0) core_->break_down(-thrown, now);
@@ -110,8 +121,10 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
-    // What is sent is where it belongs.
-    if (request.copies && request.kind == Kind::broadcast && request.root == self())
+    // What a broadcast's root sends is where it belongs. Of these two the root alone has a result.
+    const bool roots = request.root == self();
+    const bool rooted = request.kind == Kind::reduce || request.kind == Kind::gather;
+    if (request.copies && (rooted ? !roots : request.kind == Kind::broadcast && roots))
         request.copies->targets.clear();
     int refused = FI_EOTHER;
     const int thrown = guard([&] { return core_->submit({request, cookie}, refused, now), 0; });

@@ -128,9 +128,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void start(Nanoseconds now);
     // Runs timers, carries out effects.
     void pump(Nanoseconds now);
-    Nanoseconds next_deadline() const {
-        return std::min(core_->next_deadline(), secret_ ? secret_->next_deadline() : kNever);
-    }
+    Nanoseconds next_deadline() const;
     // Nothing of the join is for it any more.
     void leave_joins() noexcept {
         if (std::exchange(entered_, false)) shared_.joins.remove(*this);

@@ -302,8 +302,12 @@ Result<Request> make_request(const fi_msg_collective& message, Pieces results, s
     }
     if (!result.value().together) {
         Copies& copies = copies_of(request);
-        // Of a broadcast this may be what is sent.
-        copies.result = collect(results, *request.result_bytes, width);
+        // Of a broadcast this may be what is sent. Else nobody reads it, and it may be no memory of this
+        // process.
+        if (message.coll == FI_BROADCAST)
+            copies.result = collect(results, *request.result_bytes, width);
+        else
+            copies.result = std::make_unique<std::byte[]>(*request.result_bytes);
         copies.targets = targets_of(results, width);
         request.buffer = copies.result.get();
     }

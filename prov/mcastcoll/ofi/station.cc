@@ -181,6 +181,8 @@ int Station::close_group(Group& group) {
     if (rc != 0) return rc;
     groups_.forget_token(group);
     bury_done();
+    messenger->flush_told();
+    keep_alarm();
     return 0;
 }
 
