@@ -1,5 +1,5 @@
 // Several MPI_Comm_idup under way at once, on communicators that overlap, while blocking collectives run on
-// them.
+// them; and of an inter-communicator.
 //
 // Open MPI finds the numbers of the new communicators with non-blocking allreduces, which it starts from
 // within its progress: on each rank at another place between the program's own collectives. A hang is a
@@ -53,6 +53,23 @@ static bool round_is_good(uint64_t number, int rank, const MPI_Comm* comms) {
     return good;
 }
 
+// The ranks of each side see to the communicator of their side by which Open MPI does this.
+static bool sides_are_good(uint64_t number, int rank, MPI_Comm sides) {
+    MPI_Comm copy;
+    MPI_Request request;
+    uint64_t state = number * 64 + (uint64_t)rank;
+    int flag, others, one = 1, sum = 0, sum_of_copy = 0;
+    MPI_Comm_remote_size(sides, &others);
+    MPI_Comm_idup(sides, &copy, &request);
+    for (uint64_t polls = random_between(&state, 0, 30); polls > 0; --polls)
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, sides);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Allreduce(&one, &sum_of_copy, 1, MPI_INT, MPI_SUM, copy);
+    MPI_Comm_free(&copy);
+    return sum == others && sum_of_copy == others;
+}
+
 int main(int argc, char** argv) {
     int rank, size;
     unsigned bad = 0, all_bad = 0;
@@ -65,7 +82,13 @@ int main(int argc, char** argv) {
     MPI_Comm comms[kComms] = {MPI_COMM_WORLD, MPI_COMM_NULL, MPI_COMM_NULL};
     MPI_Comm_split(MPI_COMM_WORLD, rank < size - 2 ? 0 : MPI_UNDEFINED, rank, &comms[1]);
     MPI_Comm_split(MPI_COMM_WORLD, rank >= 2 ? 0 : MPI_UNDEFINED, rank, &comms[2]);
-    for (uint64_t i = 0; i < count; ++i) bad += !round_is_good(i, rank, comms);
+    MPI_Comm side, sides;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &side);
+    MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, 1 - rank % 2, 1, &sides);
+    for (uint64_t i = 0; i < count; ++i) {
+        bad += !round_is_good(i, rank, comms);
+        bad += !sides_are_good(i, rank, sides);
+    }
     MPI_Allreduce(&bad, &all_bad, 1, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         printf("mpi_idup: %d ranks: %llu checked, %u bad\n", size, (unsigned long long)count, all_bad);

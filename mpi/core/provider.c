@@ -208,8 +208,12 @@ static void find_extensions(MccJoin* j) {
 #undef HAS
 }
 
+double mcc_join_ms(int timeout_ms, int size) {
+    return (double)timeout_ms * (1 + size / 64);
+}
+
 int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who) {
-    const double deadline = mcc_now_s() + timeout_ms * 1e-3 * (1 + j->size / 64);
+    const double deadline = mcc_now_s() + 1e-3 * mcc_join_ms(timeout_ms, j->size);
     for (;;) {
         int rc = 0;
         pthread_mutex_lock(&p->lock);

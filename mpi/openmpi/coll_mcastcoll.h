@@ -196,6 +196,7 @@ typedef struct {
     int rc;
 
     bool divisible;    // may become several operations, one segment each
+    size_t longest;    // bytes of one: the module may be gone when a later one is posted
     bool streamed;     // a large blocking broadcast of a derived datatype, packed segment by segment
     MccBounce memory;  // of a non-blocking job
     int* vectors;      // of a non-blocking job: its own copy of counts and places
@@ -308,6 +309,7 @@ typedef struct {
 int mcc_meeting_hold(ompi_communicator_t* comm, MccMeeting* meeting, char* reason, int* lost);
 
 // coll_mcastcoll_job.c
+size_t mcc_longest_part(const MccJob* job);
 // The part of the job from element `offset` on, as the next operation.
 struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset);
 ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);

@@ -9,10 +9,13 @@
 #include "coll_mcastcoll.h"
 
 // Open MPI finds the number of a new communicator with such ones, which it starts from within its progress:
-// for MPI_Comm_idup in another place of the communicator's order on each rank.
-static bool is_of_open_mpi(const MccJob* job, const MccCall* call) {
-    return kMccNonblocking == job->form && kMccAllreduce == call->collective && 1 == call->out.count &&
-           MPI_INT == call->out.type && (MPI_MAX == call->op || MPI_MIN == call->op);
+// for MPI_Comm_idup in another place of the communicator's order on each rank. Where that has two sides they
+// are a reduction and a broadcast of each, which the program may describe otherwise than Open MPI does.
+static bool is_of_open_mpi(const MccJob* job, const MccCall* call, size_t bytes) {
+    if (kMccNonblocking != job->form) return false;
+    if (kMccBcast == call->collective) return sizeof(int) == bytes;
+    return (kMccAllreduce == call->collective || kMccReduce == call->collective) && sizeof(int) == bytes &&
+           (MPI_MAX == call->op || MPI_MIN == call->op);
 }
 
 // libfabric's reduce_scatter deals the vector as evenly as it can; other counts become an allreduce while the
@@ -50,7 +53,7 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
     const size_t bytes = (size_t)measured;
     if (0 == measured && kMccBarrier != call->collective) return kMccOver;  // on every rank, by the signature
     const enum fi_collective_op chosen = choose(job);
-    if (measured < 0 || is_left(job, chosen, bytes) || is_of_open_mpi(job, call)) return kMccPrevious;
+    if (measured < 0 || is_left(job, chosen, bytes) || is_of_open_mpi(job, call, bytes)) return kMccPrevious;
     job->divisible =
         kMccBcast == call->collective || kMccAllreduce == call->collective || kMccReduce == call->collective;
     const MccRoute route = mcc_route(job, chosen, bytes);
@@ -62,10 +65,12 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
         job->plan.whole.count = bytes;
         job->plan.whole.root = (uint32_t)call->root;
         job->plan.to = call->out;
+        job->longest = mcc_longest_part(job);
         return kMccHere;
     }
     const int error =
         mcc_lay(&job->plan, call, chosen, kMccBlocking == job->form ? &job->module->bounce : &job->memory);
+    job->longest = mcc_longest_part(job);
     if (0 == error) return kMccHere;
     // A local error, after all ranks had decided to be served here.
     mcc_bounce_trim(&job->memory, 0);

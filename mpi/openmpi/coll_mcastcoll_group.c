@@ -198,7 +198,7 @@ static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* a
     Round* r = calloc(1, sizeof(*r));
     if (NULL == r) return OMPI_ERR_OUT_OF_RESOURCE;
     r->comm = comm;
-    r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mcc_component.join_timeout_ms;
+    r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mcc_join_ms(mcc_component.join_timeout_ms, size);
     r->mine = mcc_word(error, rank);
     const int rc = exchange(r, rank, size);
     *agreed_error = mcc_word_error(r->mine);
@@ -296,7 +296,8 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
         return OMPI_SUCCESS;
     }
     if (NULL != g) mcc_group_orphan(g);
-    m->state = kMccLeft;
+    // As in meet().
+    m->state = OMPI_SUCCESS != rc && !mcc_component.disable_on_error ? kMccBroken : kMccLeft;
     if (OMPI_SUCCESS != rc) return report_silence(comm, step, rc);
     try_again(m, error);
     report(comm, m, step, who, error);

@@ -4,7 +4,7 @@
 
 // Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one
 // right behind it. Each part is a round trip, though, so that none is made where that is long.
-static size_t longest_part(const MccJob* job) {
+size_t mcc_longest_part(const MccJob* job) {
     enum { kGathered = 65536 };
     const size_t longest = mcc_component.longest;
     const bool reduces =
@@ -16,7 +16,7 @@ static size_t longest_part(const MccJob* job) {
 struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
     struct fi_mcastcoll_request part = job->plan.whole;
     if (!job->divisible) return part;
-    const size_t segment = longest_part(job) / job->plan.width, left = part.count - offset;
+    const size_t segment = job->longest / job->plan.width, left = part.count - offset;
     part.count = left < segment ? left : segment;
     // Nobody but the root has a result when there is a root.
     if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->plan.width;
@@ -84,6 +84,11 @@ int mcc_fail(MccGroup* g, const MccJob* job, int error) {
     if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
         snprintf(root, sizeof(root), " to rank %u", job->plan.whole.root);
     g->failed = true;
+    // The others wait for this member, which lives: that it leaves is how they learn of an error of its own.
+    MccComponent* c = &mcc_component;
+    pthread_mutex_lock(&c->fabric.lock);
+    mcc_join_end(&c->fabric, &g->join, c->linger_ms, false);
+    pthread_mutex_unlock(&c->fabric.lock);
     opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
                 kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
                 g->name, g->join.rank, g->join.size, fi_strerror(error), more ? " (" : "",

@@ -14,7 +14,7 @@
 #include "ompi/proc/proc.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 8 };
+enum { kCardVersion = 9 };
 
 typedef struct {
     uint32_t version;
@@ -150,7 +150,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
 
 // On another host numbers mean other processes, also where all have one kernel, as containers and the test
 // cluster's hosts do.
-size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
+static size_t find_near(ompi_communicator_t* comm, MccNear** near) {
     const int size = ompi_comm_size(comm);
     const Peer* self = find_peer(ompi_proc_local()->super.proc_name.vpid);
     size_t count = 0;
@@ -168,6 +168,14 @@ size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
         }
         (*near)[count++] = (MccNear){.rank = rank, .process = peer->process};
     }
+    return count;
+}
+
+size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
+    MccComponent* c = &mcc_component;
+    pthread_mutex_lock(&c->fabric.lock);
+    const size_t count = find_near(comm, near);
+    pthread_mutex_unlock(&c->fabric.lock);
     return count;
 }
 
