@@ -23,6 +23,7 @@ struct Wish {
     std::uint64_t op_flags = 0;  // of sends
     std::uint32_t format = FI_SOCKADDR_IN;
     fi_cq_format queue_format = FI_CQ_FORMAT_TAGGED;
+    std::size_t queue_size = 0;
     fi_wait_obj wait = FI_WAIT_FD;
     std::uint64_t bind_flags = 0;  // of the queue
     bool counters = false;
@@ -92,6 +93,7 @@ class Node {
         domain.reset(new_domain);
         fi_cq_attr cq_attr{};
         cq_attr.format = wish.queue_format;
+        cq_attr.size = wish.queue_size;
         cq_attr.wait_obj = wish.wait;
         fid_cq* new_cq = nullptr;
         CHECK_RETURNS(0, fi_cq_open(new_domain, &cq_attr, &new_cq, nullptr));

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <map>
+#include <thread>
 
 #include "functional/datagram_node.h"
 #include "functional/forge_spoofed.h"
@@ -57,7 +58,7 @@ class Reader {
         // Interrupted: by a debugger, or by who stops and continues processes.
         if (got == -FI_EAGAIN || got == -FI_EINTR) return false;
         CHECK_RETURNS(1, got);
-        if ((entry.flags & FI_SEND) != 0) return true;
+        if ((entry.flags & FI_SEND) != 0) return ++sends, true;
         CHECK(entry.flags == (FI_RECV | FI_MSG | FI_MULTICAST));
         auto* at = static_cast<std::byte*>(entry.op_context);
         Content head{};
@@ -74,6 +75,7 @@ class Reader {
         return true;
     }
     std::map<std::uint64_t, std::uint64_t> first, next;
+    std::uint64_t sends = 0;  // that were told
 
   private:
     void post(std::byte* at) {
@@ -124,6 +126,37 @@ void all_to_all(Member& me) {
     // Others may still need repairs of what was sent here.
     me.board().words[kSent]++;
     wait_for(me, "the others", [&] { return reader.read(), me.board().words[kSent] == me.size(); });
+    mc.reset();
+    me.meet();
+}
+
+// A short queue holds what is told of sends and what has come. Whoever sends first looks at what has come.
+void one_queue_for_both(Member& me) {
+    constexpr std::uint64_t kCount = 300;
+    Wish wish = kReliable;
+    wish.op_flags = FI_MULTICAST;
+    wish.queue_size = 4;
+    Node node(wish, me.options());
+    Reader reader(node);
+    auto mc = node.join(group(0));
+    me.meet();
+    std::uint64_t sent = 0;
+    wait_for(me, "all messages to all", [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        for (ssize_t rc = 0; rc == 0 && sent < kCount;) {
+            const auto message = make(me.rank(), sent);
+            rc = fi_send(node.ep.get(), message.data(), message.size(), nullptr, fi_mc_addr(mc.get()),
+                         nullptr);
+            CHECK(rc == 0 || rc == -FI_EAGAIN);
+            if (rc == 0) ++sent;
+        }
+        while (reader.read(0)) {
+        }
+        return sent == kCount && reader.next.size() + 1 == me.size() && reader.next.begin()->second == kCount;
+    });
+    CHECK(reader.sends == kCount);
+    me.board().words[kSent]++;
+    wait_for(me, "the other", [&] { return reader.read(), me.board().words[kSent] == me.size(); });
     mc.reset();
     me.meet();
 }
@@ -310,6 +343,7 @@ int main(int argc, char** argv) {
     std::map<std::string, std::string> patient = lossy;
     patient["FI_MCASTCOLL_PEER_TIMEOUT"] = "8000";
     program.add({.name = "offers and refusals", .body = refusals, .members = 2});
+    program.add({.name = "one queue for sends and receives", .body = one_queue_for_both, .members = 2});
     program.add({.name = "all to all", .body = all_to_all, .environment = lossy});
     program.add({.name = "a publisher and its subscribers",
                  .body = publish_and_subscribe,
