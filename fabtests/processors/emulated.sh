@@ -105,9 +105,12 @@ for arch in "${arches[@]}"; do
 done
 for arch in "${arches[@]}"; do
     mkdir "$work/$arch"
-    (work=$work/$arch && examine "$arch") >"$work/$arch.said" 2>&1 &
+    (work=$work/$arch && examine "$arch" && echo "     $arch: all parts were run") >"$work/$arch.said" 2>&1 &
 done
 wait
+for arch in "${arches[@]}"; do
+    grep -qE "^FAIL |^     $arch: all parts" "$work/$arch.said" || echo "FAIL $arch: it was ended" >>"$work/$arch.said"
+done
 cat "$work"/*.said
 count() { cat "$work"/*.said | grep -c "^$1 "; }
 echo "$(count ok) passed, $(count FAIL) failed, 0 skipped"

@@ -9,8 +9,9 @@
 #include "coll_mcastcoll.h"
 
 // Open MPI finds the number of a new communicator with such ones, which it starts from within its progress:
-// for MPI_Comm_idup in another place of the communicator's order on each rank. Where that has two sides they
-// are a reduction and a broadcast of each, which the program may describe otherwise than Open MPI does.
+// for MPI_Comm_idup in another place of the communicator's order on each rank. For an inter-communicator they
+// are a reduction and a broadcast of one int on the communicator of each side. The program may describe the
+// same bytes by another datatype on each rank, so the size decides.
 static bool is_of_open_mpi(const MccJob* job, const MccCall* call, size_t bytes) {
     if (kMccNonblocking != job->form) return false;
     if (kMccBcast == call->collective) return sizeof(int) == bytes;

@@ -84,11 +84,6 @@ int mcc_fail(MccGroup* g, const MccJob* job, int error) {
     if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
         snprintf(root, sizeof(root), " to rank %u", job->plan.whole.root);
     g->failed = true;
-    // The others wait for this member, which lives: that it leaves is how they learn of an error of its own.
-    MccComponent* c = &mcc_component;
-    pthread_mutex_lock(&c->fabric.lock);
-    mcc_join_end(&c->fabric, &g->join, c->linger_ms, false);
-    pthread_mutex_unlock(&c->fabric.lock);
     opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
                 kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
                 g->name, g->join.rank, g->join.size, fi_strerror(error), more ? " (" : "",

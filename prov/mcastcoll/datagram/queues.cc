@@ -118,7 +118,9 @@ ssize_t CompletionQueue::readfrom(void* buffer, std::size_t count, fi_addr_t* so
 ssize_t CompletionQueue::readerr(fi_cq_err_entry* entry, std::uint64_t) {
     if (entry == nullptr) return -FI_EINVAL;
     const std::lock_guard lock(parent().mutex);
-    return completions_.take_error(*entry, parent().parent().api_version);
+    const ssize_t taken = completions_.take_error(*entry, parent().parent().api_version);
+    if (taken > 0 && completions_.any()) wait_object().wake();  // as in take()
+    return taken;
 }
 
 ssize_t CompletionQueue::sread(void* buffer, std::size_t count, const void* condition, int timeout) {

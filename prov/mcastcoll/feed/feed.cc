@@ -10,7 +10,7 @@ constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr std::uint64_t kReportsPerWindow = 8;
 // Who looks less often than this has paused.
-constexpr Nanoseconds kPause = Nanoseconds::from_ms(50), kLongestRest = Nanoseconds::from_ms(40);
+constexpr Nanoseconds kPause = Nanoseconds::from_ms(50), kLongestRest = Nanoseconds::from_ms(20);
 
 }  // namespace
 

@@ -114,8 +114,10 @@ void MulticastHub::leave(const SocketAddress& group) {
     shares_.erase(share);
     if (receiver->memberships > 0) return;
     counters_.socket_drops += receiver->drops();
-    // A child of fork() may hold the socket: then closing it here does not take it out of the set.
-    (void)::epoll_ctl(poll_set_.get(), EPOLL_CTL_DEL, receiver->socket.get(), nullptr);
+    // A child of fork() may hold the socket: then closing it here does not take it out of the set. But a
+    // child that closes what it has inherited has the same set.
+    if (::getpid() == opener_)
+        (void)::epoll_ctl(poll_set_.get(), EPOLL_CTL_DEL, receiver->socket.get(), nullptr);
     std::erase_if(receivers_, [&](const auto& one) { return one.get() == receiver; });
 }
 

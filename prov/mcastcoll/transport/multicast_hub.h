@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <memory>
@@ -150,6 +151,7 @@ class MulticastHub final : public JoinableTransport {
     std::size_t per_socket_;
     std::size_t receive_buffer_bytes_ = 0;
     FileDescriptor poll_set_;
+    const pid_t opener_ = ::getpid();
     UdpSender senders_[2];  // [1] loops
     std::vector<std::unique_ptr<UdpReceiver>> receivers_;
     std::unordered_map<SocketAddress, Share> shares_;

@@ -195,9 +195,10 @@ int PeerWatch::subscribe(const Watch& watch, std::uint32_t events) {
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0 ? 0 : errno;
 }
 
-// A child of fork() may hold it: then closing it here does not take it out of the set.
+// A child of fork() may hold it: then closing it here does not take it out of the set. But a child that
+// closes what it has inherited has the same set, and is to leave it as it is.
 void PeerWatch::drop(Watch& watch) {
-    if (watch.descriptor.valid())
+    if (watch.descriptor.valid() && ::getpid() == opener_)
         (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch.descriptor.get(), nullptr);
     watch.descriptor.reset();
 }
@@ -220,8 +221,7 @@ void PeerWatch::mark_process_dead(Watch& watch) {
     mark_dead(watch, fmt::format("its process {} has ended", watch.point.pid));
 }
 
-// The event may be of an earlier watch of the same peer, if a child of fork() has kept its descriptor: what
-// counts is what the descriptor says.
+// The event may be of before the last change: what counts is what the descriptor says.
 void PeerWatch::on_event(Watch& watch) {
     const int descriptor = watch.descriptor.get();
     switch (watch.state) {

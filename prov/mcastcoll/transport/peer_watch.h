@@ -15,6 +15,8 @@
 // remote watchers.
 #pragma once
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -109,6 +111,7 @@ class PeerWatch {
 
     std::int64_t timeout_ms_ = 0;
     WatchPoint local_point_;
+    const pid_t opener_ = ::getpid();
     FileDescriptor epoll_;
     FileDescriptor listener_;
     Nanoseconds backlog_check_{0};

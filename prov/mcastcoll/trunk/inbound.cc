@@ -10,7 +10,7 @@
 namespace mcastcoll::trunk {
 namespace {
 
-constexpr int kMostWords = 3;  // of a channel: finish, reset, close
+constexpr int kMostWords = 2;  // of a channel: finish, and close or reset
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
     if (header.type == FrameType::data && !channel->window.receive(cost_of(header.length)))
         return violation("more data than there is credit for");
     if (ahead > 0) {
-        // Data is bounded by the credit for it. Of all else a channel has a word or two, and one to begin.
+        // Data is bounded by the credit for it. Of all else a channel has two words at most, and one to begin.
         if (header.type == FrameType::open)
             return violation("a channel does not begin with open, or has another");
         constexpr auto is_word = [](const auto& one) { return one.second.type != FrameType::data; };
