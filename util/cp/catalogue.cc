@@ -66,9 +66,13 @@ class Lister {
         const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(source.c_str()), &::closedir);
         if (folder == nullptr) return complain(source, std::strerror(errno));
         std::vector<std::string> names;
-        while (const dirent* found = ::readdir(folder.get()))
+        errno = 0;
+        while (const dirent* found = ::readdir(folder.get())) {
             if (const std::string_view name = found->d_name; name != "." && name != "..")
                 names.emplace_back(name);
+            errno = 0;
+        }
+        if (errno != 0) complain(source, std::strerror(errno));
         std::sort(names.begin(), names.end());
         for (const std::string& name : names)
             if (name_of_partial(name).empty()) add(source + "/" + name, path + "/" + name);

@@ -12,6 +12,7 @@ namespace mcastcoll::cp {
 namespace {
 
 constexpr unsigned kTalk_s = 30;
+constexpr unsigned kList_s = 3600;   // a look at every source
 constexpr unsigned kSurvey_s = 300;  // a look at every file
 constexpr unsigned kWrite_s = 600;   // what waits to be written when all has come
 constexpr std::size_t kBuffers = 16;
@@ -19,11 +20,34 @@ constexpr std::size_t kBuffers = 16;
 // What a target is on a host.
 const std::string kNothing = "n", kFolder = "d", kOther = "o", kBad = "b", kNoTarget = "-";
 
+// Who can't be told, because standard error is gone, is copied for all the same.
+template <typename... Args>
+void say(fmt::format_string<const Args&...> format, const Args&... args) {
+    (void)attempt([&] { fmt::print(stderr, format, args...); });
+}
+
+// Of a tree that is there already that is one run, whatever folders are between its files.
+void say_positions(crew::Writer& mine, const Catalogue& catalogue, const std::vector<std::uint64_t>& own) {
+    for (std::size_t i = 0, end; i < own.size(); i = end) {
+        end = i + 1;
+        if (own[i] == 0) continue;
+        while (own[i] == kComplete && end < own.size() &&
+               (own[end] == kComplete || catalogue[end].kind != Kind::file))
+            ++end;
+        mine.number(i).number(end).number(own[i]);
+    }
+}
+
 }  // namespace
 
 int Summary::code() const {
     if (failed.size() >= hosts) return 2;
     return failed.empty() && complaints.empty() ? 0 : 1;
+}
+
+// The sink's thread waits for the end of what comes.
+Copy::~Copy() {
+    arrived_.close();
 }
 
 Copy::Copy(crew::Crew& crew, const Settings& settings)
@@ -37,7 +61,7 @@ Copy::Copy(crew::Crew& crew, const Settings& settings)
 void Copy::lose(std::uint32_t rank, const std::string& why) {
     if (!crew_.is_head() || !summary_.failed.emplace(crew_.hosts()[rank], why).second) return;
     if (progress_ != nullptr) progress_->clear();
-    fmt::print(stderr, "{}: {}: {}\n", kProgram, crew_.hosts()[rank], why);
+    say("{}: {}: {}\n", kProgram, crew_.hosts()[rank], why);
 }
 
 Result<crew::Crew::Gathered> Copy::exchange(std::string mine, unsigned wait_s) {
@@ -54,8 +78,7 @@ int Copy::run() {
     arrived_.close();
     // Whatever went wrong at a member, the head has heard of it, or the head is gone. A status other than 0
     // would have a launcher end the others.
-    if (!done && done.error().code != ECANCELED)
-        fmt::print(stderr, "{}: {}\n", kProgram, done.error().message);
+    if (!done && done.error().code != ECANCELED) say("{}: {}\n", kProgram, done.error().message);
     if (!crew_.is_head()) return done || done.error().code == ECANCELED ? 0 : 2;
     if (!done) return 2;
     tell();
@@ -155,15 +178,18 @@ Result<void> Copy::get_ready() {
 
 Result<void> Copy::share_catalogue() {
     Queue read;
-    Source source(pool_, read);
+    // Its end opens the pool for who waits there, and the copy's own is to stay bounded.
+    const auto pool = std::make_shared<Pool>(kBuffers);
+    Source source(pool, read);
     if (crew_.is_head()) {
         const auto names = names_of(settings_.sources);
         catalogue_ = list_sources(settings_.sources, names.value(), into_, summary_.complaints);
-        for (const std::string& what : summary_.complaints) fmt::print(stderr, "{}: {}\n", kProgram, what);
+        for (const std::string& what : summary_.complaints) say("{}: {}\n", kProgram, what);
         source.start_text(as_bytes_of(catalogue_));
     }
+    if (const auto listed = exchange("", kList_s); !listed) return listed.error();
     std::string text;
-    Stream stream(crew_, channel_.get(), pool_,
+    Stream stream(crew_, channel_.get(), pool,
                   {[&](const Chunk& chunk) {
                        if (crew_.is_head()) return;
                        Unpacker unpacker(*chunk);
@@ -182,9 +208,7 @@ Result<void> Copy::share_positions() {
     crew::Writer mine;
     if (works_) {
         sink_ = std::make_unique<Sink>(target_, catalogue_);
-        const std::vector<std::uint64_t> own = sink_->survey();
-        for (std::size_t i = 0; i < own.size(); ++i)
-            if (own[i] != 0) mine.number(i).number(own[i]);
+        say_positions(mine, catalogue_, sink_->survey());
     }
     const auto all = exchange(works_ ? "+" + mine.take() : "", kSurvey_s);
     if (!all) return all.error();
@@ -194,8 +218,9 @@ Result<void> Copy::share_positions() {
         std::vector<std::uint64_t> theirs(catalogue_.size(), 0);
         crew::Reader reader(std::string_view(*one).substr(1));
         while (reader.ok() && !reader.at_end()) {
-            const std::uint64_t index = reader.number(), position = reader.number();
-            if (index < theirs.size()) theirs[index] = position;
+            const std::uint64_t first = reader.number(), end = reader.number(), position = reader.number();
+            for (std::uint64_t i = first; i < std::min<std::uint64_t>(end, theirs.size()); ++i)
+                theirs[i] = position;
         }
         for (std::size_t i = 0; i < theirs.size(); ++i) positions_[i] = std::min(positions_[i], theirs[i]);
     }
@@ -232,7 +257,7 @@ Result<void> Copy::copy() {
     if (!done || !crew_.is_head()) return done;
     for (const std::string& what : source.complaints()) {
         progress_->clear();
-        fmt::print(stderr, "{}: {}\n", kProgram, what);
+        say("{}: {}\n", kProgram, what);
         summary_.complaints.push_back(what);
     }
     return {};
@@ -262,11 +287,10 @@ void Copy::tell() {
     progress_->clear();
     if (settings_.json) fmt::print("{}", as_json(summary_));
     if (settings_.quiet || settings_.json) return;
-    fmt::print(stderr, "{}: {} of {} hosts have {} files, {}; {} of {} files sent, {} in {} s\n", kProgram,
-               summary_.hosts - summary_.failed.size(), summary_.hosts, summary_.files,
-               bytes_as_text(static_cast<double>(summary_.bytes)), summary_.files_sent, summary_.files,
-               bytes_as_text(static_cast<double>(summary_.bytes_sent)),
-               fmt::format("{:.1f}", summary_.seconds));
+    say("{}: {} of {} hosts have {} files, {}; {} of {} files sent, {} in {} s\n", kProgram,
+        summary_.hosts - summary_.failed.size(), summary_.hosts, summary_.files,
+        bytes_as_text(static_cast<double>(summary_.bytes)), summary_.files_sent, summary_.files,
+        bytes_as_text(static_cast<double>(summary_.bytes_sent)), fmt::format("{:.1f}", summary_.seconds));
 }
 
 }  // namespace mcastcoll::cp

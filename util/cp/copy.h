@@ -36,6 +36,7 @@ std::string as_json(const Summary& summary);
 class Copy {
   public:
     Copy(crew::Crew& crew, const Settings& settings);
+    ~Copy();
     int run();
 
   private:

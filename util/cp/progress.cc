@@ -43,15 +43,18 @@ void Progress::show(std::uint64_t done) {
     const double rate = static_cast<double>(done) / seconds();
     const std::string left =
         done > 0 && done < total_ ? time_as_text(static_cast<double>(total_ - done) / rate) : "0:00";
-    fmt::print(stderr, "{}{}: {} of {}, {}/s, {} left{}", terminal_ ? "\r" : "", program_,
-               bytes_as_text(static_cast<double>(done)), bytes_as_text(static_cast<double>(total_)),
-               bytes_as_text(rate), left, terminal_ ? "\x1b[K" : "\n");
+    // Nobody may be there any more to read it.
+    (void)attempt([&] {
+        fmt::print(stderr, "{}{}: {} of {}, {}/s, {} left{}", terminal_ ? "\r" : "", program_,
+                   bytes_as_text(static_cast<double>(done)), bytes_as_text(static_cast<double>(total_)),
+                   bytes_as_text(rate), left, terminal_ ? "\x1b[K" : "\n");
+    });
     shown_ = terminal_;
     std::fflush(stderr);
 }
 
 void Progress::clear() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
+    if (shown_) (void)attempt([] { fmt::print(stderr, "\r\x1b[K"); });
     shown_ = false;
 }
 

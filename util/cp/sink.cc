@@ -24,6 +24,11 @@ std::string name_in_folder(const std::string& path) {
     return path.substr(path.rfind('/') + 1);
 }
 
+bool is_at(const std::string& path, const struct stat& file) {
+    struct stat found {};
+    return ::lstat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino;
+}
+
 bool write_all(int file, std::string_view bytes, std::uint64_t offset) {
     while (!bytes.empty()) {
         const ssize_t done = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -66,6 +71,13 @@ bool Sink::lock(int file) {
     return true;
 }
 
+bool Sink::is_complete(const Entry& entry) const {
+    struct stat found {};
+    return ::lstat(path_of(entry).c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
+           static_cast<std::uint64_t>(found.st_size) == entry.size &&
+           found.st_mtim.tv_sec == entry.modified_s && found.st_mtim.tv_nsec == entry.modified_ns;
+}
+
 std::vector<std::uint64_t> Sink::survey() {
     for (const Entry& entry : catalogue_)
         if (entry.kind == Kind::directory) make_folder(entry);
@@ -74,9 +86,7 @@ std::vector<std::uint64_t> Sink::survey() {
         const Entry& entry = catalogue_[i];
         if (entry.kind != Kind::file || is_blocked(entry)) continue;
         struct stat found {};
-        if (::lstat(path_of(entry).c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
-            static_cast<std::uint64_t>(found.st_size) == entry.size &&
-            found.st_mtim.tv_sec == entry.modified_s && found.st_mtim.tv_nsec == entry.modified_ns)
+        if (is_complete(entry))
             positions_[i] = kComplete;
         else if (::lstat(partial_of(entry).c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
                  static_cast<std::uint64_t>(found.st_size) <= entry.size)
@@ -107,8 +117,13 @@ void Sink::remove_stale() {
         while (const dirent* found = ::readdir(folder.get())) {
             const std::string name(name_of_partial(found->d_name));
             if (name.empty() || !own.names.contains(name) || own.partials.contains(found->d_name)) continue;
-            const FileDescriptor file(::openat(at, found->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-            if (file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(at, found->d_name, 0);
+            // Others may have made anything there: a pipe would be waited for.
+            const FileDescriptor file(
+                ::openat(at, found->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+            struct stat what {};
+            if (file.valid() && ::fstat(file.get(), &what) == 0 && S_ISREG(what.st_mode) &&
+                ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+                ::unlinkat(at, found->d_name, 0);
         }
     }
 }
@@ -194,7 +209,7 @@ void Sink::begin(std::size_t index, std::uint64_t position) {
     open->partial = partial_of(entry);
     if (open_partial(*open, position))
         open_ = std::move(open);
-    else
+    else if (errno != 0)
         note(open->path, errno == EWOULDBLOCK ? "another process is copying it" : std::strerror(errno));
 }
 
@@ -202,8 +217,20 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
     struct stat found {};
     // What is no file would be in the way when this one is complete.
     if (::lstat(open.path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return errno = EISDIR, false;
-    open.file = FileDescriptor(::open(open.partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!open.file.valid() || !lock(open.file.get())) return false;
+    for (;;) {
+        open.file = FileDescriptor(
+            ::open(open.partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+        if (!open.file.valid() || !lock(open.file.get()) || ::fstat(open.file.get(), &found) != 0)
+            return false;
+        if (!S_ISREG(found.st_mode)) return errno = EINVAL, false;
+        if (is_at(open.partial, found)) break;
+        // Who had it locked has completed it, and what is open here is not to be touched; or has removed it.
+        if (is_complete(catalogue_[open.entry])) {
+            positions_[open.entry] = kComplete;
+            return errno = 0, false;
+        }
+        if (--lock_tries_ <= 0) return errno = EWOULDBLOCK, false;
+    }
     if (!add_beginning(open.digest, open.file.get(), position)) return errno = EIO, false;
     open.digested = position;
     return ::ftruncate(open.file.get(), static_cast<off_t>(position)) == 0;

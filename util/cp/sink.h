@@ -50,6 +50,7 @@ class Sink {
     std::string path_of(const Entry& entry) const { return target_ + entry.path; }
     std::string partial_of(const Entry& entry) const;
     bool is_blocked(const Entry& entry) const;
+    bool is_complete(const Entry& entry) const;
     bool lock(int file);
     void remove_stale();
     void make_folder(const Entry& entry);
