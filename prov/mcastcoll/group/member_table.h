@@ -38,9 +38,14 @@ class MemberTable {
     struct Strings {
         levels::Ranks ends;
         Bytes bytes;
+        // Another process of the host may write there at any time: nothing, if it has written nonsense.
         wire::ByteString at(std::size_t number) const {
-            const std::uint32_t begin = number == 0 ? 0 : ends[number - 1];
-            return {bytes.begin() + begin, bytes.begin() + ends[number]};
+            const auto once = [this](std::size_t index) {
+                return *const_cast<const volatile std::uint32_t*>(&ends[index]);
+            };
+            const std::uint32_t begin = number == 0 ? 0 : once(number - 1), end = once(number);
+            if (begin > end || end > bytes.size()) return {};
+            return {bytes.begin() + begin, bytes.begin() + end};
         }
         bool whole() const;
     };

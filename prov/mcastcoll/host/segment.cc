@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -36,6 +37,20 @@ bool is_left_over(const char* name) {
     if (std::sscanf(name, "mcastcoll-%llx-%llu-%llu-", &space, &pid, &start) != 3) return false;
     if (space == 0 || space != process_namespace() || pid == 0 || pid > INT32_MAX) return false;
     return !is_alive(static_cast<std::uint32_t>(pid), start);
+}
+
+// In pieces: a program's timer interrupts the call, which then has done nothing.
+int allocate(int file, std::size_t bytes) {
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    for (std::size_t at = 0; at < bytes;) {
+        const std::size_t piece = std::min(kPiece, bytes - at);
+        const int code = ::posix_fallocate(file, static_cast<off_t>(at), static_cast<off_t>(piece));
+        if (code == 0)
+            at += piece;
+        else if (code != EINTR)
+            return code;
+    }
+    return 0;
 }
 
 }  // namespace
@@ -86,7 +101,7 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
     int code = ::fchmod(file.get(), 0600) == 0 && ::ftruncate(file.get(), static_cast<off_t>(bytes)) == 0
                    ? 0
                    : errno;
-    if (code == 0) code = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+    if (code == 0) code = allocate(file.get(), bytes);
     if (code != 0) {
         ::shm_unlink(name.c_str());
         return system_error(code,

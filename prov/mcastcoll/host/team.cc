@@ -23,9 +23,18 @@ Team::Team(const TeamConfig& config, const Formation::Found& found)
     : formation_(config, found), context_(formation_.header(), found.shape, config.self) {}
 
 Team::~Team() {
-    // Nobody writes into a buffer that its owner has back.
-    while (!window_.empty() && !is_withdrawn(context_, *window_.front())) ::sched_yield();
+    await_withdrawal();
     formation_.leave(context_.rings);
+}
+
+// Nobody writes into a buffer that its owner has back.
+void Team::await_withdrawal() {
+    while (!window_.empty() && !is_withdrawn(context_, *window_.front())) ::sched_yield();
+}
+
+void Team::end_open() {
+    await_withdrawal();
+    if (!window_.empty()) end_all();
 }
 
 bool Team::formed() {
@@ -74,8 +83,7 @@ bool Team::progress() {
     }
     if (failure() != 0) [[unlikely]]
         return end_all();
-    if (detector_.on_idle()) look_after_awaited();
-    return false;
+    return detector_.on_idle() && look_after_awaited();
 }
 
 void Team::end_oldest(int error) {
@@ -100,13 +108,18 @@ bool Team::end_all() {
 }
 
 // Whoever waits directly for a member that is gone poisons the team; those who wait for somebody else hear of
-// it.
-void Team::look_after_awaited() {
-    if (!detector_.is_due(monotonic_now())) return;
+// it. It may have published what is waited for just before it went, so that is looked at once more.
+bool Team::look_after_awaited() {
+    if (!detector_.is_due(monotonic_now())) return false;
     const Rings& rings = context_.rings;
-    const Stage stage = rings.card(awaited()).stage.load(std::memory_order_acquire);
-    if (awaited() == self() || stage < Stage::attached) return;
-    if (stage == Stage::left || !rings.is_alive(awaited())) fail(ECONNRESET, awaited());
+    const std::uint32_t whom = awaited();
+    const Stage stage = rings.card(whom).stage.load(std::memory_order_acquire);
+    if (whom == self() || stage < Stage::attached) return false;
+    if (stage != Stage::left && rings.is_alive(whom)) return false;
+    const Advance outcome = formed() ? advance(context_, *window_.front()) : Advance::idle;
+    if (outcome == Advance::idle) return fail(ECONNRESET, whom), false;
+    if (outcome == Advance::finished) end_oldest(0);
+    return true;
 }
 
 Nanoseconds Team::next_deadline() {

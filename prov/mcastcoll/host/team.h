@@ -61,6 +61,8 @@ class Team {
     std::uint32_t awaited() const { return context_.rings.awaited(); }
     // Poisons the team: everybody's open and later operations end with this error.
     void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm.fail(error, lost); }
+    // Then: ends what is open here. When it returns nobody writes into its buffers.
+    void end_open();
     int failure() const { return context_.rings.failure(); }
     // The member that the failure is about, or Alarm::kNobody.
     std::uint32_t lost() const { return context_.rings.alarm.lost(); }
@@ -77,7 +79,8 @@ class Team {
     void end(Operation& operation, int error);
     void end_oldest(int error);
     bool end_all();
-    void look_after_awaited();
+    bool look_after_awaited();
+    void await_withdrawal();
     void notice_core();
     bool sleep(Nanoseconds longest);
 

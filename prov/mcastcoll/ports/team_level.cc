@@ -101,6 +101,7 @@ void TeamLevel::fail(int error, Nanoseconds) {
     team_->fail(error);
     if (order_.empty()) return;
     team_->progress();
+    team_->end_open();
     for (const std::uint32_t handle : order_) {
         Entry& entry = entries_[handle];
         if (entry.leg != nullptr) end(entry, error);
