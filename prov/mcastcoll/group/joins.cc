@@ -205,10 +205,11 @@ void Joins::on_survey(const std::optional<Message>& message, void (Join::*take)(
         ++foreign_datagrams_;
 }
 
-// Of a group that has failed, closed or not: it is the sender's part that may still wait.
+// Of a group that has failed, closed or not: it is the sender's part that may still wait. Who was started
+// again may count its next join by the number that the failed group had.
 void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now) {
-    if (Member* member = find_called(waiting.id)) {
-        if (member->core().formed() && member->comes_from(waiting.from, source))
+    if (Member* member = find_called(waiting.id); member != nullptr && member->core().formed()) {
+        if (member->comes_from(waiting.from, source))
             member->within(now, [&] { member->core().on_waiting(waiting.from); });
         return;
     }
@@ -241,7 +242,11 @@ bool Joins::on_word(Bytes told, Nanoseconds now) {
         on_guests(
             guests->id, [&](Join& join) { join.on_guests(*guests, now); }, now);
     } else if (const auto ended = wire::decode_ended(word)) {
-        if (Member* member = find_called(ended->id))
+        Member* const member = find_called(ended->id);
+        // Of one that greets: unless it is a late word of the failed group that had its number before.
+        const bool is_late =
+            member != nullptr && !member->core().formed() && memory_.failed_group(ended->id) != nullptr;
+        if (member != nullptr && !is_late)
             member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
     } else if (const auto answer = wire::decode_answer(word);
                answer && answer->kind == wire::JoinKind::abort) {
