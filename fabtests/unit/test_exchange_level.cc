@@ -261,6 +261,25 @@ Test(exchange_level, members_that_contradict_each_other_fail) {
         }
 }
 
+// One has nothing to exchange, and is done before the other's block comes.
+Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
+    std::vector<std::byte> input(400), buffer(400);
+    for (const bool early : {false, true}) {
+        ExchangeLevel sender = member(0), receiver = member(1);
+        Leg out = leg_of(Kind::alltoall, input, buffer, 100), in = leg_of(Kind::alltoall, input, buffer, 0);
+        cr_assert_eq(sender.post(out, {}), 0);
+        Outgoing message;
+        cr_assert(sender.poll_outgoing(message));
+        if (early) receiver.on_message(letter(message), {});
+        cr_assert_eq(receiver.post(in, {}), 0);
+        receiver.progress({});
+        cr_assert(in.done);
+        if (!early) receiver.on_message(letter(message), {});
+        receiver.progress({});
+        cr_assert_eq(receiver.failure(), EMSGSIZE);
+    }
+}
+
 // What nobody expects is kept up to the window, to its last byte, and no further: those of all members are
 // bounded by it.
 Test(exchange_level, unposted_pieces_are_bounded) {

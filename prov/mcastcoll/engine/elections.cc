@@ -227,9 +227,6 @@ bool Elections::make_multicast(Effect& effect) {
 }
 
 bool Elections::make_message(Effect& effect) {
-    if (const Rank child = untold_.next(); child != kNoRank)
-        return core_.message(effect, wire::Kind::go, child, operation_of(number_),
-                             index_of(ballots_.speakers().doubted()));
     if (std::exchange(vote_due_, false))
         return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(number_), 0,
                              ballots_.too_many() ? 1 : 0, ballots_.bytes());
@@ -241,6 +238,10 @@ bool Elections::make_message(Effect& effect) {
                              std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
                              core_.verdicts.bytes());
     }
+    // After the verdict: a child that has still to hear of the last election takes no part in the next.
+    if (const Rank child = untold_.next(); child != kNoRank)
+        return core_.message(effect, wire::Kind::go, child, operation_of(number_),
+                             index_of(ballots_.speakers().doubted()));
     if (!std::exchange(request_due_, false)) return false;
     ++core_.counters.appeals_sent;
     return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(number_), index_of(doubted_));

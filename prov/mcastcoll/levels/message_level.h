@@ -68,6 +68,7 @@ class MessageLevel : public Level {
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
     void fail(int error, Nanoseconds now) override;
+    int failure() const override { return error_; }
 
     bool takes(wire::Kind kind) const { return kind == format_.piece || kind == format_.grant; }
     void on_message(Bytes message, Nanoseconds now);
@@ -131,7 +132,6 @@ class MessageLevel : public Level {
     Peer& peer(std::uint32_t rank);
     void greet(Peer& one);
     virtual void on_grant(Peer&) {}
-    int error() const { return error_; }
 
     const MessageConfig config_;
     const MessageFormat format_;
