@@ -276,7 +276,7 @@ Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
         cr_assert(in.done);
         if (!early) receiver.on_message(letter(message), {});
         receiver.progress({});
-        cr_assert_eq(receiver.failure(), EMSGSIZE);
+        cr_assert_eq(receiver.own_failure(), EMSGSIZE);
     }
 }
 

@@ -1,11 +1,14 @@
 #include "cp/chunk.h"
 
 #include <array>
+#include <chrono>
 
 #include "wire/bytes.h"
 
 namespace mcastcoll::cp {
 namespace {
+
+constexpr std::chrono::seconds kPatience{10};
 
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kHeadBytes = 1 + 8 + 8;  // of a record; its bytes follow
@@ -96,7 +99,9 @@ Chunk Pool::take() {
     std::unique_ptr<std::string> buffer;
     {
         std::unique_lock lock(mutex_);
-        one_is_back_.wait(lock, [this] { return used_ < most_; });
+        // A disk may stand still for long, and whoever passes chunks on must not: the others would take it
+        // for gone. So then a little more memory is used.
+        one_is_back_.wait_for(lock, kPatience, [this] { return used_ < most_; });
         ++used_;
         if (!free_.empty()) {
             buffer = std::move(free_.front());

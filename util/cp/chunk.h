@@ -70,6 +70,7 @@ class Unpacker {
 class Pool : public std::enable_shared_from_this<Pool> {
   public:
     explicit Pool(std::size_t most) : most_(most) {}
+    // Waits for one to come back while all are out, but for ten seconds at most.
     Chunk take();
     // Nobody waits any more.
     void open_up();

@@ -26,7 +26,8 @@ void say(fmt::format_string<const Args&...> format, const Args&... args) {
     (void)attempt([&] { fmt::print(stderr, format, args...); });
 }
 
-// Of a tree that is there already that is one run, whatever folders are between its files.
+// First, end, position. Complete files that follow each other are one run, which entries that are no files do
+// not break: all of a large tree has to fit into one exchange.
 void say_positions(crew::Writer& mine, const Catalogue& catalogue, const std::vector<std::uint64_t>& own) {
     for (std::size_t i = 0, end; i < own.size(); i = end) {
         end = i + 1;
@@ -187,7 +188,8 @@ Result<void> Copy::share_catalogue() {
         for (const std::string& what : summary_.complaints) say("{}: {}\n", kProgram, what);
         source.start_text(as_bytes_of(catalogue_));
     }
-    if (const auto listed = exchange("", kList_s); !listed) return listed.error();
+    // The head has seen to all by then.
+    if (const auto listed = exchange("", crew_.is_head() ? kTalk_s : kList_s); !listed) return listed.error();
     std::string text;
     Stream stream(crew_, channel_.get(), pool,
                   {[&](const Chunk& chunk) {

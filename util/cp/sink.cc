@@ -218,17 +218,18 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
     // What is no file would be in the way when this one is complete.
     if (::lstat(open.path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return errno = EISDIR, false;
     for (;;) {
+        // Another host or process may have completed it meanwhile, or is about to.
+        if (is_complete(catalogue_[open.entry])) {
+            positions_[open.entry] = kComplete;
+            return errno = 0, false;
+        }
         open.file = FileDescriptor(
             ::open(open.partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
         if (!open.file.valid() || !lock(open.file.get()) || ::fstat(open.file.get(), &found) != 0)
             return false;
         if (!S_ISREG(found.st_mode)) return errno = EINVAL, false;
         if (is_at(open.partial, found)) break;
-        // Who had it locked has completed it, and what is open here is not to be touched; or has removed it.
-        if (is_complete(catalogue_[open.entry])) {
-            positions_[open.entry] = kComplete;
-            return errno = 0, false;
-        }
+        // Who had it locked has given it its own name, and what is open here is not to be touched.
         if (--lock_tries_ <= 0) return errno = EWOULDBLOCK, false;
     }
     if (!add_beginning(open.digest, open.file.get(), position)) return errno = EIO, false;

@@ -133,7 +133,8 @@ void Head::invite() {
 
 void Head::miss(std::uint32_t rank, const std::string& why) {
     crew_->gone_[rank] = why;
-    fmt::print(stderr, "{}: {}: {}\n", tool(program_), crew_->hosts_[rank], why);
+    // Without standard error the others go on all the same.
+    (void)attempt([&] { fmt::print(stderr, "{}: {}: {}\n", tool(program_), crew_->hosts_[rank], why); });
 }
 
 std::vector<std::uint32_t> Head::missing() const {

@@ -23,18 +23,19 @@ Team::Team(const TeamConfig& config, const Formation::Found& found)
     : formation_(config, found), context_(formation_.header(), found.shape, config.self) {}
 
 Team::~Team() {
-    await_withdrawal();
+    // Nobody writes into a buffer that its owner has back.
+    while (!window_.empty() && !is_withdrawn(context_, *window_.front())) ::sched_yield();
     formation_.leave(context_.rings);
 }
 
-// Nobody writes into a buffer that its owner has back.
-void Team::await_withdrawal() {
-    while (!window_.empty() && !is_withdrawn(context_, *window_.front())) ::sched_yield();
-}
-
+// Who is stopped in the middle of it must not have this process wait without end.
 void Team::end_open() {
-    await_withdrawal();
-    if (!window_.empty()) end_all();
+    constexpr Nanoseconds kLongest = Nanoseconds::from_ms(1000);
+    const Nanoseconds begun = monotonic_now();
+    while (!window_.empty() && !is_withdrawn(context_, *window_.front()) &&
+           monotonic_now() - begun < kLongest)
+        ::sched_yield();
+    drop_all();
 }
 
 bool Team::formed() {
@@ -100,11 +101,14 @@ void Team::end(Operation& operation, int error) {
 }
 
 bool Team::end_all() {
-    const int error = failure();
     if (!is_withdrawn(context_, *window_.front())) return false;
-    context_.cursor = {};
-    while (!window_.empty()) end_oldest(error);
+    drop_all();
     return true;
+}
+
+void Team::drop_all() {
+    context_.cursor = {};
+    while (!window_.empty()) end_oldest(failure());
 }
 
 // Whoever waits directly for a member that is gone poisons the team; those who wait for somebody else hear of
@@ -117,7 +121,9 @@ bool Team::look_after_awaited() {
     if (whom == self() || stage < Stage::attached) return false;
     if (stage != Stage::left && rings.is_alive(whom)) return false;
     const Advance outcome = formed() ? advance(context_, *window_.front()) : Advance::idle;
-    if (outcome == Advance::idle) return fail(ECONNRESET, whom), false;
+    // Without having moved it may wait for somebody else by now.
+    if (outcome == Advance::idle && awaited() == whom) fail(ECONNRESET, whom);
+    if (outcome == Advance::idle) return false;
     if (outcome == Advance::finished) end_oldest(0);
     return true;
 }

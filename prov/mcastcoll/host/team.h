@@ -61,7 +61,8 @@ class Team {
     std::uint32_t awaited() const { return context_.rings.awaited(); }
     // Poisons the team: everybody's open and later operations end with this error.
     void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm.fail(error, lost); }
-    // Then: ends what is open here. When it returns nobody writes into its buffers.
+    // Then: ends what is open here, when nobody writes into its buffers any more; after a second, come what
+    // may.
     void end_open();
     int failure() const { return context_.rings.failure(); }
     // The member that the failure is about, or Alarm::kNobody.
@@ -80,7 +81,7 @@ class Team {
     void end_oldest(int error);
     bool end_all();
     bool look_after_awaited();
-    void await_withdrawal();
+    void drop_all();
     void notice_core();
     bool sleep(Nanoseconds longest);
 

@@ -230,7 +230,7 @@ int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
 }
 
 int ExchangeLevel::post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now) {
-    if (failure() != 0) return failure();
+    if (own_failure() != 0) return own_failure();
     if (const unsigned bits = format_.kind_bits + format_.message_bits; leg.number > UINT64_MAX >> bits)
         return EOVERFLOW;
     Maker{begin(leg, now), leg, config_.self, config_.members}.make(algorithm);

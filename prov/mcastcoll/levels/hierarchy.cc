@@ -206,7 +206,7 @@ bool Hierarchy::progress(Nanoseconds now) {
     for (std::uint64_t number = first_open_; number < next_ && error_ == 0; ++number)
         if (Operation& operation = at(number); !operation.over) moved |= step(operation, now);
     for (const Level* level : levels_)
-        if (level != nullptr && level->failure() != 0) fail(level->failure(), now);
+        if (level != nullptr && level->own_failure() != 0) fail(level->own_failure(), now);
     return moved;
 }
 

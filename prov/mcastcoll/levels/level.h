@@ -45,7 +45,7 @@ class Level {
     // Ends every leg, present and future, with this error, on all members of the level.
     virtual void fail(int error, Nanoseconds now) = 0;
     // Positive FI_E* of a level that has failed by itself: no leg may be open to tell.
-    virtual int failure() const { return 0; }
+    virtual int own_failure() const { return 0; }
 };
 
 }  // namespace mcastcoll::levels

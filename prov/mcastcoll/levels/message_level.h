@@ -68,7 +68,7 @@ class MessageLevel : public Level {
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
     void fail(int error, Nanoseconds now) override;
-    int failure() const override { return error_; }
+    int own_failure() const override { return error_; }
 
     bool takes(wire::Kind kind) const { return kind == format_.piece || kind == format_.grant; }
     void on_message(Bytes message, Nanoseconds now);

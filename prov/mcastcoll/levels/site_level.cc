@@ -138,7 +138,7 @@ void SiteLevel::plan_tree(const Leg& leg, Schedule& plan) const {
 }
 
 int SiteLevel::post(Leg& leg, Nanoseconds now) {
-    if (failure() != 0) return failure();
+    if (own_failure() != 0) return own_failure();
     Schedule& plan = begin(leg, now);
     exchanges(leg) ? plan_exchange(leg, plan) : plan_tree(leg, plan);
     carry_out();
@@ -152,7 +152,7 @@ bool SiteLevel::progress(Nanoseconds now) {
 
 Nanoseconds SiteLevel::next_deadline() const {
     const Nanoseconds next = MessageLevel::next_deadline();
-    return greeted_ || failure() != 0 ? next : std::min(next, greet_at_);
+    return greeted_ || own_failure() != 0 ? next : std::min(next, greet_at_);
 }
 
 }  // namespace mcastcoll::levels
