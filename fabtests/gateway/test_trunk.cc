@@ -482,6 +482,7 @@ Test(trunk, hostile_frames_are_violations) {
         {"acknowledges nothing", {FrameType::ack, 0, 0, 0, 1}, {}},
         {"open without a window", {FrameType::open, 3, 1, 0, 1}, Bytes(eight).first(3)},
         {"close before finish", {FrameType::close, 0, 1, 0, 1}, {}},
+        {"open that is not the first", {FrameType::open, 8, 1, 1, 1}, eight},
     };
     for (const auto& one : cases) {
         World world(small(), 19);
@@ -495,7 +496,10 @@ Test(trunk, hostile_frames_are_violations) {
     cr_assert(trunk.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
     cr_assert(trunk.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
     cr_assert_eq(trunk.counters().duplicate_frames, 1U, "a replay is a duplicate");
-    cr_assert_not(trunk.on_frame(0, {FrameType::open, 8, 1, 1, 2}, eight, world.now).ok());
+    for (std::uint32_t word = 2; word <= 3; ++word)
+        cr_assert(trunk.on_frame(0, {FrameType::finish, 0, 1, word, word}, {}, world.now).ok());
+    cr_assert_not(trunk.on_frame(0, {FrameType::finish, 0, 1, 4, 4}, {}, world.now).ok(), "words are few");
+    cr_assert_not(trunk.on_frame(0, {FrameType::open, 8, 1, 1, 5}, eight, world.now).ok());
 }
 
 // Random frames, with the fields of real ones: the trunk ends in violations, and goes on after being

@@ -105,4 +105,26 @@ Test(levels, failure_ends_all_of_a_member) {
     cr_assert_eq(one.planner->submit(request, {}), ECONNRESET);
 }
 
+// One member has nothing to exchange and is done; the other's block says that they do not agree.
+Test(levels, who_is_contradicted_with_nothing_open_fails_as_a_whole) {
+    Group group(kShapes.back(), 8);
+    Member& one = group.member(0);
+    Member& other = group.member(one.placement->members() - 1);
+    std::vector<double> input(one.placement->members()), result(input.size());
+    Request request;
+    request.kind = Kind::alltoall;
+    request.input = reinterpret_cast<std::byte*>(input.data());
+    request.buffer = reinterpret_cast<std::byte*>(result.data());
+    cr_assert_eq(one.planner->submit(request, {}), 0);
+    for (int turn = 0; turn < 4; ++turn) one.planner->progress({});
+    cr_assert(one.errors == std::vector<int>(1, 0));
+    request.bytes = sizeof(double);
+    cr_assert_eq(other.planner->submit(request, {}), 0);
+    other.planner->progress({});
+    for (Outgoing out; other.exchange->poll_outgoing(out);)
+        if (out.to == 0) one.exchange->on_message(letter(out), {});
+    one.planner->progress({});
+    cr_assert_eq(one.planner->error(), EMSGSIZE);
+}
+
 }  // namespace mcastcoll::levels
