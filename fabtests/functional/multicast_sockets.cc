@@ -65,9 +65,18 @@ std::set<std::string> socket_inodes_of(const std::vector<pid_t>& processes) {
 }
 
 std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes) {
-    const std::set<std::uint16_t> ports = open_ports_of(socket_inodes_of(processes));
+    // The kernel gives its tables out in pieces, and may leave out a line where sockets of others come and go
+    // meanwhile.
+    constexpr int kReadings = 5;
+    const std::set<std::string> inodes = socket_inodes_of(processes);
+    std::set<std::uint16_t> ports;
+    std::set<in_addr_t> groups;
+    for (int reading = 0; reading < kReadings; ++reading) {
+        ports.merge(open_ports_of(inodes));
+        groups.merge(joined_groups());
+    }
     std::vector<sockaddr_in> found;
-    for (const in_addr_t address : joined_groups())
+    for (const in_addr_t address : groups)
         for (const std::uint16_t port : ports) {
             sockaddr_in group{};
             group.sin_family = AF_INET;
