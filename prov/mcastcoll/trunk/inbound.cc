@@ -34,7 +34,8 @@ Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
     if (header.type == FrameType::data && !channel->window.receive(cost_of(header.length)))
         return violation("more data than there is credit for");
     if (ahead > 0) {
-        // Data is bounded by the credit for it. Of all else a channel has two words at most, and one to begin.
+        // Data is bounded by the credit for it. Of all else a channel has two words at most, and one to
+        // begin.
         if (header.type == FrameType::open)
             return violation("a channel does not begin with open, or has another");
         constexpr auto is_word = [](const auto& one) { return one.second.type != FrameType::data; };
