@@ -30,8 +30,8 @@ can_cluster() {
     command -v nft mpirun.openmpi >/dev/null || { skip "needs nftables and Open MPI: run util/install-deps"; return 1; }
 }
 
-# on_exit COMMAND: when the test ends, in whatever way, after what it has started and not waited for.  A child that is killed
-# before it has become its program does what its parent would do at the end: not this.
+# on_exit COMMAND: runs it when the test ends, in whatever way, after ending the jobs that it has not waited for.  Bash runs an EXIT
+# trap in a child, too, that is killed between fork and exec, hence the look at whose process this is.
 on_exit() {
     trap "[ \$BASHPID != \$\$ ] || { kill \$(jobs -p) 2>/dev/null || :; disown -a; $1; }" EXIT
     trap 'exit 130' INT TERM HUP

@@ -102,6 +102,14 @@ void wait_for(Member& me, const char* what, const std::function<bool()>& holds) 
     }
 }
 
+// Others may still need repairs of what was sent here.
+void leave_together(Member& me, Reader& reader, Fid<fid_mc>& mc) {
+    me.board().words[kSent]++;
+    wait_for(me, "the others", [&] { return reader.read(), me.board().words[kSent] == me.size(); });
+    mc.reset();
+    me.meet();
+}
+
 // Everybody sends to everybody.
 void all_to_all(Member& me) {
     const std::uint64_t count = me.options().operations != 0 ? me.options().operations : 2000;
@@ -123,11 +131,7 @@ void all_to_all(Member& me) {
         return true;
     });
     for (const auto& [sender, first] : reader.first) CHECK(first == 0 && sender != me.rank());
-    // Others may still need repairs of what was sent here.
-    me.board().words[kSent]++;
-    wait_for(me, "the others", [&] { return reader.read(), me.board().words[kSent] == me.size(); });
-    mc.reset();
-    me.meet();
+    leave_together(me, reader, mc);
 }
 
 // A short queue holds what is told of sends and what has come. Whoever sends first looks at what has come.
@@ -155,10 +159,7 @@ void one_queue_for_both(Member& me) {
         return sent == kCount && reader.next.size() + 1 == me.size() && reader.next.begin()->second == kCount;
     });
     CHECK(reader.sends == kCount);
-    me.board().words[kSent]++;
-    wait_for(me, "the other", [&] { return reader.read(), me.board().words[kSent] == me.size(); });
-    mc.reset();
-    me.meet();
+    leave_together(me, reader, mc);
 }
 
 // Member 0 publishes; 1 stalls, 2 is killed, the last one joins when half is sent, the others just listen.

@@ -98,30 +98,21 @@ Test(feed, senders_that_go_after_they_have_settled_are_no_loss) {
 }
 
 Test(feed, a_sender_that_dies_with_a_debt_is_reported) {
-    Network network(8, 50);
-    Node& dies = network.add(true, false);
-    Node& receiver = network.add(false, true);
-    network.run_ms(500);
-    for (int i = 0; i < 100; ++i) dies.publish(network.now());
-    dies.alive = false;
-    network.run_ms(3000);
-    cr_assert(receiver.next.count(dies.id()) == 0 || receiver.next.at(dies.id()) < 100);
-    cr_assert_eq(receiver.losses.size(), 1, "%zu losses, %lu received, %lu strays", receiver.losses.size(),
-                 receiver.feed().counters().received, receiver.feed().counters().strays);
-    cr_assert_eq(receiver.losses[0], Loss::silent);
-}
-
-Test(feed, who_sleeps_learns_of_a_sender_that_dies_with_a_debt) {
-    Network network(8, 50);
-    Node& dies = network.add(true, false);
-    Node& receiver = network.add(false, true);
-    receiver.sleeps = true;
-    network.run_ms(500);
-    for (int i = 0; i < 100; ++i) dies.publish(network.now());
-    dies.alive = false;
-    network.run_ms(3000);
-    cr_assert_eq(receiver.losses.size(), 1);
-    cr_assert_eq(receiver.losses[0], Loss::silent);
+    for (const bool sleeps : {false, true}) {
+        Network network(8, 50);
+        Node& dies = network.add(true, false);
+        Node& receiver = network.add(false, true);
+        receiver.sleeps = sleeps;
+        network.run_ms(500);
+        for (int i = 0; i < 100; ++i) dies.publish(network.now());
+        dies.alive = false;
+        network.run_ms(3000);
+        cr_assert(receiver.next.count(dies.id()) == 0 || receiver.next.at(dies.id()) < 100);
+        cr_assert_eq(receiver.losses.size(), 1, "%zu losses, %lu received, %lu strays",
+                     receiver.losses.size(), receiver.feed().counters().received,
+                     receiver.feed().counters().strays);
+        cr_assert_eq(receiver.losses[0], Loss::silent);
+    }
 }
 
 // Of a message of many packets the beginning has come, and nothing is known to be missing.

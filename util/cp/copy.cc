@@ -46,17 +46,17 @@ int Summary::code() const {
     return failed.empty() && complaints.empty() ? 0 : 1;
 }
 
-// The sink's thread waits for the end of what comes.
-Copy::~Copy() {
-    arrived_.close();
-}
-
 Copy::Copy(crew::Crew& crew, const Settings& settings)
     : crew_(crew), settings_(settings), pool_(std::make_shared<Pool>(kBuffers)) {
     works_ = !crew.is_head() || crew.head_works();
     summary_.hosts = crew.size() - (crew.head_works() ? 0 : 1);
     for (std::uint32_t rank = 0; rank < crew.size(); ++rank)
         if (crew.is_gone(rank)) summary_.failed.emplace(crew.hosts()[rank], crew.why_gone(rank));
+}
+
+// The sink's thread waits for the end of what comes.
+Copy::~Copy() {
+    arrived_.close();
 }
 
 void Copy::lose(std::uint32_t rank, const std::string& why) {

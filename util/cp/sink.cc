@@ -218,7 +218,7 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
     // What is no file would be in the way when this one is complete.
     if (::lstat(open.path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return errno = EISDIR, false;
     for (;;) {
-        // Another host or process may have completed it meanwhile, or is about to.
+        // Another host or process may have completed it meanwhile.
         if (is_complete(catalogue_[open.entry])) {
             positions_[open.entry] = kComplete;
             return errno = 0, false;

@@ -121,7 +121,8 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
-    // What a broadcast's root sends is where it belongs. Of these two the root alone has a result.
+    // What a broadcast's root sends is where it belongs. Of a reduce or a gather the root alone has a
+    // result.
     const bool roots = request.root == self();
     const bool rooted = request.kind == Kind::reduce || request.kind == Kind::gather;
     if (request.copies && (rooted ? !roots : request.kind == Kind::broadcast && roots))

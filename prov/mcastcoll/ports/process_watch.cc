@@ -39,7 +39,7 @@ void ProcessWatch::look_at(PeerWatch::Id peer, const wire::ByteString& watch_poi
 }
 
 void ProcessWatch::check(Nanoseconds now, Lost lost) {
-    // Also who watches nobody is watched, and takes the connections of those who are gone.
+    // A process that watches nobody is watched itself: connections of watchers that are gone must be taken.
     if (now - checked_at_ < kWatchInterval) return;
     checked_at_ = now;
     std::array<PeerWatch::Death, 16> dead{};
