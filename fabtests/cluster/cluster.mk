@@ -35,6 +35,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/levels_verdict.py \
 	%reldir%/mpi_all.sh \
 	%reldir%/mpi_compare.sh \
+	%reldir%/mpi_composites.sh \
 	%reldir%/cut_verdict.py \
 	%reldir%/mpi_cut.sh \
 	%reldir%/mpi_first_death.sh \

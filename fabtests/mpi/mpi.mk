@@ -9,6 +9,7 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_bcast_time \
 	%reldir%/mpi_blocked_send \
 	%reldir%/mpi_coll_check \
+	%reldir%/mpi_composites \
 	%reldir%/mpi_coll_threads \
 	%reldir%/mpi_fallthrough \
 	%reldir%/mpi_first_death \
@@ -39,6 +40,9 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h %reldir%/mpi_support.h
 %canon_reldir%_mpi_coll_threads_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_coll_threads_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_composites_SOURCES = %reldir%/mpi_composites.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_composites_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_composites_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_fallthrough_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_fallthrough_LDADD = $(mcc_mpi_ldadd)

@@ -67,6 +67,11 @@ typedef struct {
     mca_coll_base_module_t* module;
 } MccPrevious;
 
+// What the communicator held of blocking collectives before a call of the previous module.
+typedef struct {
+    MccPrevious blocking[kMccCollectives];
+} MccHeld;
+
 // Who serves a call.
 typedef enum {
     kMccPrevious,  // the previous module, on all ranks
@@ -123,7 +128,6 @@ typedef struct {
     unsigned attempts;
     int hosts;
     unsigned sites;  // 0 until there is a group
-    bool measuring;  // a call of a trial is under way
     MccGroup* group;
     MccBounce bounce;  // packed bytes of derived datatypes
     MccPrevious previous[kMccForms][kMccCollectives];
@@ -205,10 +209,17 @@ typedef struct {
     int64_t begun_ns;
 } MccJob;
 
+extern MccComponent mcc_component;  // _settings.c
+
+// By the user's parameters.
+static inline bool mcc_is_enabled(int collective, MccForm form) {
+    return 0 != (mcc_component.enabled >> collective & 1) &&
+           (kMccBlocking == form || mcc_component.nonblocking);
+}
+
 #define MCC_VERBOSE(level, ...) opal_output_verbose(level, mcc_component.output, __VA_ARGS__)
 
 // coll_mcastcoll_settings.c
-extern MccComponent mcc_component;
 void mcc_settings_register(const mca_base_component_t* component);
 // False with the component's reason where one is not what it may be.
 bool mcc_settings_check(void);
@@ -308,6 +319,16 @@ typedef struct {
 // on the others any more.
 int mcc_meeting_hold(ompi_communicator_t* comm, MccMeeting* meeting, char* reason, int* lost);
 
+// coll_mcastcoll_previous.c
+void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void));
+// Modules are enabled from the lowest priority up: what the communicator holds now is what served before us.
+// What nobody served is not served here either.
+void mcc_previous_keep(MccModule* m, ompi_communicator_t* comm);
+void mcc_previous_release(MccModule* m);
+// Before and after a call of a previous module.
+MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollective collective, MccHeld* held);
+void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held);
+
 // coll_mcastcoll_job.c
 size_t mcc_longest_part(const MccJob* job);
 // The part of the job from element `offset` on, as the next operation.
@@ -351,6 +372,9 @@ bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
 void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 
 // coll_mcastcoll_run.c
+// A member was lost, or an operation failed: no call succeeds any more, whoever would serve it, since members
+// no longer know of each other which calls they have made.
+bool mcc_has_failed(const MccModule* m);
 // Who serves this job, by what MPI makes equal on all ranks: its collective and its bytes (see
 // coll_mcastcoll_select.c), and whether the group has the provider's collective. Makes the group at the first
 // call.

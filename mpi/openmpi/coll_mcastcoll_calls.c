@@ -50,6 +50,11 @@ static bool is_left(const MccJob* job, enum fi_collective_op chosen, size_t byte
 }
 
 static MccRoute plan(MccJob* job, const MccCall* call) {
+    if (mcc_has_failed(job->module)) {
+        job->rc = MPI_ERR_OTHER;
+        return kMccOver;
+    }
+    if (!mcc_is_enabled(call->collective, job->form)) return kMccPrevious;
     const int64_t measured = mcc_call_bytes(&job->plan, call);
     const size_t bytes = (size_t)measured;
     if (0 == measured && kMccBarrier != call->collective) return kMccOver;  // on every rank, by the signature
@@ -102,9 +107,12 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
         MccJob job;                                                                                        \
         begin(&job, comm, module, kMccBlocking, enumerator);                                               \
         if (!mcc_run_job(&job, plan(&job, &(MccCall){.collective = enumerator, __VA_ARGS__}))) {           \
-            const MccPrevious* previous = &job.module->previous[kMccBlocking][enumerator];                 \
-            job.rc = ((mca_coll_base_module_##name##_fn_t)previous->function)(MCC_LIST arguments comm,     \
-                                                                              previous->module);           \
+            MccHeld held;                                                                                  \
+            const MccPrevious previous = mcc_step_aside(job.module, comm, enumerator, &held);              \
+            job.rc = ((mca_coll_base_module_##name##_fn_t)previous.function)(MCC_LIST arguments comm,      \
+                                                                             previous.module);             \
+            mcc_step_back(job.module, comm, &held);                                                        \
+            if (OMPI_SUCCESS == job.rc && mcc_has_failed(job.module)) job.rc = MPI_ERR_OTHER;              \
         }                                                                                                  \
         if (NULL != job.trial) mcc_measured(&job);                                                         \
         return job.rc;                                                                                     \
@@ -225,8 +233,9 @@ static int mcc_allreduce_at_once(MCC_ELEMENTS, ompi_communicator_t* comm, mca_co
 static void (*const kEntries[kMccCollectives][kMccForms])(void) = {MCC_COLLECTIVES(MCC_ENTRY)};
 
 void (*mcc_entry(MccCollective collective, MccForm form))(void) {
-    if (kMccBlocking == form && kMccBarrier == collective) return (void (*)(void))mcc_barrier_at_once;
-    if (kMccBlocking == form && kMccBcast == collective) return (void (*)(void))mcc_bcast_at_once;
-    if (kMccBlocking == form && kMccAllreduce == collective) return (void (*)(void))mcc_allreduce_at_once;
+    if (kMccBlocking != form || !mcc_is_enabled(collective, form)) return kEntries[collective][form];
+    if (kMccBarrier == collective) return (void (*)(void))mcc_barrier_at_once;
+    if (kMccBcast == collective) return (void (*)(void))mcc_bcast_at_once;
+    if (kMccAllreduce == collective) return (void (*)(void))mcc_allreduce_at_once;
     return kEntries[collective][form];
 }

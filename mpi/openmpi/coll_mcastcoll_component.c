@@ -26,10 +26,6 @@ static void module_construct(MccModule* m) {
     (void)atomic_fetch_add(&mcc_component.modules, 1);
 }
 
-static void release(mca_coll_base_module_t* module) {
-    if (NULL != module) OBJ_RELEASE(module);
-}
-
 // In MPI_Finalize the provider closes with the last of them, before Open MPI's point-to-point does: mtl/ofi
 // hands libfabric a monitor of memory, takes it away when it closes, and libfabric's caches of registered
 // memory call it until they close.
@@ -38,55 +34,22 @@ static void module_destruct(MccModule* m) {
     m->group = NULL;
     mcc_bounce_trim(&m->bounce, 0);
     mcc_select_free(m);
-    for (int form = 0; form < kMccForms; ++form)
-        for (int i = 0; i < kMccCollectives; ++i) release(m->previous[form][i].module);
+    mcc_previous_release(m);
     const int others = atomic_fetch_sub(&mcc_component.modules, 1) - 1;
     if (0 == others && ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED) component_stop();
 }
 
 OBJ_CLASS_INSTANCE(MccModule, mca_coll_base_module_t, module_construct, module_destruct);
 
-typedef void (*Function)(void);
-
-// Where Open MPI's structures have a collective's two forms.
-static const struct {
-    size_t in_module, held, held_module;  // offsets
-} kFields[kMccCollectives][kMccForms] = {
-#define MCC_FIELD(field)                                                                     \
-    {                                                                                        \
-        offsetof(mca_coll_base_module_t, field), offsetof(mca_coll_base_comm_coll_t, field), \
-            offsetof(mca_coll_base_comm_coll_t, field##_module)                              \
-    }
-#define MCC_FIELDS(enumerator, name, collective) \
-    [enumerator] = {MCC_FIELD(coll_##name), MCC_FIELD(coll_i##name)},
-    MCC_COLLECTIVES(MCC_FIELDS)};
-
-static void offer(MccModule* m, int collective, int form, Function function) {
-    memcpy((char*)&m->super + kFields[collective][form].in_module, &function, sizeof(function));
-}
-
-// Modules are enabled from the lowest priority up: what the communicator holds now is what served before us.
-// What nobody served is not served here either. Three are needed in any case, when a group forms.
+// Three collectives are needed in any case, when a group forms.
 static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
     MccModule* m = (MccModule*)module;
-    const char* held = (const char*)comm->c_coll;
     if (NULL == comm->c_coll->coll_allreduce_module || NULL == comm->c_coll->coll_bcast_module ||
         NULL == comm->c_coll->coll_allgather_module) {
         MCC_VERBOSE(1, "coll/mcastcoll: nobody to fall back to on %s", comm->c_name);
         return OMPI_ERROR;
     }
-    for (int i = 0; i < kMccCollectives; ++i) {
-        for (int form = 0; form < kMccForms; ++form) {
-            MccPrevious* previous = &m->previous[form][i];
-            memcpy(&previous->function, held + kFields[i][form].held, sizeof(previous->function));
-            memcpy(&previous->module, held + kFields[i][form].held_module, sizeof(previous->module));
-            if (NULL == previous->module) {
-                offer(m, i, form, NULL);
-            } else {
-                OBJ_RETAIN(previous->module);
-            }
-        }
-    }
+    mcc_previous_keep(m, comm);
     return OMPI_SUCCESS;
 }
 
@@ -101,11 +64,19 @@ static void report_too_large(ompi_communicator_t* comm, size_t most, double took
     if (all) MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
 }
 
+// coll/han says of the communicators that it makes for itself which components it wants, and ignores what
+// their collectives return. A value that is longer than this names more components than there are.
+static bool prefers_others(const ompi_communicator_t* comm) {
+    char wanted[512] = "";
+    return mcc_info(comm, "ompi_comm_coll_preference", wanted, sizeof(wanted)) &&
+           NULL == strstr(wanted, "mcastcoll");
+}
+
 static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priority) {
     MccComponent* c = &mcc_component;
     const double begun_s = mcc_now_s();
     *priority = -1;
-    if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
+    if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 || prefers_others(comm)) return NULL;
     if (!c->ready) {
         mcc_report_off(comm, c->reason);
         return NULL;
@@ -120,11 +91,9 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
     if (NULL == m) return NULL;
     m->wanted = (size_t)c->form_after;
     m->super.coll_module_enable = module_enable;
-    for (int i = 0; i < kMccCollectives; ++i) {
-        if (0 == (c->enabled >> i & 1)) continue;
-        for (int form = 0; form < (c->nonblocking ? kMccForms : kMccNonblocking); ++form)
-            offer(m, i, form, mcc_entry(i, form));
-    }
+    // What is not enabled goes to the previous modules, but not once the group has failed.
+    for (int i = 0; i < kMccCollectives; ++i)
+        for (int form = 0; form < kMccForms; ++form) mcc_offer(m, form, i, mcc_entry(i, form));
     *priority = c->priority;
     return &m->super;
 }

@@ -5,7 +5,9 @@
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "mpi.h"
 #include "ompi/communicator/communicator.h"
@@ -16,6 +18,7 @@
 #include "ompi_config.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
+#include "opal/util/info.h"
 #include "opal/util/output.h"
 
 // A communicator's number, the same on all its members, which no other one of theirs has meanwhile.
@@ -35,6 +38,14 @@ static inline MccContextNumber mcc_context_number(const ompi_communicator_t* com
     return (MccContextNumber){comm->c_contextid, 0};
 }
 
+// False: the communicator has no such info key.
+static inline bool mcc_info(const ompi_communicator_t* comm, const char* key, char* value, size_t bytes) {
+    int found = 0;
+    if (NULL != comm->super.s_info)
+        (void)opal_info_get(comm->super.s_info, key, (int)bytes - 1, value, &found);
+    return 0 != found;
+}
+
 #else
 
 #include "ompi/runtime/ompi_rte.h"
@@ -45,6 +56,16 @@ static inline MccContextNumber mcc_context_number(const ompi_communicator_t* com
 
 static inline MccContextNumber mcc_context_number(const ompi_communicator_t* comm) {
     return (MccContextNumber){comm->c_contextid.cid_base, comm->c_contextid.cid_sub.u64};
+}
+
+static inline bool mcc_info(const ompi_communicator_t* comm, const char* key, char* value, size_t bytes) {
+    int found = 0;
+    opal_cstring_t* text = NULL;
+    if (NULL != comm->super.s_info) (void)opal_info_get(comm->super.s_info, key, &text, &found);
+    if (0 == found) return false;
+    snprintf(value, bytes, "%s", text->string);
+    OBJ_RELEASE(text);
+    return true;
 }
 
 #endif

@@ -63,10 +63,14 @@ static void report_trial(const MccJob* job, const MccTrial* t, size_t bytes) {
                                         : "left to them");
 }
 
-static int meet(const MccModule* m, ompi_communicator_t* comm) {
-    const MccPrevious* barrier = &m->previous[kMccBlocking][kMccBarrier];
-    if (NULL == barrier->module) return OMPI_SUCCESS;
-    return ((mca_coll_base_module_barrier_fn_t)barrier->function)(comm, barrier->module);
+static int meet(MccModule* m, ompi_communicator_t* comm) {
+    MccHeld held;
+    const MccPrevious barrier = mcc_step_aside(m, comm, kMccBarrier, &held);
+    const int rc = NULL == barrier.module
+                       ? OMPI_SUCCESS
+                       : ((mca_coll_base_module_barrier_fn_t)barrier.function)(comm, barrier.module);
+    mcc_step_back(m, comm, &held);
+    return rc;
 }
 
 // An agreement failed. Where nobody can agree in this group everybody finds that in the same call.
@@ -86,8 +90,7 @@ static MccRoute so_far(const MccTrial* t) {
 static MccRoute measure(MccJob* job, size_t bytes) {
     MccModule* m = job->module;
     MccTrial* t = &m->selection[kMccBlocking][job->collective].trials[mcc_trial_class(bytes)];
-    // What the previous module makes of this communicator's own collectives is part of its trial.
-    if (m->measuring || !is_offered(m, FI_ALLREDUCE, FI_UINT64, FI_MAX)) return kMccHere;
+    if (!is_offered(m, FI_ALLREDUCE, FI_UINT64, FI_MAX)) return kMccHere;
     if (mcc_trial_rests(t)) return so_far(t);
     if (m->group->failed) return kMccHere;
     if (mcc_trial_is_over(t)) {
@@ -99,7 +102,6 @@ static MccRoute measure(MccJob* job, size_t bytes) {
     const int error = ask_for_handlers(job, t);
     if (0 != error) return end_trial(job, t, error);
     if (t->closed) return kMccHere;
-    m->measuring = true;
     job->trial = t;
     job->rc = meet(m, job->comm);
     job->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
@@ -107,12 +109,13 @@ static MccRoute measure(MccJob* job, size_t bytes) {
     return kMccOurs == mcc_trial_turn(t) ? kMccHere : kMccPrevious;
 }
 
+bool mcc_has_failed(const MccModule* m) {
+    return kMccBroken == m->state ||
+           (kMccServing == m->state && m->group->failed && !mcc_component.disable_on_error);
+}
+
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     MccModule* m = job->module;
-    if (kMccBroken == m->state) {
-        job->rc = MPI_ERR_OTHER;
-        return kMccOver;
-    }
     if (kMccServing != m->state) {
         if (kMccBlocking != job->form) return kMccPrevious;
         job->rc = mcc_group_consider(m, job->comm, job->collective, bytes);
@@ -123,7 +126,7 @@ MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     if (!job->divisible && bytes > mcc_component.longest) return kMccPrevious;
     MccRoute who = mcc_selected(m, job->form, job->collective, bytes);
     if (kMccMeasured == who) who = measure(job, bytes);
-    if (kMccHere != who || !m->group->failed) return who;
+    if (kMccOver == who || !m->group->failed) return who;
     if (mcc_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
     return kMccOver;
@@ -231,5 +234,4 @@ bool mcc_run_job(MccJob* job, MccRoute route) {
 
 void mcc_measured(MccJob* job) {
     mcc_trial_note(job->trial, (uint64_t)(mcc_now_ns(CLOCK_MONOTONIC) - job->begun_ns));
-    job->module->measuring = false;
 }

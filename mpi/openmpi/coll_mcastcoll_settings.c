@@ -54,7 +54,8 @@ void mcc_settings_register(const mca_base_component_t* component) {
               "an allreduce; larger ones are left to the other components");
     PARAMETER("disable_on_error", disable_on_error, BOOL, 6, false,
               "After a failed operation leave the communicator to the other components, instead of failing "
-              "every further operation on it at once");
+              "every further operation on it at once; the program must see to it that all ranks go on with "
+              "the same operation, since one may have finished what failed on another");
     PARAMETER("join_timeout", join_timeout_ms, INT, 6, 10000,
               "Milliseconds to wait for a group to form, as long again for every 64 members; then the "
               "communicator is left to the others, and tried again after some thousand collectives");

@@ -16,6 +16,7 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_ompi.h \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \
+	%reldir%/coll_mcastcoll_previous.c \
 	%reldir%/coll_mcastcoll_process.c \
 	%reldir%/coll_mcastcoll_request.c \
 	%reldir%/coll_mcastcoll_run.c \

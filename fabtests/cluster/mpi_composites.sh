@@ -1,0 +1,70 @@
+#!/bin/bash
+# mpi_composites.sh -- a rank dies while operations run that Open MPI makes of others: never success with wrong bytes.
+#
+# Three hosts, one rank each. Open MPI's own allgatherv, allgather, allreduce and reduce_scatter are chosen so that each calls the
+# communicator's gather, bcast, reduce and scatter, which mcastcoll serves; the launcher lets the job go on, and a rank dies
+# before a barrier, which tells the others, or before one of those operations. And coll/han, which falls back to other components,
+# runs below mcastcoll.
+set -u
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=kill.sh
+. "$(dirname "$0")/kill.sh"
+case ${1:-} in
+    '') ;;
+    --help | -h) usage; exit 0 ;;
+    --version) version; exit 0 ;;
+    *) bad_usage "'$1' is no option" ;;
+esac
+can_cluster || finish
+if command -v prterun >/dev/null; then
+    skip "Open MPI 5's pml ob1 ends each process that has lost a connection to another"
+    finish
+fi
+use_build
+program=$BUILD/fabtests/mpi/mpi_composites
+[ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
+start_cluster 3
+all=3
+basic=(--mca coll_tuned_use_dynamic_rules 1)
+for one in allgatherv allgather allreduce reduce_scatter reduce_scatter_block; do basic+=(--mca "coll_tuned_${one}_algorithm" 1); done
+
+# The job's end is not waited for: with errors that are returned Open MPI's launcher does not always notice it.
+one() { # one WHAT WANTED OPTION...: so many of the others have to end by an error
+    local what=$1 wanted=$2 t ended waiting
+    shift 2
+    : >"$work/log"
+    STACK=mcastcoll timeout -k 5 60 "$LAB/run" -n $all --mca pml ob1 "${outlive[@]}" "${basic[@]}" \
+        --mca coll_mcastcoll_enable bcast,barrier,reduce,gather,scatter "$program" "$@" >"$work/log" 2>&1 &
+    local job=$!
+    for ((t = 0; t < 250; t++)); do
+        ended=$(grep -c '^mpi_composites: rank [0-9]* ends' "$work/log")
+        waiting=$(grep -c '^mpi_composites: rank [0-9]* waits' "$work/log")
+        ((ended + waiting < all - 1)) && kill -0 $job 2>/dev/null || break
+        sleep .2
+    done
+    kill $job 2>/dev/null
+    wait $job 2>/dev/null
+    if grep -q 'success,' "$work/log" || ((ended < wanted || ended + waiting < wanted)); then
+        tail -n 20 "$work/log" | sed 's/^/     /'
+        fail "$what: $ended ended by an error, $waiting wait"
+    else
+        pass "$what: $ended ended by an error, $waiting wait as without mcastcoll"
+    fi
+}
+one "rank 0 dies before a barrier" 2 --victim 0
+one "rank 0 dies before an uneven allgatherv" 0 --victim 0 --before 1
+one "rank 2 dies before a barrier" 2 --victim 2
+one "rank 2 dies before a reduce_scatter_block, errors are fatal" 0 --victim 2 --before 5 --fatal
+
+# coll/han falls back to what the communicator holds, where ranks are not equally many on all hosts.
+STACK=mcastcoll bounded 60 "$LAB/run" -n 5 --mca pml ob1 --mca coll_han_priority 80 --mca coll_mcastcoll_verbose 1 "$BUILD/fabtests/mpi/mpi_coll_check" \
+    --count 3 --max 4K --seed 1 >"$work/log" 2>&1
+code=$?
+if [ $code = 0 ] && grep -q ' 0 bad$' "$work/log" && grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$work/log"; then
+    pass "coll/han below: $(grep -o '[0-9]* checked, 0 bad' "$work/log")"
+else
+    tail -n 20 "$work/log" | sed 's/^/     /'
+    fail "coll/han below: code $code"
+fi
+finish

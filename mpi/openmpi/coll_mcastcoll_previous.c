@@ -1,0 +1,80 @@
+// The modules that served a communicator before us, which Open MPI leaves to each module to remember, and
+// calls of them.
+//
+// Some of Open MPI's own operations are made of the communicator's other operations, and rely on these being
+// Open MPI's own: allgatherv (basic_default) and reduce_scatter(_block) (basic) ignore what the last of them
+// returns, coll/han falls back to whatever the communicator holds, which would be us, who call coll/han. So
+// during a call of a previous module the communicator holds the previous modules, as it would without us.
+// What the call replaces there, as coll/han does, becomes what served before us.
+
+#include "coll_mcastcoll.h"
+
+typedef void (*Function)(void);
+
+// Where Open MPI's structures have a collective's two forms.
+static const struct {
+    size_t in_module, held, held_module;  // offsets
+} kFields[kMccCollectives][kMccForms] = {
+#define MCC_FIELD(field)                                                                     \
+    {                                                                                        \
+        offsetof(mca_coll_base_module_t, field), offsetof(mca_coll_base_comm_coll_t, field), \
+            offsetof(mca_coll_base_comm_coll_t, field##_module)                              \
+    }
+#define MCC_FIELDS(enumerator, name, collective) \
+    [enumerator] = {MCC_FIELD(coll_##name), MCC_FIELD(coll_i##name)},
+    MCC_COLLECTIVES(MCC_FIELDS)};
+
+static void read_held(const ompi_communicator_t* comm, MccForm form, int collective, MccPrevious* held) {
+    const char* base = (const char*)comm->c_coll;
+    memcpy(&held->function, base + kFields[collective][form].held, sizeof(held->function));
+    memcpy(&held->module, base + kFields[collective][form].held_module, sizeof(held->module));
+}
+
+static void write_held(ompi_communicator_t* comm, MccForm form, int collective, const MccPrevious* held) {
+    char* base = (char*)comm->c_coll;
+    memcpy(base + kFields[collective][form].held, &held->function, sizeof(held->function));
+    memcpy(base + kFields[collective][form].held_module, &held->module, sizeof(held->module));
+}
+
+void mcc_offer(MccModule* m, MccForm form, int collective, Function function) {
+    memcpy((char*)&m->super + kFields[collective][form].in_module, &function, sizeof(function));
+}
+
+void mcc_previous_keep(MccModule* m, ompi_communicator_t* comm) {
+    for (int form = 0; form < kMccForms; ++form) {
+        for (int i = 0; i < kMccCollectives; ++i) {
+            MccPrevious* previous = &m->previous[form][i];
+            read_held(comm, form, i, previous);
+            if (NULL == previous->module) {
+                mcc_offer(m, form, i, NULL);
+            } else {
+                OBJ_RETAIN(previous->module);
+            }
+        }
+    }
+}
+
+void mcc_previous_release(MccModule* m) {
+    for (int form = 0; form < kMccForms; ++form)
+        for (int i = 0; i < kMccCollectives; ++i)
+            if (NULL != m->previous[form][i].module) OBJ_RELEASE(m->previous[form][i].module);
+}
+
+MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollective collective, MccHeld* held) {
+    for (int i = 0; i < kMccCollectives; ++i) {
+        read_held(comm, kMccBlocking, i, &held->blocking[i]);
+        if (NULL != m->previous[kMccBlocking][i].module)
+            write_held(comm, kMccBlocking, i, &m->previous[kMccBlocking][i]);
+    }
+    return m->previous[kMccBlocking][collective];
+}
+
+// The references to the modules change places with them.
+void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held) {
+    for (int i = 0; i < kMccCollectives; ++i) {
+        MccPrevious* previous = &m->previous[kMccBlocking][i];
+        if (NULL == previous->module) continue;
+        read_held(comm, kMccBlocking, i, previous);
+        write_held(comm, kMccBlocking, i, &held->blocking[i]);
+    }
+}
