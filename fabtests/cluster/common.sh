@@ -85,6 +85,19 @@ bounded() { # bounded SECONDS COMMAND...
     fi
 }
 
+# judge_listener WHAT LOG: what fabtests/mpi/listener.c, preloaded into all ranks, has said.
+LISTENER=$BUILD/fabtests/mpi/.libs/liblistener.so
+judge_listener() {
+    local secrets secrets_sent salts salts_sent
+    read -r secrets secrets_sent salts salts_sent < <(sed -n 's/.*listener: \(.*\)/\1/p' "$2" | tr -dc '0-9 \n' |
+        awk '{ for (i = 1; i <= 4; ++i) all[i] += $i } END { print all[1] + 0, all[2] + 0, all[3] + 0, all[4] + 0 }')
+    if ((secrets > 0 && secrets_sent == 0 && salts > 0 && salts_sent == salts)); then
+        pass "$1: none of $secrets secrets and private keys is sent in clear; $salts encrypted ones are"
+    else
+        fail "$1: $secrets_sent of $secrets secrets and private keys are sent in clear; $salts_sent of $salts encrypted ones"
+    fi
+}
+
 counted() { # counted matched|dropped: datagrams over all hosts since the last 'loss PCT'
     "$LAB/loss" show --json | python3 -c 'import json, sys; print(sum(h.get(sys.argv[1], 0) for h in json.load(sys.stdin)["hosts"]))' "$1"
 }

@@ -61,6 +61,12 @@ else
     fail "communicators that are used once: code $code, $(grep -c 'coll/mcastcoll serves' "$work/once") groups"
 fi
 
+# The secret of a group, which rank 0 draws, comes to the others by Open MPI's messages.
+on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
+    --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
+judge "4 ranks, listened to" secret
+judge_listener "4 ranks" "$work/secret"
+
 # Long ones count as several: 128 KiB as nine.
 on_host 4 120 counted --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_form_after 20 "$programs/mpi_bcast_check" --count 3 --min 128K --max 128K
 if [ "$code" = 0 ] && grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$work/counted"; then

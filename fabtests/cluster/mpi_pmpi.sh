@@ -70,6 +70,17 @@ code=0
 bounded 240 mpiexec.mpich -n "$ranks" env "$preload" "$program" "$count" 64K 1 >"$work/alone" 2>&1 || code=$?
 judge "$ranks ranks of this host" "$work/alone" $code bcast barrier reduce allreduce allgather allgatherv
 
+# The secret of a group, which rank 0 draws, comes to the others by collectives; to more than 32 in two steps.
+if [ -z "$sanitizer" ]; then
+    for many in 3 34; do
+        code=0
+        MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp,self MCASTCOLL_PMPI_WAIT=nap bounded 200 mpiexec.mpich -n $many env "LD_PRELOAD=$LISTENER $interposer" \
+            "$program" 2 4K 1 >"$work/secret" 2>&1 || code=$?
+        judge "$many ranks, listened to" "$work/secret" $code
+        judge_listener "$many ranks" "$work/secret"
+    done
+fi
+
 # Every bound with one less, exactly, one more; the library serves what it should.
 bounds() { # bounds RANKS [NAME=VALUE..] -- PART..
     local ranks=$1 log=$work/bounds settings=() code=0 should have

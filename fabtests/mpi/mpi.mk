@@ -1,5 +1,9 @@
 # The MPI test programs. To be included by fabtests/local.mk.
 # What $(MPICC) would add is spelled out, so that dependencies, distribution and cleaning are automake's.
+# Preloaded by scripts. libtool makes a library of a module only where it has a place to be installed.
+noinst_LTLIBRARIES += %reldir%/liblistener.la
+%canon_reldir%_liblistener_la_SOURCES = %reldir%/listener.c
+%canon_reldir%_liblistener_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 if HAVE_OMPI
 mcc_mpi_cppflags = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 mcc_mpi_ldadd = -L$(OMPI_LIBDIR) -lmpi -lpthread
@@ -68,8 +72,12 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_peers %reldir%/test_select
-TESTS += %reldir%/test_peers %reldir%/test_select
+check_PROGRAMS += %reldir%/test_peers %reldir%/test_secret %reldir%/test_select
+TESTS += %reldir%/test_peers %reldir%/test_secret %reldir%/test_select
+%canon_reldir%_test_secret_SOURCES = %reldir%/test_secret.c mpi/core/secret.c
+%canon_reldir%_test_secret_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
+%canon_reldir%_test_secret_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
+%canon_reldir%_test_secret_LDADD = $(HOGWEED_LIBS) $(NETTLE_LIBS) $(CRITERION_LIBS)
 %canon_reldir%_test_peers_SOURCES = %reldir%/test_peers.c mpi/core/provider.c
 %canon_reldir%_test_peers_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
 %canon_reldir%_test_peers_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)

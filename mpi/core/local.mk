@@ -7,5 +7,7 @@ mcc_mpi_core = \
 	%reldir%/plan.h \
 	%reldir%/provider.c \
 	%reldir%/provider.h \
+	%reldir%/secret.c \
+	%reldir%/secret.h \
 	%reldir%/stand_in.c
 EXTRA_DIST += mpi/README.md

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 static bool explain(char* reason, const char* name, const char* call, int error) {
     snprintf(reason, kMccReasonBytes, "provider %s: %s: %s", name, call, fi_strerror(-error));
@@ -169,10 +168,6 @@ void mcc_join_add(MccProvider* p, MccJoin* j) {
     MccJoin** at = &p->joins;
     while (NULL != *at) at = &(*at)->next;
     *at = j;
-}
-
-bool mcc_draw_secret(MccSecret* secret) {
-    return sizeof(*secret) == getrandom(secret, sizeof(*secret), 0);
 }
 
 // The set starts with one address and is then filled: the one form of fi_av_set that libfabric's own

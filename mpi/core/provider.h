@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "core/secret.h"
 #include "mcastcoll/mcastcoll.h"
 
 static inline int64_t mcc_now_ns(clockid_t clock) {
@@ -128,12 +129,6 @@ typedef struct MccJoin {
 
 // The provider knows it from now on. It is calloc()ed, and only rank and size are set. The lock is held.
 void mcc_join_add(MccProvider* p, MccJoin* j);
-// What only the members of a group know: rank 0 draws it, and MPI's own connections carry it to the others.
-typedef struct {
-    uint8_t bytes[32];
-} MccSecret;
-// False: this system has no chance to draw from.
-bool mcc_draw_secret(MccSecret* secret);
 // The set of the members' addresses, one after the other, locally: 0, or a positive FI_E code. The key tells
 // apart what several threads join at once, in another order on each rank, with the same members; the secret
 // in it members from strangers. The lock is held.

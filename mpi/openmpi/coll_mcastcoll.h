@@ -171,6 +171,7 @@ typedef struct {
     MccProvider fabric;  // its lock guards all below, too
     atomic_int broken;   // positive FI_E code once the completion queue itself failed
     void* peers;         // processes whose cards were good
+    MccKeyPair keys;     // of this process: the public one is on its card
     atomic_int modules;
     struct MccChunk* chunks;  // of slots for operations of requests
     struct MccSlot* free_slots;
@@ -306,12 +307,15 @@ typedef struct {
     MccProcess process;
 } MccNear;
 size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near);
+// The key that this process and that member have in common. False: its card has none.
+bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
 uint64_t mcc_offers_digest(void);  // of what the provider has, once it is open
 
 // coll_mcastcoll_meeting.c
 // What members tell each other before they join.
 typedef struct {
     uint8_t* addresses;  // of all, one after the other
+    bool has_secret;     // else the secret for this member was not for it, or was changed on its way
     MccSecret secret;    // rank 0's
 } MccMeeting;
 // Now that the provider was opened: all of it, the addresses to be freed in any case, or the same reason on

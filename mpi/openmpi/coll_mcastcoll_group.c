@@ -92,7 +92,9 @@ static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, 
         uint64_t attempt;
         MccSecret secret;
     } key = {mcc_context_number(comm), attempt, meeting->secret};
-    return mcc_join_begin(fabric, &g->join, &key, sizeof(key), meeting->addresses);
+    const int error = mcc_join_begin(fabric, &g->join, &key, sizeof(key), meeting->addresses);
+    explicit_bzero(&key, sizeof(key));
+    return error;
 }
 
 static int go_on(void* nothing) {
@@ -122,7 +124,9 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->join.rank = ompi_comm_rank(comm);
     g->join.size = ompi_comm_size(comm);
-    *error = 0 != c->broken ? c->broken : begin_join(g, comm, attempt, meeting);
+    *error = 0 != c->broken         ? c->broken
+             : !meeting->has_secret ? FI_EKEYREJECTED
+                                    : begin_join(g, comm, attempt, meeting);
     mcc_progress_start();
     pthread_mutex_unlock(&c->fabric.lock);
     return g;
@@ -257,6 +261,7 @@ static int meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
     if (0 == error && '\0' == reason[0]) return OMPI_SUCCESS;
     free(meeting->addresses);
     meeting->addresses = NULL;
+    explicit_bzero(&meeting->secret, sizeof(meeting->secret));
     m->state = kMccLeft;
     if (0 == error) return OMPI_SUCCESS;
     // Open MPI's own collectives would wait for it without end.
@@ -277,6 +282,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     if (NULL == meeting.addresses) return rc;
     MccGroup* g = make_group(comm, m->attempts, &meeting, &error);
     free(meeting.addresses);
+    explicit_bzero(&meeting.secret, sizeof(meeting.secret));
     rc = agree(comm, error, &error, &who);
     if (OMPI_SUCCESS == rc && 0 == error) {
         step = "join";

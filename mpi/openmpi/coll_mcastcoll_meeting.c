@@ -4,6 +4,8 @@
 //     1  up: the worst of each member's word; down: what that is, and rank 0's secret
 //     2  up: the addresses of a subtree; down: those of all members
 //
+// Each parent encrypts the secret for each of its children (core/secret.h).
+//
 // A member may compute for hours before it comes, so there is no bound in time. But a dead one never comes:
 // who waits looks whether the members on its own host live. A member that finds one gone tells those who wait
 // for that one, its parent and its children, by a message that they expect from anybody; and whoever hears of
@@ -33,9 +35,20 @@ typedef struct {
     Head head;
     // The first that cannot, and the first with the smallest digest and with the largest.
     uint64_t least[3];
-    MccSecret secret;              // rank 0's
     char reason[kMccReasonBytes];  // of the first that cannot
 } Word;
+
+// What a parent tells one child.
+typedef struct {
+    Word worst;
+    MccWrappedSecret secret;
+} Outcome;
+
+// What a wrapped secret is bound to.
+typedef struct {
+    MccContextNumber context;
+    int32_t parent, child;
+} Edge;
 
 typedef struct {
     int to;
@@ -48,7 +61,8 @@ typedef struct {
     int rank, size, parent, first, children;
     bool ends_up, ends_down;  // the last word in this direction was said
     Head end, obituary;
-    Word word, heard[kMostChildren], outcome;
+    Word word, heard[kMostChildren];
+    Outcome outcome, told[kMostChildren];
     uint8_t *mine, *theirs[kMostChildren],
         *all;  // addresses: of the subtree, of the children's, of everybody
     ompi_request_t *expected, *receives[kMostChildren];
@@ -215,19 +229,79 @@ static void take_worst(Word* word, const Word* other) {
         if (other->least[i] < word->least[i]) word->least[i] = other->least[i];
 }
 
-// The first round. All members have the same outcome afterwards.
-static int exchange_words(Meeting* t) {
+// A reason that is the same on all members, or none.
+static void judge(const Word* outcome, int size, char* reason) {
+    const MccComponent* c = &mcc_component;
+    const uint64_t* least = outcome->least;
+    if (least[0] < (uint64_t)size) {
+        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", (int)least[0], outcome->reason);
+    } else if (0 != ((least[1] ^ ~least[2]) & ~(uint64_t)UINT32_MAX)) {
+        snprintf(reason, kMccReasonBytes, "ranks %d and %d have providers that can do different things",
+                 (int)(least[1] & UINT32_MAX), (int)(least[2] & UINT32_MAX));
+    } else if ((size_t)size > c->fabric.max_members ||
+               (size_t)size > (INT32_MAX - sizeof(Head)) / c->fabric.address_bytes) {
+        snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
+    }
+}
+
+static Edge edge_between(const Meeting* t, int parent, int child) {
+    Edge edge;
+    memset(&edge, 0, sizeof(edge));
+    edge.context = mcc_context_number(t->comm);
+    edge.parent = parent;
+    edge.child = child;
+    return edge;
+}
+
+static bool take_secret(Meeting* t, MccSecret* secret) {
+    const Edge edge = edge_between(t, t->parent, t->rank);
+    MccEdgeKey key;
+    const bool taken = mcc_peers_edge(t->comm, t->parent, &key) &&
+                       mcc_unwrap_secret(&key, &edge, sizeof(edge), &t->outcome.secret, secret);
+    explicit_bzero(&key, sizeof(key));
+    return taken;
+}
+
+// Where this fails the child gets zeros, and finds that this is no wrapped secret.
+static void give_secret(Meeting* t, int i, const MccSecret* secret) {
+    const Edge edge = edge_between(t, t->rank, t->first + i);
+    MccEdgeKey key;
+    if (mcc_peers_edge(t->comm, t->first + i, &key))
+        (void)mcc_wrap_secret(&key, &edge, sizeof(edge), secret, &t->told[i].secret);
+    explicit_bzero(&key, sizeof(key));
+}
+
+// While the others' words are under way: the keys are computed once for each process, in some 100 us.
+static void prepare_edges(const Meeting* t) {
+    MccEdgeKey key;
+    if (0 != t->rank) (void)mcc_peers_edge(t->comm, t->parent, &key);
+    for (int i = 0; i < t->children; ++i) (void)mcc_peers_edge(t->comm, t->first + i, &key);
+    explicit_bzero(&key, sizeof(key));
+}
+
+// The first round. All members have the same reason afterwards, or none and the secret.
+static int exchange_words(Meeting* t, MccMeeting* meeting, char* reason) {
     size_t bytes[kMostChildren];
     for (int i = 0; i < t->children; ++i) t->rooms[i] = &t->heard[i], bytes[i] = sizeof(t->heard[i]);
+    if (0 == t->rank) prepare_edges(t);
     if (0 != look(t) || 0 != hear_children(t, bytes)) return t->end.error;
     for (int i = 0; i < t->children; ++i) take_worst(&t->word, &t->heard[i]);
     if (0 == t->rank) {
-        t->outcome = t->word;
+        t->outcome.worst = t->word;
     } else {
         if (0 != say(t, t->parent, kMeetingTag, &t->word, sizeof(t->word))) return t->end.error;
+        prepare_edges(t);
         if (0 != hear_parent(t, &t->outcome, sizeof(t->outcome))) return t->end.error;
     }
-    return tell_children(t, &t->outcome, sizeof(t->outcome));
+    judge(&t->outcome.worst, t->size, reason);
+    const bool forms = '\0' == reason[0];
+    if (forms && 0 != t->rank) meeting->has_secret = take_secret(t, &meeting->secret);
+    for (int i = 0; i < t->children; ++i) {
+        t->told[i].worst = t->outcome.worst;
+        if (forms && meeting->has_secret) give_secret(t, i, &meeting->secret);
+        if (0 != say(t, t->first + i, kMeetingTag, &t->told[i], sizeof(t->told[i]))) return t->end.error;
+    }
+    return 0;
 }
 
 // A subtree's addresses, level by level, into `packed` or out of it; returns their bytes. packed: NULL to
@@ -311,21 +385,6 @@ static void close_meeting(Meeting* t) {
     free(t);
 }
 
-// A reason that is the same on all members, or none.
-static void judge(const Word* outcome, int size, char* reason) {
-    const MccComponent* c = &mcc_component;
-    const uint64_t* least = outcome->least;
-    if (least[0] < (uint64_t)size) {
-        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", (int)least[0], outcome->reason);
-    } else if (0 != ((least[1] ^ ~least[2]) & ~(uint64_t)UINT32_MAX)) {
-        snprintf(reason, kMccReasonBytes, "ranks %d and %d have providers that can do different things",
-                 (int)(least[1] & UINT32_MAX), (int)(least[2] & UINT32_MAX));
-    } else if ((size_t)size > c->fabric.max_members ||
-               (size_t)size > (INT32_MAX - sizeof(Head)) / c->fabric.address_bytes) {
-        snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
-    }
-}
-
 int mcc_meeting_hold(ompi_communicator_t* comm, MccMeeting* meeting, char* reason, int* lost) {
     const MccComponent* c = &mcc_component;
     const size_t width = c->fabric.address_bytes;
@@ -334,18 +393,17 @@ int mcc_meeting_hold(ompi_communicator_t* comm, MccMeeting* meeting, char* reaso
     Meeting* t = call(comm);
     if (NULL == t) return FI_ENOMEM;
     const uint64_t rank = (uint64_t)t->rank, offers = c->opened ? mcc_offers_digest() : 0;
-    const bool secret = mcc_draw_secret(&t->word.secret);
+    meeting->has_secret = 0 == t->rank && mcc_draw_secret(&meeting->secret);
     if (c->opened) meeting->addresses = malloc((size_t)t->size * width);
-    const bool ready = NULL != meeting->addresses && secret;
+    const bool ready = NULL != meeting->addresses && (0 != t->rank || meeting->has_secret);
     snprintf(t->word.reason, sizeof(t->word.reason), "%.200s",
              c->opened ? "no memory for the members' addresses, or no random numbers" : c->reason);
     t->word.least[0] = ready ? (uint64_t)t->size : rank;
     t->word.least[1] = (offers & ~kRank) | rank;
     t->word.least[2] = (~offers & ~kRank) | rank;
-    int error = 0 != t->end.error ? t->end.error : exchange_words(t);
-    if (0 == error) judge(&t->outcome, t->size, reason);
+    int error = 0 != t->end.error ? t->end.error : exchange_words(t, meeting, reason);
+    if (0 != error) reason[0] = '\0';
     if (0 == error && '\0' == reason[0]) {
-        meeting->secret = t->outcome.secret;
         memcpy(meeting->addresses + (size_t)t->rank * width, c->fabric.address, width);
         error = exchange_addresses(t, meeting->addresses, width);
     } else if (0 == error) {

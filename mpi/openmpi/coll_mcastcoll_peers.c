@@ -7,6 +7,7 @@
 // that was good its reader keeps the host and the process, of others nothing. What providers have, and their
 // addresses, the members of a group tell each other when it forms (_meeting.c).
 
+#include <errno.h>
 #include <search.h>
 
 #include "coll_mcastcoll.h"
@@ -14,7 +15,7 @@
 #include "ompi/proc/proc.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 9 };
+enum { kCardVersion = 10 };
 
 typedef struct {
     uint32_t version;
@@ -22,6 +23,7 @@ typedef struct {
     uint64_t terms;
     uint64_t host;  // a digest of its name
     MccProcess process;
+    MccPublicKey public_key;  // the secrets of groups are encrypted for it
     // As much as there is: the address, where the provider is open already; or why it is not ready.
     uint8_t rest[kMccProviderAddressBytes];
 } Card;
@@ -31,6 +33,7 @@ typedef struct {
     uint32_t vpid;  // its number in the job
     uint64_t host;
     MccProcess process;
+    MccEdgeKey* edge;  // of this process and that one, where a group's tree needed it; or NULL
 } Peer;
 
 static uint64_t digest_terms(const MccComponent* c) {
@@ -56,14 +59,31 @@ uint64_t mcc_offers_digest(void) {
     return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, numbers, sizeof(numbers)));
 }
 
+static void free_peer(void* peer) {
+    MccEdgeKey* edge = ((Peer*)peer)->edge;
+    if (NULL != edge) explicit_bzero(edge, sizeof(*edge));
+    free(edge);
+    free(peer);
+}
+
 void mcc_peers_close(void) {
-    tdestroy(mcc_component.peers, free);
-    mcc_component.peers = NULL;
+    MccComponent* c = &mcc_component;
+    tdestroy(c->peers, free_peer);
+    c->peers = NULL;
+    explicit_bzero(&c->keys, sizeof(c->keys));
+}
+
+static bool draw_keys(MccComponent* c) {
+    if (mcc_draw_key_pair(&c->keys)) return true;
+    snprintf(c->reason, sizeof(c->reason), "the kernel gives no random numbers: getrandom: %s",
+             strerror(errno));
+    return false;
 }
 
 int mcc_peers_open(void) {
     MccComponent* c = &mcc_component;
-    Card card = {.version = kCardVersion, .ready = c->ready};
+    c->ready = c->ready && draw_keys(c);
+    Card card = {.version = kCardVersion, .ready = c->ready, .public_key = c->keys.public_key};
     const size_t bytes = c->opened ? c->fabric.address_bytes : strlen(c->reason);
     int rc;
     if (c->ready) card.terms = c->terms = digest_terms(c);
@@ -118,6 +138,32 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     if (NULL != peer) *peer = (Peer){.vpid = name.vpid, .host = card.host, .process = card.process};
     if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // it is read again
     return card.host;
+}
+
+// The lock is held.
+static bool find_edge(uint32_t vpid, MccEdgeKey* edge) {
+    MccComponent* c = &mcc_component;
+    opal_process_name_t name = ompi_proc_local()->super.proc_name;
+    const Peer key = {.vpid = vpid};
+    Peer** known = tfind(&key, &c->peers, compare);
+    Peer* peer = NULL != known ? *known : NULL;
+    Card card;
+    if (NULL != peer && NULL != peer->edge) {
+        *edge = *peer->edge;
+        return true;
+    }
+    name.vpid = vpid;
+    if (!read_card(name, &card) || !mcc_edge_key(&c->keys, &card.public_key, edge)) return false;
+    if (NULL != peer && NULL != (peer->edge = malloc(sizeof(*edge)))) *peer->edge = *edge;
+    return true;
+}
+
+bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge) {
+    MccComponent* c = &mcc_component;
+    pthread_mutex_lock(&c->fabric.lock);
+    const bool found = find_edge(ompi_group_get_proc_name(comm->c_local_group, rank).vpid, edge);
+    pthread_mutex_unlock(&c->fabric.lock);
+    return found;
 }
 
 static int count_different(uint64_t* hosts, int size) {

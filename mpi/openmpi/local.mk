@@ -24,10 +24,10 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_settings.c \
 	%reldir%/coll_mcastcoll_variables.c
 mca_coll_mcastcoll_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(OMPI_CPPFLAGS)
-mca_coll_mcastcoll_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
+mca_coll_mcastcoll_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS) $(HOGWEED_CFLAGS) $(NETTLE_CFLAGS)
 mca_coll_mcastcoll_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-export-symbols-regex '^mca_coll_mcastcoll_component$$'
-mca_coll_mcastcoll_la_LIBADD = -L$(OMPI_LIBDIR) $(OMPI_LIBS)
+mca_coll_mcastcoll_la_LIBADD = -L$(OMPI_LIBDIR) $(OMPI_LIBS) $(HOGWEED_LIBS) $(NETTLE_LIBS)
 endif
 EXTRA_DIST += %reldir%/README.md \
 	%reldir%/absent/README.md \

@@ -1,9 +1,9 @@
 // A communicator becomes a provider's group at its first interposed collective, or never does.
 //
 // All members do the same steps in the same order: (1) agreement that everybody has the provider open under
-// the same terms; (2) everybody's address; (3) the address vector set, locally, and agreement on its success,
-// which keeps a late member's delay out of the join's timeout; (4) the join, bounded by a timeout; (5)
-// agreement. So either everybody uses the group or nobody.
+// the same terms; (2) everybody's address, and rank 0's secret (secret.c); (3) the address vector set,
+// locally, and agreement on its success, which keeps a late member's delay out of the join's timeout; (4) the
+// join, bounded by a timeout; (5) agreement. So either everybody uses the group or nobody.
 //
 // One in which an operation failed here is closed after the linger time, so that no other member waits for
 // this one.
@@ -96,9 +96,31 @@ static int join(PmpiGroup* g) {
     return FI_ENOPROTOOPT;
 }
 
+// Of a group's set.
+typedef struct {
+    int64_t number;
+    MccSecret secret;  // rank 0's
+} Key;
+
+static int begin(PmpiGroup* g, uint8_t* addresses, PmpiSharing* sharing, Key* key) {
+    const int width = (int)pmpi.provider.address_bytes;
+    if (MPI_SUCCESS !=
+        PMPI_Allgather(pmpi.provider.address, width, MPI_BYTE, addresses, width, MPI_BYTE, g->comm))
+        return FI_EOTHER;
+    int error = pmpi_share_secret(g, sharing, &key->secret);
+    if (0 != error) return error;
+    pthread_mutex_lock(&pmpi.provider.lock);
+    error = mcc_join_begin(&pmpi.provider, &g->join, key, sizeof(*key), addresses);
+    pthread_mutex_unlock(&pmpi.provider.lock);
+    return error;
+}
+
 static bool form(PmpiGroup* g, char* reason) {
+    Key key;
+    memset(&key, 0, sizeof(key));
     if (!agree_on_terms(g, reason)) return false;
     PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, pmpi.own_comm, &g->never);
+    key.number = g->number;
     // From here on all members have the same settings.
     if (g->join.size < pmpi.settings.min_members || (size_t)g->join.size > pmpi.provider.max_members) {
         snprintf(reason, kMccReasonBytes,
@@ -106,29 +128,16 @@ static bool form(PmpiGroup* g, char* reason) {
                  pmpi.settings.min_members, pmpi.provider.max_members);
         return false;
     }
-    const int width = (int)pmpi.provider.address_bytes;
-    uint8_t* addresses = malloc((size_t)g->join.size * (size_t)width);
-    struct {
-        int64_t number;
-        MccSecret secret;  // rank 0's
-    } key = {.number = g->number};
-    const bool drawn = mcc_draw_secret(&key.secret);
-    if (!agree(g, "malloc, or getrandom", NULL != addresses && drawn ? 0 : FI_ENOMEM, reason)) {
-        free(addresses);
-        return false;
-    }
-    int error = MPI_SUCCESS == PMPI_Bcast(&key.secret, sizeof(key.secret), MPI_BYTE, 0, g->comm) &&
-                        MPI_SUCCESS == PMPI_Allgather(pmpi.provider.address, width, MPI_BYTE, addresses,
-                                                      width, MPI_BYTE, g->comm)
-                    ? 0
-                    : FI_EOTHER;
-    if (0 == error) {
-        pthread_mutex_lock(&pmpi.provider.lock);
-        error = mcc_join_begin(&pmpi.provider, &g->join, &key, sizeof(key), addresses);
-        pthread_mutex_unlock(&pmpi.provider.lock);
-    }
+    uint8_t* addresses = malloc((size_t)g->join.size * pmpi.provider.address_bytes);
+    PmpiSharing* sharing = pmpi_sharing_make(g->join.size);
+    const bool drawn = 0 != g->join.rank || mcc_draw_secret(&key.secret);
+    const bool good = NULL != addresses && NULL != sharing && drawn;
+    const bool begun = agree(g, "malloc, or getrandom", good ? 0 : FI_ENOMEM, reason) &&
+                       agree(g, "the address vector", begin(g, addresses, sharing, &key), reason);
+    explicit_bzero(&key, sizeof(key));
+    free(sharing);
     free(addresses);
-    return agree(g, "the address vector", error, reason) && agree(g, "the join", join(g), reason);
+    return begun && agree(g, "the join", join(g), reason);
 }
 
 static PmpiGroup* make(MPI_Comm comm) {

@@ -6,7 +6,7 @@
 
 #include "pmpi.h"
 
-enum { kTermsVersion = 3, kPeersExpected = 64 };
+enum { kTermsVersion = 4, kPeersExpected = 64 };
 
 // What decides who serves a call, and how the bytes of it look.
 static uint64_t digest_terms(void) {
@@ -45,6 +45,7 @@ static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     pmpi_groups_reap(true);
     if (pmpi.ready) mcc_provider_close(&pmpi.provider);
     pmpi.ready = false;
+    explicit_bzero(&pmpi.keys, sizeof(pmpi.keys));
     pthread_mutex_unlock(&pmpi.provider.lock);
     if (MPI_COMM_NULL != pmpi.own_comm) PMPI_Comm_free(&pmpi.own_comm);
     return MPI_SUCCESS;
@@ -63,6 +64,8 @@ static void open_provider(void) {
         why = "MCASTCOLL_PMPI_ENABLE leaves nothing";
     } else if (!pmpi_packs_plainly()) {
         why = "MPI_Pack of this MPI adds to the bytes";
+    } else if (!mcc_draw_key_pair(&pmpi.keys)) {
+        why = "the kernel gives no random numbers";
     }
     if (NULL != why) snprintf(pmpi.reason, sizeof(pmpi.reason), "%s", why);
     pmpi.ready = NULL == why &&

@@ -11,12 +11,13 @@ libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/life.c \
 	%reldir%/pmpi.h \
 	%reldir%/progress.c \
+	%reldir%/secret.c \
 	%reldir%/settings.c
 libmcastcoll_pmpi_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(MPICH_CPPFLAGS)
-libmcastcoll_pmpi_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS)
+libmcastcoll_pmpi_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS) $(HOGWEED_CFLAGS) $(NETTLE_CFLAGS)
 libmcastcoll_pmpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy -Wl,-z,nodelete \
 	-export-symbols-regex '^MPI_'
-libmcastcoll_pmpi_la_LIBADD = $(LIBFABRIC_LIBS) -lpthread
+libmcastcoll_pmpi_la_LIBADD = $(LIBFABRIC_LIBS) $(HOGWEED_LIBS) $(NETTLE_LIBS) -lpthread
 endif
 dist_man_MANS += man/libmcastcoll-pmpi.7
 EXTRA_DIST += %reldir%/README.md

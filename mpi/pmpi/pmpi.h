@@ -67,6 +67,7 @@ typedef struct {
     char reason[kMccReasonBytes];
     uint64_t terms;        // digest of all that must be the same everywhere
     MccProvider provider;  // its lock guards all of this
+    MccKeyPair keys;       // secrets for this process are encrypted for it
     MPI_Comm own_comm;     // of this process alone
     int comm_key, self_key;
     atomic_llong next_number;
@@ -85,6 +86,16 @@ void pmpi_progress_start(void);   // the lock is held
 void pmpi_poll(void);             // reads both queues; the lock is held
 int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
 void pmpi_groups_reap(bool all);  // the lock is held
+
+// secret.c
+typedef struct {
+    MccPublicKey* keys;               // of all members
+    MccWrappedSecret *wrapped, *all;  // room for as many: by this member, and by all
+} PmpiSharing;
+PmpiSharing* pmpi_sharing_make(int size);  // to be freed; NULL: no memory
+// Gives rank 0's secret, which rank 0 has drawn, to all members. 0, or a positive FI_E code: FI_EKEYREJECTED
+// where the secret for this member was not for it, or was changed on its way.
+int pmpi_share_secret(const PmpiGroup* g, PmpiSharing* sharing, MccSecret* secret);
 
 // group.c
 PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI serves, or complains
