@@ -14,6 +14,7 @@ ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/.." && pwd)
 cd "$TOP" || exit 1
 LOGS=$TOP/build-check
+read -r BEGUN _ </proc/uptime
 DEADLINE=3600 # a slow machine is no failure; two quiet cores need less than 45 minutes
 # As they stand at the end of this file.
 mapfile -t all < <(sed -nE 's/^ *(\[[^|]*\|\| )?(step|aside) ([a-z0-9-]+) [0-9].*/\3/p' "$0")
@@ -100,7 +101,13 @@ conclude() { # conclude NAME LIMIT_s SECONDS CODE: says and counts how a step en
     [ "$step_failed" != 0 ] || failed=$((failed + 1))
     { grep -E '^(FAIL|ERROR|XPASS)[: ]|error:|ERROR: AddressSanitizer|runtime error' "$log" | head -n 20; echo ...; tail -n 15 "$log"; } | sed 's/^/         | /'
     echo "         all of it is in $log"
+    neighbours_lost
     return 1
+}
+# A kernel whose table of neighbours overflows drops packets of every cluster on the machine, which can make any step fail.
+neighbours_lost() {
+    dmesg 2>/dev/null | awk -F'[][ ]+' -v begun="$BEGUN" '/neighbor table overflow/ && $2 + 0 >= begun { n++; line = $0 }
+        END { if (n) printf "         the kernel dropped packets meanwhile (%d lines of dmesg): %s\n", n, line }'
 }
 step() { # step NAME LIMIT_s WHAT COMMAND...
     local begun=$SECONDS code=0 limit lowly=()

@@ -38,8 +38,7 @@ use_build
 program=$BUILD/fabtests/mpi/mpi_coll_check
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 
-launch_here=(env FI_PROVIDER=mcastcoll mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
-    --mca btl '^ofi,openib')
+launch_here=(env FI_PROVIDER=mcastcoll mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 launch_there=("$LAB/run")
 everything=("$program" --count 2 --max 1K)
 broadcasts=("$BUILD/fabtests/mpi/mpi_bcast_check" --count 3 --max 1K --cycles 0)
