@@ -76,8 +76,8 @@ Test(protection, members_read_what_a_member_has_sealed) {
 
 // Checksums of the bytes: other processors must read them.
 Test(protection, sealed_packets_have_the_same_bytes_on_every_processor) {
-    for (const auto& [way, expected] : {std::pair{kByUmac, 0x929f6243U}, std::pair{kByGmac, 0x3dc7257dU},
-                                        std::pair{kEncrypted, 0x05c87d9fU}}) {
+    for (const auto& [way, expected] : {std::pair{kByUmac, 0x0ffdfdebU}, std::pair{kByGmac, 0xe671a101U},
+                                        std::pair{kEncrypted, 0xde7ef9e3U}}) {
         wire::Protection sender = protection(way);
         std::uint32_t crc = 0;
         for (const Rank to : {kNoRank, rank_of(4), rank_of(0x01020304), kNoRank})
@@ -123,6 +123,43 @@ Test(protection, a_message_that_comes_again_is_refused) {
     for (const auto& again : {first, second}) cr_assert_not(unseal(receiver, again, rank_of(4)));
     const wire::ByteString cast = seal(sender, text("all"), kNoRank);
     for (int i = 0; i < 2; ++i) cr_assert(unseal(receiver, cast, kNoRank).has_value(), "the protocol knows");
+}
+
+// A rendezvous may end after many later messages; those of them to others say nothing about it.
+Test(protection, a_message_is_not_old_because_of_messages_to_others) {
+    constexpr std::size_t kOthers = 3000;
+    for (const Way& way : {kByUmac, kByGmac, kEncrypted}) {
+        wire::Protection sender = protection(way), receiver = protection(way);
+        const wire::ByteString large = seal(sender, text("a large block"), rank_of(4));
+        for (std::size_t i = 0; i < kOthers; ++i) (void)seal(sender, text("block"), rank_of(5 + i % 1000));
+        const wire::ByteString small = seal(sender, text("a small one"), rank_of(4));
+        cr_assert(is(unseal(receiver, small, rank_of(4)), text("a small one")));
+        cr_assert(is(unseal(receiver, large, rank_of(4)), text("a large block")));
+        for (const auto& again : {small, large}) cr_assert_not(unseal(receiver, again, rank_of(4)));
+    }
+}
+
+// What was sent long ago is refused by its tag, although its place looks like one to come.
+Test(protection, a_message_far_behind_the_last_is_refused) {
+    wire::Protection sender = protection(kByUmac), receiver = protection(kByUmac);
+    std::vector<wire::ByteString> sent;
+    for (std::uint64_t i = 0; i < 3 * wire::TakenNumbers::kBack; ++i)
+        sent.push_back(seal(sender, text("one of many"), rank_of(4)));
+    cr_assert(unseal(receiver, sent.back(), rank_of(4)).has_value());
+    cr_assert(unseal(receiver, sent[sent.size() - 1 - wire::TakenNumbers::kBack], rank_of(4)).has_value());
+    cr_assert_not(unseal(receiver, sent.front(), rank_of(4)));
+}
+
+Test(protection, the_upper_half_of_a_place_is_the_nearest) {
+    constexpr std::uint64_t kBack = wire::TakenNumbers::kBack, kTurn = std::uint64_t{1} << 32;
+    wire::TakenNumbers taken;
+    cr_assert_eq(taken.complete(1), 1);
+    cr_assert_eq(taken.complete(UINT32_MAX), UINT32_MAX);
+    for (const std::uint64_t last : {kTurn - 2, kTurn + 5, 3 * kTurn + 2 * kBack}) {
+        cr_assert(taken.take(last));
+        for (const std::uint64_t one : {last - kBack, last - 1, last, last + 1, last + kTurn - kBack - 1})
+            cr_assert_eq(taken.complete(static_cast<std::uint32_t>(one)), one);
+    }
 }
 
 // One less, exactly, one more than it looks back.

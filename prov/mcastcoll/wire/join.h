@@ -15,7 +15,7 @@ namespace mcastcoll::wire {
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Of this part and of proofs (protection.h). Whatever changes: the header, a hello's beginning with its id,
 // and answers never do, so that members of different releases can tell each other apart.
-inline constexpr std::uint8_t kJoinVersion = 11;
+inline constexpr std::uint8_t kJoinVersion = 12;
 inline constexpr std::size_t kMostTableBytes = 4096;
 // A welcome grows with the members, and travels in parts of so many bytes.
 inline constexpr std::size_t kPartBytes = 32768;

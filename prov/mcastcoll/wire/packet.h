@@ -57,6 +57,7 @@ inline constexpr std::size_t kMagicOffset = 0;
 inline constexpr std::size_t kVersionOffset = 2;
 inline constexpr std::size_t kKindOffset = 3;
 inline constexpr std::size_t kCrcOffset = 4;
+inline constexpr std::size_t kPlaceOffset = kCrcOffset;  // with a key
 inline constexpr std::size_t kGroupKeyOffset = 8;
 inline constexpr std::size_t kEpochOffset = 16;
 inline constexpr std::size_t kSenderOffset = 20;

@@ -8,8 +8,7 @@
 namespace mcastcoll::wire {
 namespace {
 
-// In the number of a message: messages and multicasts are counted apart, so that those that overtake each
-// other are near each other in number.
+// In the number of a message: messages and multicasts are counted apart.
 constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;
 
 // No two packets of a group have the same sender and number.
@@ -22,17 +21,18 @@ Gcm::Nonce nonce_of(Bytes header) {
 }
 
 // What is proven is one piece of memory, so that it is checked in one go: the header from the group key on
-// and the payload. While that is done, the tag's place holds what is before the group key, and whom the
-// packet is for. The header's part, which is never encrypted, is whole blocks of a cipher.
+// and the payload. While that is done, the tag's place holds what is before the group key, whom the packet is
+// for, and the half of a message's place in its row that does not travel. The header's part, which is never
+// encrypted, is whole blocks of a cipher.
 constexpr std::size_t kReadableBytes = kHeaderBytes - kGroupKeyOffset;
 static_assert(kReadableBytes % kTagBytes == 0 && kTagOffset + kTagBytes == kHeaderBytes);
 
-void fill_tag_place(std::byte* header, Rank to) {
+void fill_tag_place(std::byte* header, Rank to, std::uint64_t place_in_row) {
     static_assert(kGroupKeyOffset + sizeof(Rank) + sizeof(std::uint32_t) == kTagBytes);
     std::byte* const place = header + kTagOffset;
     std::memcpy(place, header, kGroupKeyOffset);
     put(place + kGroupKeyOffset, index_of(to));
-    put(place + kGroupKeyOffset + sizeof(Rank), std::uint32_t{0});
+    put(place + kGroupKeyOffset + sizeof(Rank), static_cast<std::uint32_t>(place_in_row >> 32));
 }
 
 }  // namespace
@@ -104,8 +104,14 @@ ByteString& Protection::next_room(Rank to) {
 
 Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (!on()) return payload;
+    // Where a packet has its checksum without a key.
+    std::uint64_t place_in_row = 0;
+    if (to != kNoRank) {
+        place_in_row = ++sent_[to];
+        put(header.data() + kPlaceOffset, static_cast<std::uint32_t>(place_in_row));
+    }
     put(header.data() + kNumberOffset, to == kNoRank ? ++multicasts_ : kMessage | ++messages_);
-    fill_tag_place(header.data(), to);
+    fill_tag_place(header.data(), to, place_in_row);
     const Bytes readable = Bytes(header).subspan(kGroupKeyOffset);
     Tag tag;
     if (security_ == Security::encrypt) {
@@ -120,12 +126,12 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     return payload;
 }
 
-bool Protection::is_proven(MutableBytes packet, Rank to) {
+bool Protection::is_proven(MutableBytes packet, Rank to, std::uint64_t place_in_row) {
     const Gcm::Nonce nonce = nonce_of(packet);
     const MutableBytes payload = packet.subspan(kHeaderBytes);
     Tag told;
     std::memcpy(told.data(), packet.data() + kTagOffset, told.size());
-    fill_tag_place(packet.data(), to);
+    fill_tag_place(packet.data(), to, place_in_row);
     const Bytes proven = packet.subspan(kGroupKeyOffset);
     const Tag made = security_ == Security::encrypt
                          ? gcm_->decrypt(nonce, proven.first(kReadableBytes), payload, payload.data())
@@ -136,12 +142,14 @@ bool Protection::is_proven(MutableBytes packet, Rank to) {
 bool Protection::unseal(MutableBytes packet, Rank to) {
     if (!on()) return true;
     if (packet.size() < kHeaderBytes) return false;
-    if (to == kNoRank) return is_proven(packet, to);
+    if (to == kNoRank) return is_proven(packet, to, 0);
     // What may throw comes first: who tried again would find the packet changed.
     const auto [taken, is_new] = taken_.try_emplace(peek_sender(packet));
-    const bool proven = is_proven(packet, to);
+    const std::uint64_t place_in_row =
+        taken->second.complete(get<std::uint32_t>(packet.data() + kPlaceOffset));
+    const bool proven = is_proven(packet, to, place_in_row);
     if (!proven && is_new) taken_.erase(taken);
-    return proven && taken->second.take(get<std::uint64_t>(packet.data() + kNumberOffset));
+    return proven && taken->second.take(place_in_row);
 }
 
 }  // namespace mcastcoll::wire

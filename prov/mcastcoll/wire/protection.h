@@ -3,9 +3,9 @@
 // where the tags are.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "wire/gcm.h"
@@ -38,7 +38,8 @@ std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& 
 
 // Protects the packets of one group, as one member sends and takes them: by a Mac or GMAC, or encrypted by
 // AES-128-GCM, with the sender's rank and a number that it never uses twice as nonce. A key is of one group
-// alone (derive()), so that no nonce comes again after a restart.
+// alone (derive()), so that no nonce comes again after a restart. Messages are also counted for each receiver
+// alone: what a sender sends to others must not make its messages to this member look old.
 class Protection {
   public:
     // Sealed payloads that can be under way at once.
@@ -70,7 +71,7 @@ class Protection {
     // Where the next encrypted payload goes.
     ByteString& next_room(Rank to);
     // Has the right tag; makes it readable.
-    bool is_proven(MutableBytes packet, Rank to);
+    bool is_proven(MutableBytes packet, Rank to, std::uint64_t place_in_row);
 
     const Security security_;
     std::optional<Mac> mac_;  // one of both, unless it is off
@@ -78,7 +79,9 @@ class Protection {
     std::uint64_t messages_ = 0, multicasts_ = 0;  // sealed so far
     std::vector<ByteString> sealed_;               // the first is messages'
     std::size_t next_sealed_ = 0;
-    std::map<Rank, TakenNumbers> taken_;  // of members' messages
+    // Messages sealed for each member, and taken from each.
+    std::unordered_map<Rank, std::uint64_t> sent_;
+    std::unordered_map<Rank, TakenNumbers> taken_;
 };
 
 }  // namespace mcastcoll::wire

@@ -10,6 +10,12 @@ namespace mcastcoll::wire {
 class TakenNumbers {
   public:
     static constexpr std::uint64_t kBack = 960;  // at least so many
+    // The number with this lower half that is nearest, of those that are not too old: the upper half does not
+    // travel, and a wrong one has a wrong tag (RFC 4303, appendix A).
+    std::uint64_t complete(std::uint32_t lower) const {
+        const std::uint64_t oldest = last_ < kBack ? 0 : last_ - kBack;
+        return oldest + static_cast<std::uint32_t>(lower - static_cast<std::uint32_t>(oldest));
+    }
     // False: it was taken before, or is too old.
     bool take(std::uint64_t number);
 
