@@ -129,6 +129,16 @@ else
     fail "what fails, and what comes back to the library: code $code$([ "$code" != 124 ] || echo ' (hung)')"
 fi
 
+# Collectives in callbacks, MPI_BOTTOM.
+code=0
+bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_callbacks" >"$work/callbacks" 2>&1 || code=$?
+if [ $code = 0 ] && [ "$(grep -c ': 0 bad$' "$work/callbacks")" = 3 ] && [ -n "$(served "$work/callbacks")" ]; then
+    pass "collectives in delete callbacks, and MPI_BOTTOM; served: $(served "$work/callbacks")"
+else
+    tail -n 20 "$work/callbacks" | sed 's/^/     /'
+    fail "collectives in delete callbacks, and MPI_BOTTOM: code $code$([ "$code" != 124 ] || echo ' (hung)')"
+fi
+
 # Threads that make and use communicators at once, errors, inter-communicators, what is never freed.
 code=0
 bounded 120 mpiexec.mpich -n 4 env "$preload" "${program%_check}_fallthrough" >"$work/edges" 2>&1 || code=$?

@@ -91,7 +91,7 @@ endif
 
 if HAVE_MPICH
 noinst_PROGRAMS += %reldir%/mpi_pmpi_check %reldir%/mpi_pmpi_bounds %reldir%/mpi_pmpi_errors \
-	%reldir%/mpi_pmpi_fallthrough
+	%reldir%/mpi_pmpi_fallthrough %reldir%/mpi_pmpi_callbacks
 mcc_pmpi_calls = %reldir%/mpi_pmpi_calls.c %reldir%/mpi_pmpi_calls.h %reldir%/mpi_support.h
 %canon_reldir%_mpi_pmpi_check_SOURCES = %reldir%/mpi_pmpi_check.c $(mcc_pmpi_calls)
 %canon_reldir%_mpi_pmpi_check_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
@@ -99,6 +99,9 @@ mcc_pmpi_calls = %reldir%/mpi_pmpi_calls.c %reldir%/mpi_pmpi_calls.h %reldir%/mp
 %canon_reldir%_mpi_pmpi_bounds_SOURCES = %reldir%/mpi_pmpi_bounds.c $(mcc_pmpi_calls)
 %canon_reldir%_mpi_pmpi_bounds_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
 %canon_reldir%_mpi_pmpi_bounds_LDADD = $(MPICH_LIBS)
+%canon_reldir%_mpi_pmpi_callbacks_SOURCES = %reldir%/mpi_pmpi_callbacks.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_pmpi_callbacks_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
+%canon_reldir%_mpi_pmpi_callbacks_LDADD = $(MPICH_LIBS)
 %canon_reldir%_mpi_pmpi_errors_SOURCES = %reldir%/mpi_pmpi_errors.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_pmpi_errors_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
 %canon_reldir%_mpi_pmpi_errors_LDADD = $(MPICH_LIBS)

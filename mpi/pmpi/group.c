@@ -179,9 +179,42 @@ static PmpiGroup* make(MPI_Comm comm) {
     return g;
 }
 
+// Communicators that this thread is freeing. Their delete callbacks may call collectives, which are PMPI's on
+// all members: the group is closed before, and MPICH frees its list of attributes while it calls them, so
+// that no attribute can be looked up.
+typedef struct Freeing {
+    MPI_Comm comm;
+    const struct Freeing* outer;  // in whose callback this one is freed
+} Freeing;
+
+static _Thread_local const Freeing* freeing;
+
 PmpiGroup* pmpi_group_of(MPI_Comm comm) {
     PmpiGroup* g = NULL;
     int found = 0;
+    for (const Freeing* f = freeing; NULL != f; f = f->outer)
+        if (comm == f->comm) return NULL;
     if (MPI_SUCCESS != PMPI_Comm_get_attr(comm, pmpi.comm_key, &g, &found)) return NULL;
     return found ? g : make(comm);
+}
+
+static int free_comm(MPI_Comm* comm, int (*call)(MPI_Comm*)) {
+    PmpiGroup* g = NULL;
+    int found = 0;
+    if (NULL == comm || MPI_COMM_NULL == *comm || kPmpiOpen != atomic_load(&pmpi.life)) return call(comm);
+    const Freeing here = {*comm, freeing};
+    if (MPI_SUCCESS == PMPI_Comm_get_attr(*comm, pmpi.comm_key, &g, &found) && found)
+        PMPI_Comm_delete_attr(*comm, pmpi.comm_key);
+    freeing = &here;
+    const int rc = call(comm);
+    freeing = here.outer;
+    return rc;
+}
+
+__attribute__((visibility("default"))) int MPI_Comm_free(MPI_Comm* comm) {
+    return free_comm(comm, PMPI_Comm_free);
+}
+
+__attribute__((visibility("default"))) int MPI_Comm_disconnect(MPI_Comm* comm) {
+    return free_comm(comm, PMPI_Comm_disconnect);
 }

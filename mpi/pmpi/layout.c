@@ -74,20 +74,36 @@ const uint8_t* mcc_contiguous(const MccLayout* layout) {
     return is_plain(layout->type, kDepth) ? layout->base : NULL;
 }
 
-bool mcc_pack(const MccLayout* from, uint8_t* to, size_t bytes) {
+// MPI_BOTTOM is NULL in MPICH, whose MPI_Pack and MPI_Unpack refuse that. So the datatype's absolute
+// addresses become displacements from a variable.
+static MccLayout move_from_bottom(const MccLayout* layout) {
+    static const char anchor;
+    const MPI_Aint place = -(MPI_Aint)(uintptr_t)&anchor;
+    const int count = (int)layout->count;
+    MccLayout moved = {.base = &anchor, .count = 1, .type = MPI_DATATYPE_NULL};
+    if (MPI_SUCCESS == PMPI_Type_create_hindexed(1, &count, &place, layout->type, &moved.type))
+        PMPI_Type_commit(&moved.type);
+    return moved;
+}
+
+static bool convert(const MccLayout* layout, uint8_t* packed, int bytes, bool packs) {
+    const bool at_bottom = MPI_BOTTOM == layout->base && bytes > 0;
+    MccLayout l = at_bottom ? move_from_bottom(layout) : *layout;
+    void* const base = (void*)(uintptr_t)l.base;
     int at = 0;
-    if (from->count > INT_MAX || bytes > INT_MAX) return false;
-    return MPI_SUCCESS ==
-               PMPI_Pack(from->base, (int)from->count, from->type, to, (int)bytes, &at, MPI_COMM_SELF) &&
-           at == (int)bytes;
+    const int code = packs ? PMPI_Pack(base, (int)l.count, l.type, packed, bytes, &at, MPI_COMM_SELF)
+                           : PMPI_Unpack(packed, bytes, &at, base, (int)l.count, l.type, MPI_COMM_SELF);
+    if (at_bottom && MPI_DATATYPE_NULL != l.type) PMPI_Type_free(&l.type);
+    return MPI_SUCCESS == code && at == bytes;
+}
+
+bool mcc_pack(const MccLayout* from, uint8_t* to, size_t bytes) {
+    return from->count <= INT_MAX && bytes <= INT_MAX && convert(from, to, (int)bytes, true);
 }
 
 bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
-    int at = 0;
-    if (to->count > INT_MAX || bytes > INT_MAX) return false;
-    return MPI_SUCCESS == PMPI_Unpack(from, (int)bytes, &at, (void*)(uintptr_t)to->base, (int)to->count,
-                                      to->type, MPI_COMM_SELF) &&
-           at == (int)bytes;
+    return to->count <= INT_MAX && bytes <= INT_MAX &&
+           convert(to, (uint8_t*)(uintptr_t)from, (int)bytes, false);
 }
 
 bool pmpi_packs_plainly(void) {

@@ -34,11 +34,12 @@ static void report_counts(void) {
     if (0 == rank && '\0' != line[0]) pmpi_say(1, "rank 0: calls served of calls made: %s", line);
 }
 
-// MPI_COMM_SELF's attribute is deleted: MPI_Finalize has begun.
-static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
-    (void)comm, (void)key, (void)value, (void)extra;
-    mcc_stand_in_stop(&pmpi.stand_in);
-    report_counts();
+static void close_all(void) {
+    const bool opened = kPmpiOpen == atomic_load(&pmpi.life);
+    if (opened) {
+        mcc_stand_in_stop(&pmpi.stand_in);
+        report_counts();
+    }
     pthread_mutex_lock(&pmpi.provider.lock);
     atomic_store(&pmpi.life, kPmpiClosed);
     pmpi_groups_cancel();
@@ -47,8 +48,17 @@ static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     pmpi.ready = false;
     explicit_bzero(&pmpi.keys, sizeof(pmpi.keys));
     pthread_mutex_unlock(&pmpi.provider.lock);
-    if (MPI_COMM_NULL != pmpi.own_comm) PMPI_Comm_free(&pmpi.own_comm);
-    return MPI_SUCCESS;
+    if (opened && MPI_COMM_NULL != pmpi.own_comm) PMPI_Comm_free(&pmpi.own_comm);
+}
+
+// Before MPI calls the program's callbacks, whose collectives are PMPI's on all members, whether or not this
+// process had opened the provider, and in whatever order its callbacks were set.
+__attribute__((visibility("default"))) int MPI_Finalize(void) {
+    int begun = 0, ended = 0;
+    PMPI_Initialized(&begun);
+    PMPI_Finalized(&ended);
+    if (begun && !ended) close_all();
+    return PMPI_Finalize();
 }
 
 // Local, and whatever fails is only noted: this process has to take part in the agreements all the same.
@@ -91,8 +101,6 @@ bool pmpi_open(void) {
         // Not a duplicate: that would call the program's attribute functions.
         PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &pmpi.own_comm);
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, pmpi_group_left, &pmpi.comm_key, NULL);
-        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &pmpi.self_key, NULL);
-        PMPI_Comm_set_attr(MPI_COMM_SELF, pmpi.self_key, NULL);
         open_provider();
         if (!pmpi.ready) pmpi_say(1, "off in this process: %s", pmpi.reason);
         opening = false;

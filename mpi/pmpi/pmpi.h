@@ -15,8 +15,8 @@
 //      collective is being called on it anyway, so no other one can be mistaken for ours.
 //
 // Who owns what: `pmpi` owns the provider, the addresses and all groups; a communicator's attribute points to
-// its group. MPI_Finalize deletes the attributes of MPI_COMM_SELF first, and one of ours there closes
-// everything while MPI still works.
+// its group. MPI_Comm_free, MPI_Comm_disconnect and MPI_Finalize are interposed, too: they close groups
+// before MPI calls the program's delete callbacks, so that collectives in these are PMPI's on all members.
 
 #ifndef MCASTCOLL_MPI_PMPI_H
 #define MCASTCOLL_MPI_PMPI_H
@@ -69,7 +69,7 @@ typedef struct {
     MccProvider provider;  // its lock guards all of this
     MccKeyPair keys;       // secrets for this process are encrypted for it
     MPI_Comm own_comm;     // of this process alone
-    int comm_key, self_key;
+    int comm_key;
     atomic_llong next_number;
     MccStandIn stand_in;
     atomic_ullong served[kMccCollectives], left[kMccCollectives];
