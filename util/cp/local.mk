@@ -27,7 +27,9 @@ noinst_LIBRARIES += %reldir%/libmcccopy.a
 	%reldir%/sink.cc \
 	%reldir%/sink.h \
 	%reldir%/source.cc \
-	%reldir%/source.h
+	%reldir%/source.h \
+	%reldir%/target.cc \
+	%reldir%/target.h
 %canon_reldir%_libmcccopy_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util
 EXTRA_DIST += %reldir%/README.md
 if HAVE_CRITERION

@@ -15,18 +15,37 @@ namespace {
 
 constexpr int kLockTries = 100;  // a tenth of a second each, in all
 
-std::string folder_of(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+bool is_root() {
+    return ::geteuid() == 0;
 }
 
-std::string name_in_folder(const std::string& path) {
-    return path.substr(path.rfind('/') + 1);
+// Without the owner the bits that lend his rights mean somebody else.
+std::uint32_t mode_of(const Entry& entry) {
+    return is_root() || entry.user == ::geteuid() ? entry.mode : entry.mode & 01777;
 }
 
-bool is_at(const std::string& path, const struct stat& file) {
-    struct stat found {};
-    return ::lstat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino;
+bool lends_rights(std::uint32_t mode) {
+    return (mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+// The source's file, as far as can be told without reading it.
+bool is_complete(const struct stat& found, const Entry& entry) {
+    const bool same = S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == entry.size &&
+                      found.st_mtim.tv_sec == entry.modified_s && found.st_mtim.tv_nsec == entry.modified_ns;
+    const bool is_roots = found.st_uid == 0 || found.st_uid == entry.user;
+    if (!same || (is_root() && !(is_roots && found.st_nlink == 1))) return false;
+    const bool owners = !is_root() || (found.st_uid == entry.user && found.st_gid == entry.group);
+    return !lends_rights(mode_of(entry)) || (owners && (found.st_mode & 07777) == mode_of(entry));
+}
+
+// Of an earlier run of this user: nobody else has it open for writing.
+bool is_partial(const struct stat& found) {
+    if (!S_ISREG(found.st_mode)) return false;
+    return !is_root() || (found.st_uid == 0 && found.st_nlink == 1 && (found.st_mode & 07777) == 0600);
+}
+
+bool is_same(const std::optional<struct stat>& a, const struct stat& b) {
+    return a && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
 }
 
 bool write_all(int file, std::string_view bytes, std::uint64_t offset) {
@@ -53,10 +72,6 @@ void Sink::note(const std::string& path, const std::string& what) {
     if (troubles_++ == 0) trouble_ = fmt::format("{}: {}", path, what);
 }
 
-std::string Sink::partial_of(const Entry& entry) const {
-    return folder_of(path_of(entry)) + "/" + partial_name(name_in_folder(path_of(entry)), entry);
-}
-
 // Nothing is looked at, written or removed there.
 bool Sink::is_blocked(const Entry& entry) const {
     return !entry.path.empty() && blocked_.contains(entry.path.substr(0, entry.path.rfind('/')));
@@ -71,27 +86,22 @@ bool Sink::lock(int file) {
     return true;
 }
 
-bool Sink::is_complete(const Entry& entry) const {
-    struct stat found {};
-    return ::lstat(path_of(entry).c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
-           static_cast<std::uint64_t>(found.st_size) == entry.size &&
-           found.st_mtim.tv_sec == entry.modified_s && found.st_mtim.tv_nsec == entry.modified_ns;
+std::uint64_t Sink::find_position(const Entry& entry) {
+    const Place place = target_.place_of(entry);
+    if (const auto found = place.look(place.name); found && is_complete(*found, entry)) return kComplete;
+    const auto partial = place.look(partial_name(place.name, entry));
+    if (!partial || !is_partial(*partial)) return 0;
+    const auto size = static_cast<std::uint64_t>(partial->st_size);
+    return size <= entry.size ? size : 0;
 }
 
 std::vector<std::uint64_t> Sink::survey() {
     for (const Entry& entry : catalogue_)
         if (entry.kind == Kind::directory) make_folder(entry);
     positions_.assign(catalogue_.size(), 0);
-    for (std::size_t i = 0; i < catalogue_.size(); ++i) {
-        const Entry& entry = catalogue_[i];
-        if (entry.kind != Kind::file || is_blocked(entry)) continue;
-        struct stat found {};
-        if (is_complete(entry))
-            positions_[i] = kComplete;
-        else if (::lstat(partial_of(entry).c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
-                 static_cast<std::uint64_t>(found.st_size) <= entry.size)
-            positions_[i] = static_cast<std::uint64_t>(found.st_size);
-    }
+    for (std::size_t i = 0; i < catalogue_.size(); ++i)
+        if (catalogue_[i].kind == Kind::file && !is_blocked(catalogue_[i]))
+            positions_[i] = find_position(catalogue_[i]);
     remove_stale();
     return positions_;
 }
@@ -100,20 +110,24 @@ std::vector<std::uint64_t> Sink::survey() {
 // written.
 void Sink::remove_stale() {
     struct Own {
+        const Entry* one;  // in this folder
         std::unordered_set<std::string> names, partials;
     };
     std::map<std::string, Own> folders;
     for (const Entry& entry : catalogue_) {
         if (entry.kind != Kind::file || is_blocked(entry)) continue;
-        Own& own = folders[folder_of(path_of(entry))];
-        const std::string partial = name_in_folder(partial_of(entry));
+        Own& own = folders[entry.path.substr(0, entry.path.rfind('/') + 1)];
+        own.one = &entry;
+        const std::string path = target_.path_of(entry);
+        const std::string partial = partial_name(path.substr(path.rfind('/') + 1), entry);
         own.names.emplace(name_of_partial(partial));
         own.partials.insert(partial);
     }
     for (const auto& [path, own] : folders) {
-        const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
+        const Place place = target_.place_of(*own.one);
+        const int at = ::openat(place.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const std::unique_ptr<DIR, int (*)(DIR*)> folder(at >= 0 ? ::fdopendir(at) : nullptr, &::closedir);
         if (folder == nullptr) continue;
-        const int at = ::dirfd(folder.get());
         while (const dirent* found = ::readdir(folder.get())) {
             const std::string name(name_of_partial(found->d_name));
             if (name.empty() || !own.names.contains(name) || own.partials.contains(found->d_name)) continue;
@@ -136,40 +150,52 @@ void Sink::start(Queue& chunks) {
 
 // A link to a folder would lead out of the target: nothing is written through it.
 void Sink::make_folder(const Entry& entry) {
-    const std::string path = path_of(entry);
     const auto block = [&](const char* why) {
         blocked_.insert(entry.path);
-        note(path, why);
+        note(target_.path_of(entry), why);
     };
     if (is_blocked(entry)) return block("has no folder to be in");
-    if (::mkdir(path.c_str(), 0700) == 0) return;
+    const Place place = target_.place_of(entry);
+    if (!place.folder.valid()) return block(std::strerror(errno));
+    const char* const name = place.name.c_str();
+    if (::mkdirat(place.folder.get(), name, 0700) == 0) return;
     if (errno != EEXIST) return block(std::strerror(errno));
+    const int as_is = entry.path.empty() ? 0 : O_NOFOLLOW;
+    const FileDescriptor folder(::openat(place.folder.get(), name, O_PATH | O_DIRECTORY | O_CLOEXEC | as_is));
     struct stat found {};
-    const bool is_target = entry.path.empty();
-    if ((is_target ? ::stat(path.c_str(), &found) : ::lstat(path.c_str(), &found)) != 0 ||
-        !S_ISDIR(found.st_mode))
-        return block("is in the way: it is no folder");
-    if ((found.st_mode & 0300) != 0300) ::chmod(path.c_str(), (found.st_mode & 07777) | 0700);
+    if (!folder.valid() || ::fstat(folder.get(), &found) != 0) return block("is in the way: it is no folder");
+    if ((found.st_mode & 0300) == 0300) return;
+    // fchmod() does not take such a descriptor, and another may need a right that the folder does not give
+    // yet.
+    ::chmod(fmt::format("/proc/self/fd/{}", folder.get()).c_str(), (found.st_mode & 07777) | 0700);
 }
 
+// Under another name first: what is given away then is the link that was looked at, whatever is at the name.
 void Sink::make_link(const Entry& entry) {
-    const std::string path = path_of(entry);
+    const std::string path = target_.path_of(entry);
     if (is_blocked(entry)) return note(path, "has no folder to be in");
-    std::string now(entry.link.size() + 1, '\0');
-    const ssize_t size = ::readlink(path.c_str(), now.data(), now.size());
-    const bool same = size >= 0 && now.substr(0, static_cast<std::size_t>(size)) == entry.link;
-    const std::string partial = partial_of(entry);
-    ::unlink(partial.c_str());
-    if (!same && (::symlink(entry.link.c_str(), partial.c_str()) != 0 ||
-                  ::rename(partial.c_str(), path.c_str()) != 0)) {
-        note(path, std::strerror(errno));
-        ::unlink(partial.c_str());
-        return;
-    }
+    const Place place = target_.place_of(entry);
+    if (!place.folder.valid()) return note(path, std::strerror(errno));
+    const int at = place.folder.get();
+    const std::string partial = partial_name(place.name, entry);
     const timespec times[] = {{0, UTIME_OMIT}, {entry.modified_s, entry.modified_ns}};
-    ::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW);
-    if (::geteuid() == 0 && ::lchown(path.c_str(), entry.user, entry.group) != 0)
-        note(path, std::strerror(errno));
+    const auto give = [&](const std::string& name) {
+        const FileDescriptor link(::openat(at, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+        std::string now(entry.link.size() + 1, '\0');
+        const ssize_t size = link.valid() ? ::readlinkat(link.get(), "", now.data(), now.size()) : -1;
+        if (size < 0 || now.substr(0, static_cast<std::size_t>(size)) != entry.link) return false;
+        ::utimensat(at, name.c_str(), times, AT_SYMLINK_NOFOLLOW);
+        if (is_root() && ::fchownat(link.get(), "", entry.user, entry.group, AT_EMPTY_PATH) != 0)
+            note(path, std::strerror(errno));
+        return true;
+    };
+    ::unlinkat(at, partial.c_str(), 0);
+    if (give(place.name)) return;
+    if (::symlinkat(entry.link.c_str(), at, partial.c_str()) == 0 && give(partial) &&
+        ::renameat(at, partial.c_str(), at, place.name.c_str()) == 0)
+        return;
+    note(path, std::strerror(errno));
+    ::unlinkat(at, partial.c_str(), 0);
 }
 
 void Sink::write(Queue& chunks) {
@@ -177,7 +203,7 @@ void Sink::write(Queue& chunks) {
         Unpacker unpacker(*chunk);
         for (;;) {
             const auto record = unpacker.next();
-            if (!record) note(target_, record.error().message);
+            if (!record) note(target_.path(), record.error().message);
             if (!record || !record.value()) break;
             act(*record.value());
         }
@@ -204,31 +230,49 @@ void Sink::begin(std::size_t index, std::uint64_t position) {
     const Entry& entry = catalogue_[index];
     auto open = std::make_unique<Open>();
     open->entry = index;
-    open->path = path_of(entry);
+    open->path = target_.path_of(entry);
     if (is_blocked(entry)) return note(open->path, "has no folder to be in");
-    open->partial = partial_of(entry);
-    if (open_partial(*open, position))
+    open->place = target_.place_of(entry);
+    open->partial = partial_name(open->place.name, entry);
+    if (open->place.folder.valid() && open_partial(*open, position))
         open_ = std::move(open);
     else if (errno != 0)
         note(open->path, errno == EWOULDBLOCK ? "another process is copying it" : std::strerror(errno));
 }
 
-bool Sink::open_partial(Open& open, std::uint64_t position) {
+// One that is there already, or a new one. Root removes what another user may have open for writing.
+FileDescriptor Sink::open_or_make(const Open& open) {
+    const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, at = open.place.folder.get();
+    const char* const name = open.partial.c_str();
+    FileDescriptor file(::openat(at, name, flags));
     struct stat found {};
-    // What is no file would be in the way when this one is complete.
-    if (::lstat(open.path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return errno = EISDIR, false;
+    if (file.valid() && ::fstat(file.get(), &found) == 0 && is_partial(found)) return file;
+    if (file.valid()) errno = EINVAL;
+    file.reset();
+    if (is_root() && (errno == EINVAL || errno == ELOOP))
+        ::unlinkat(at, name, 0);
+    else if (errno != ENOENT)
+        return file;
+    return FileDescriptor(::openat(at, name, flags | O_CREAT | O_EXCL, 0600));
+}
+
+bool Sink::open_partial(Open& open, std::uint64_t position) {
+    const Place& place = open.place;
     for (;;) {
+        const auto is = place.look(place.name);
+        // What is no file would be in the way when this one is complete.
+        if (is && S_ISDIR(is->st_mode)) return errno = EISDIR, false;
         // Another host or process may have completed it meanwhile.
-        if (is_complete(catalogue_[open.entry])) {
+        if (is && is_complete(*is, catalogue_[open.entry])) {
             positions_[open.entry] = kComplete;
             return errno = 0, false;
         }
-        open.file = FileDescriptor(
-            ::open(open.partial.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
-        if (!open.file.valid() || !lock(open.file.get()) || ::fstat(open.file.get(), &found) != 0)
+        struct stat found {};
+        open.file = open_or_make(open);
+        const bool retry = !open.file.valid() && errno == EEXIST;  // made meanwhile
+        if (!retry && (!open.file.valid() || !lock(open.file.get()) || ::fstat(open.file.get(), &found) != 0))
             return false;
-        if (!S_ISREG(found.st_mode)) return errno = EINVAL, false;
-        if (is_at(open.partial, found)) break;
+        if (!retry && is_same(place.look(open.partial), found)) break;
         // Who had it locked has given it its own name, and what is open here is not to be touched.
         if (--lock_tries_ <= 0) return errno = EWOULDBLOCK, false;
     }
@@ -238,14 +282,16 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
 }
 
 void Sink::drop_open(bool keep) {
-    if (!keep) ::unlink(open_->partial.c_str());
+    if (!keep) ::unlinkat(open_->place.folder.get(), open_->partial.c_str(), 0);
     open_.reset();
 }
 
 void Sink::add_data(std::uint64_t offset, std::string_view bytes) {
     if (open_ == nullptr) return;
-    if (offset < open_->digested || !write_all(open_->file.get(), bytes, offset)) {
-        note(open_->path, offset < open_->digested ? "is out of order" : std::strerror(errno));
+    const std::uint64_t size = catalogue_[open_->entry].size;
+    const bool fits = offset >= open_->digested && offset <= size && bytes.size() <= size - offset;
+    if (!fits || !write_all(open_->file.get(), bytes, offset)) {
+        note(open_->path, fits ? std::strerror(errno) : "is out of order, or longer than it was");
         return drop_open(false);  // what is of no use here needs no room
     }
     open_->digest.add_zeros(offset - open_->digested);
@@ -254,12 +300,9 @@ void Sink::add_data(std::uint64_t offset, std::string_view bytes) {
 }
 
 bool Sink::set_attributes(int file, const std::string& path, const Entry& entry) {
-    const bool root = ::geteuid() == 0;
-    // Without the owner the bits that lend his rights mean somebody else.
-    const mode_t mode = root || entry.user == ::geteuid() ? entry.mode : entry.mode & 01777;
     const timespec times[] = {{0, UTIME_OMIT}, {entry.modified_s, entry.modified_ns}};
-    const bool done = (!root || ::fchown(file, entry.user, entry.group) == 0) && ::fchmod(file, mode) == 0 &&
-                      ::futimens(file, times) == 0;
+    const bool done = (!is_root() || ::fchown(file, entry.user, entry.group) == 0) &&
+                      ::fchmod(file, mode_of(entry)) == 0 && ::futimens(file, times) == 0;
     if (!done) note(path, std::strerror(errno));
     return done;
 }
@@ -278,7 +321,8 @@ void Sink::end(Drop drop, std::string_view digest) {
         return drop_open(false);
     }
     if (!set_attributes(open_->file.get(), open_->path, entry)) return drop_open(false);
-    if (::rename(open_->partial.c_str(), open_->path.c_str()) != 0) {
+    const int at = open_->place.folder.get();
+    if (::renameat(at, open_->partial.c_str(), at, open_->place.name.c_str()) != 0) {
         note(open_->path, std::strerror(errno));
         return drop_open(false);
     }
@@ -293,13 +337,20 @@ void Sink::finish() {
         const Entry& entry = catalogue_[i];
         if (is_blocked(entry) || blocked_.contains(entry.path)) continue;
         if (entry.kind == Kind::link || (entry.kind == Kind::file && positions_[i] != kComplete)) continue;
-        const std::string path = path_of(entry);
-        const FileDescriptor file(
-            ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (entry.path.empty() ? 0 : O_NOFOLLOW)));
-        if (file.valid())
+        const bool is_folder = entry.kind == Kind::directory;
+        const Place place = target_.place_of(entry);
+        const FileDescriptor file(::openat(place.folder.get(), place.name.c_str(),
+                                           O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_folder ? O_DIRECTORY : 0) |
+                                               (entry.path.empty() && is_folder ? 0 : O_NOFOLLOW)));
+        struct stat found {};
+        const std::string path = target_.path_of(entry);
+        if (!file.valid() || ::fstat(file.get(), &found) != 0) {
+            if (troubles_ == 0) note(path, std::strerror(errno));
+        } else if (is_folder || is_complete(found, entry)) {
             set_attributes(file.get(), path, entry);
-        else if (troubles_ == 0)
-            note(path, std::strerror(errno));
+        } else {
+            note(path, "has changed while the copy ran");
+        }
     }
 }
 

@@ -2,6 +2,10 @@
 //
 // A file is written under another name beside its own, and gets its own when its digest is the reader's. What
 // goes wrong with one file does not stop the others.
+//
+// Root may write into folders of other users, who can put anything there at any time. So root goes on with a
+// partial file, or takes a file for complete, only if no other user can still write it, and set-user-ID and
+// set-group-ID bits are given only to bytes whose digest was computed in this run.
 #pragma once
 
 #include <memory>
@@ -15,6 +19,7 @@
 #include "cp/chunk.h"
 #include "cp/digest.h"
 #include "cp/source.h"
+#include "cp/target.h"
 
 namespace mcastcoll::cp {
 
@@ -41,16 +46,15 @@ class Sink {
   private:
     struct Open {
         std::size_t entry;
+        Place place;
         FileDescriptor file;
-        std::string partial, path;
+        std::string partial, path;  // the partial file's name, and where the file is for messages
         Digest digest;
         std::uint64_t digested;
     };
 
-    std::string path_of(const Entry& entry) const { return target_ + entry.path; }
-    std::string partial_of(const Entry& entry) const;
     bool is_blocked(const Entry& entry) const;
-    bool is_complete(const Entry& entry) const;
+    std::uint64_t find_position(const Entry& entry);
     bool lock(int file);
     void remove_stale();
     void make_folder(const Entry& entry);
@@ -58,6 +62,7 @@ class Sink {
     void write(Queue& chunks);
     void act(const Record& record);
     void begin(std::size_t index, std::uint64_t position);
+    static FileDescriptor open_or_make(const Open& open);
     bool open_partial(Open& open, std::uint64_t position);
     void add_data(std::uint64_t offset, std::string_view bytes);
     void end(Drop drop, std::string_view digest);
@@ -65,7 +70,7 @@ class Sink {
     void note(const std::string& path, const std::string& what);
     void drop_open(bool keep);
 
-    std::string target_;
+    Target target_;
     Catalogue catalogue_;
     std::unordered_set<std::string> blocked_;  // paths where no folder can be
     std::vector<std::uint64_t> positions_;

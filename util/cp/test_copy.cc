@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include "cp/catalogue.h"
@@ -53,13 +54,16 @@ std::string contents(const std::string& path) {
 
 // From `source` to `target`, both folders; what goes wrong is in the sink. `cut`: no more than so many
 // chunks.
-std::unique_ptr<Sink> carry(const std::string& source, const std::string& target, std::size_t cut = SIZE_MAX,
-                            std::vector<std::uint64_t>* positions = nullptr, bool into = true) {
+std::unique_ptr<Sink> carry(
+    const std::string& source, const std::string& target, std::size_t cut = SIZE_MAX,
+    std::vector<std::uint64_t>* positions = nullptr, bool into = true,
+    const std::function<void()>& after_survey = [] {}) {
     std::vector<std::string> complaints;
     const Catalogue catalogue = list_sources({source}, {"s"}, into, complaints);
     auto sink = std::make_unique<Sink>(target, catalogue);
     const auto from = sink->survey();
     if (positions != nullptr) *positions = from;
+    after_survey();
     Queue read, some;
     const auto pool = std::make_shared<Pool>(64);
     Source reader(pool, read);
@@ -268,4 +272,147 @@ Test(copy, who_is_written_is_not_stale) {
     std::ofstream(source) << std::string(9'000'001, 's');
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
     cr_assert(std::filesystem::exists(partial));
+}
+
+// What lies beside a descriptor is reached; what a link stands before is not, whatever the kernel has for
+// that.
+Test(copy, no_folder_is_reached_through_a_link) {
+    const Folder top;
+    std::filesystem::create_directories(top.path + "/a/b/c");
+    std::filesystem::create_directory_symlink("b", top.path + "/a/link");
+    std::ofstream(top.path + "/a/file");
+    const FileDescriptor base(::open(top.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (const auto open : {open_beneath, open_step_by_step}) {
+        for (const char* good : {".", "a", "a/b", "a/b/c"}) {
+            const FileDescriptor folder = open(base.get(), good);
+            struct stat found {
+            }, expected{};
+            cr_assert(folder.valid() && ::fstat(folder.get(), &found) == 0, "%s", good);
+            cr_assert_eq(::stat((top.path + "/" + good).c_str(), &expected), 0);
+            cr_assert_eq(found.st_ino, expected.st_ino);
+        }
+        for (const char* bad : {"a/link", "a/link/c", "a/file", "a/none"})
+            cr_assert_not(open(base.get(), bad).valid(), "%s", bad);
+    }
+}
+
+// While a copy runs somebody puts a link in the place of a folder: what it leads to stays as it was.
+Test(copy, a_link_that_takes_a_folders_place_is_not_followed) {
+    const Folder from, to, outside;
+    const std::string source = from.path + "/s", folder = to.path + "/s/d";
+    std::filesystem::create_directories(source + "/d/e");
+    std::ofstream(source + "/d/file") << "new";
+    std::ofstream(source + "/d/other") << "same";
+    std::filesystem::create_symlink("nowhere", source + "/d/link");
+    cr_assert_eq(carry(source, to.path)->troubles(), 0U);
+    std::ofstream(source + "/d/file") << "newer";
+    std::filesystem::create_directory(outside.path + "/e");
+    std::filesystem::copy(to.path + "/s/d/other", outside.path + "/other");
+    cr_assert_eq(::chmod((outside.path + "/e").c_str(), 0700), 0);
+    const auto replace = [&] {
+        std::filesystem::rename(folder, folder + ".away");
+        std::filesystem::create_directory_symlink(outside.path, folder);
+    };
+    const auto sink = carry(source, to.path, SIZE_MAX, nullptr, true, replace);
+    cr_assert_gt(sink->troubles(), 0U);
+    cr_assert_eq(sink->files_written(), 0U);
+    std::set<std::string> left;
+    for (const auto& entry : std::filesystem::directory_iterator(outside.path))
+        left.insert(entry.path().filename());
+    cr_assert(left == (std::set<std::string>{"e", "other"}));
+    struct stat found {};
+    cr_assert(::stat((outside.path + "/e").c_str(), &found) == 0 && (found.st_mode & 07777) == 0700);
+}
+
+namespace {
+
+constexpr uid_t kSomebody = 65534;
+
+void set_time(const std::string& path, const std::string& like) {
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(like));
+}
+
+mode_t mode_of(const std::string& path) {
+    struct stat found {};
+    cr_assert_eq(::stat(path.c_str(), &found), 0);
+    return found.st_mode & 07777;
+}
+
+}  // namespace
+
+// Another user's file of the right size and time is not taken for the source's, nor is one with a second
+// name.
+Test(copy, root_does_not_take_what_others_have_planted) {
+    if (::geteuid() != 0) return;  // others' files are root's problem
+    const Folder from, to;
+    const std::string source = from.path + "/s", target = to.path + "/s", second = to.path + "/second";
+    std::ofstream(source) << "good";
+    cr_assert_eq(::chmod(source.c_str(), 04755), 0);
+    const auto plant = [&](uid_t owner) {
+        std::ofstream(target) << "evil";
+        set_time(target, source);
+        cr_assert_eq(::chown(target.c_str(), owner, owner), 0);
+    };
+    plant(kSomebody);
+    cr_assert_eq(carry(source, to.path)->files_written(), 1U);
+    cr_assert(contents(target) == "good" && mode_of(target) == 04755);
+    // Root's own without these bits: they are for bytes that were looked at.
+    std::filesystem::remove(target);
+    plant(0);
+    cr_assert_eq(carry(source, to.path)->files_written(), 1U);
+    cr_assert(contents(target) == "good" && mode_of(target) == 04755);
+    cr_assert_eq(carry(source, to.path)->files_written(), 0U);  // and now it is complete
+    std::filesystem::create_hard_link(target, second);
+    cr_assert_eq(carry(source, to.path)->files_written(), 1U);
+    // Planted while the copy runs.
+    const auto replace = [&] { std::filesystem::remove(target), plant(kSomebody); };
+    cr_assert_gt(carry(source, to.path, SIZE_MAX, nullptr, true, replace)->troubles(), 0U);
+    cr_assert_neq(mode_of(target), 04755U);
+}
+
+// Whoever has made the partial file before keeps no descriptor of what root writes.
+Test(copy, root_does_not_write_into_others_partial_files) {
+    if (::geteuid() != 0) return;
+    const Folder from, to;
+    const std::string source = from.path + "/s";
+    std::ofstream(source) << std::string(9'000'000, 's');
+    carry(source, to.path, 1);
+    const std::string partial = std::filesystem::directory_iterator(to.path)->path();
+    const FileDescriptor kept(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
+    cr_assert_eq(::fchown(kept.get(), kSomebody, kSomebody), 0);
+    std::vector<std::uint64_t> positions;
+    cr_assert_eq(carry(source, to.path, SIZE_MAX, &positions)->files_written(), 1U);
+    cr_assert_eq(positions[0], 0U);
+    struct stat mine {
+    }, written{};
+    cr_assert(::fstat(kept.get(), &mine) == 0 && ::stat((to.path + "/s").c_str(), &written) == 0);
+    cr_assert_neq(mine.st_ino, written.st_ino);
+    // A link there is not followed.
+    std::filesystem::remove(to.path + "/s");
+    std::ofstream(to.path + "/victim") << "victim";
+    std::filesystem::create_symlink("victim", partial);
+    cr_assert_eq(carry(source, to.path)->files_written(), 1U);
+    cr_assert(contents(to.path + "/victim") == "victim");
+}
+
+// A head that sends more than it has announced, anywhere, is told so at once.
+Test(copy, data_beyond_the_end_is_refused) {
+    for (const std::uint64_t offset :
+         {std::uint64_t{10}, std::uint64_t{11}, std::uint64_t{1} << 63, UINT64_MAX - 1}) {
+        const Folder to;
+        Sink sink(to.path, {file("/f", 12)});
+        sink.survey();
+        const auto pool = std::make_shared<Pool>(1);
+        Packer packer(pool->take(), 0);
+        packer.begin(0, 0);
+        std::memcpy(packer.data(offset, 2).data(), "xy", 2);
+        Queue chunks;
+        chunks.put(packer.chunk());
+        chunks.close();
+        sink.start(chunks);
+        sink.finish();
+        const bool fits = offset <= 10;
+        cr_assert_eq(sink.trouble().find("longer than it was") == std::string::npos, fits, "%s",
+                     sink.trouble().c_str());
+    }
 }
