@@ -273,6 +273,7 @@ step loss-ipv6 300 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_los
 step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
 step cp 300 "files to the disks of hosts" "$TOP/fabtests/cluster/cp.sh"
 step faults 180 "faults of all kinds, drawn from a seed" "$TOP/fabtests/cluster/faults.sh" --seconds 40
+step load 240 "MPI jobs drawn from a seed, on a busy machine and a silent network" "$TOP/fabtests/cluster/load.sh" --seconds 40 --stop 3 --silence 2
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
 step watch 120 "what a job does, watched from one host" "$TOP/fabtests/cluster/watch.sh"

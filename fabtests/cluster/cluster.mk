@@ -28,6 +28,8 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/cp_bench.py \
 	%reldir%/faults.sh \
 	%reldir%/flood.sh \
+	%reldir%/load.sh \
+	%reldir%/load_jobs.py \
 	%reldir%/host_bench.py \
 	%reldir%/host_table.py \
 	%reldir%/kill.sh \

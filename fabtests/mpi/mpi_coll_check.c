@@ -9,10 +9,10 @@
 
 #include "mpi_coll_cases.h"
 
-enum { kPartEvery = 50, kUnevenCount = 300, kTag = 7, kSleepUs = 2000, kMostOpen = 8 };
+enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs = 2000, kMostOpen = 8 };
 
 typedef struct {
-    uint64_t max, count, seed;
+    uint64_t max, count, seed, seconds;
 } Options;
 
 static const char kHelp[] =
@@ -20,6 +20,7 @@ static const char kHelp[] =
     "  --max BYTES      largest part of one member, 32 to 256M [64K]\n"
     "  --count N        rounds, of 1 to 8 operations [500]\n"
     "  --seed N         of the plan [1]\n"
+    "  --seconds N      ends after so many, whatever is left of the rounds; 0: after all rounds [0]\n"
     "  --help, --version\n"
     "Sizes take K, M and G.\n";
 
@@ -28,6 +29,7 @@ static Options parse(int argc, char** argv, int rank) {
     const Option options[] = {{"max", &o.max, 32, 1 << 28, NULL, NULL},
                               {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
                               {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},
+                              {"seconds", &o.seconds, 0, UINT64_MAX, NULL, NULL},
                               {0}};
     parse_options(argc, argv, rank, "mpi_coll_check", kHelp, options);
     return o;
@@ -159,6 +161,13 @@ static unsigned check_round(const Options* o, const Part* part, uint64_t key, in
     return !good;
 }
 
+// As rank 0's clock says, for all ranks.
+static bool time_is_over(const Options* o, double begun) {
+    int over = MPI_Wtime() - begun >= (double)o->seconds;
+    MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return over;
+}
+
 // Random colours, in random order.
 static Part split(int rank, uint64_t seed) {
     uint64_t state = seed, own = seed + (uint64_t)rank * 77;
@@ -176,8 +185,10 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const Options o = parse(argc, argv, rank);
     Part world = part_of(MPI_COMM_WORLD, 0), part = {.comm = MPI_COMM_NULL};
-    uint64_t state = o.seed, bad = 0, all = 0;
-    for (uint64_t i = 0; i < o.count; ++i) {
+    const double begun = MPI_Wtime();
+    uint64_t state = o.seed, bad = 0, all = 0, i = 0;
+    for (; i < o.count; ++i) {
+        if (o.seconds > 0 && i % kClockEvery == 0 && time_is_over(&o, begun)) break;
         const uint64_t key = next_random(&state);
         if (i % kPartEvery == 0) {
             if (part.comm != MPI_COMM_NULL) MPI_Comm_free(&part.comm);
@@ -189,7 +200,7 @@ int main(int argc, char** argv) {
     MPI_Reduce(&bad, &all, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
         printf("mpi_coll_check: %d ranks, seed %llu: %llu checked, %llu bad\n", size,
-               (unsigned long long)o.seed, (unsigned long long)o.count, (unsigned long long)all);
+               (unsigned long long)o.seed, (unsigned long long)i, (unsigned long long)all);
     MPI_Bcast(&all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     MPI_Finalize();
     return all == 0 ? 0 : 1;
