@@ -19,7 +19,7 @@ done
 command -v mpirun.openmpi >/dev/null || { skip "needs Open MPI: run util/install-deps"; finish; }
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_bcast_check mpi_coll_check mpi_forming_trouble mpi_idup mpi_short_lived; do
+for program in mpi_bcast_check mpi_coll_check mpi_forming_trouble mpi_idup mpi_many_nonblocking mpi_short_lived; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 work=$(mktemp -d)
@@ -50,6 +50,9 @@ judge "4 ranks, whose previous allreduce is made of collectives" nested
 
 on_host 6 120 idup --mca coll_mcastcoll_verbose 1 "$programs/mpi_idup"
 judge "6 ranks, several MPI_Comm_idup under way" idup
+
+on_host 3 120 tags --mca coll_mcastcoll_verbose 1 "$programs/mpi_many_nonblocking"
+judge "3 ranks, after 30,000 non-blocking collectives" tags
 
 # What is used once has no group, and who has no group pays nothing for one. Open MPI 5 loads libfabric by itself.
 on_host 4 120 without_us --mca coll ^mcastcoll "$programs/mpi_short_lived"
@@ -92,14 +95,23 @@ trouble() { # trouble LOG OPTIONS...: of mpirun, and behind -- of the program
     shift
     while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
-    on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout 1000 "${options[@]}" "$programs/mpi_forming_trouble" "$@"
+    on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout "${join_ms:-1000}" "${options[@]}" "$programs/mpi_forming_trouble" "$@"
 }
-trouble stops -- --stop 3500
+# Longer than six times the join's timeout.
+trouble stops -- --stop 7500
 if [ "$code" = 0 ] && grep -q 'failed on rank .*timed out; to be tried again' "$work/stops" && grep -q 'coll/mcastcoll serves late' "$work/stops"; then
     pass "a rank stops while a group forms: it forms later"
 else
     tail -n 20 "$work/stops" | sed 's/^/     /'
     fail "a rank stops while a group forms: code $code$([ "$code" != 124 ] || echo ' (hung)')"
+fi
+# All ranks stop while the group forms, as a job does that is suspended: the time does not count.
+join_ms=4000 trouble suspended -- --stop 1000 --suspend 5000
+if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/suspended" && grep -q 'coll/mcastcoll serves late' "$work/suspended" && ! grep -q 'timed out' "$work/suspended"; then
+    pass "all ranks stop while a group forms: it forms"
+else
+    tail -n 20 "$work/suspended" | sed 's/^/     /'
+    fail "all ranks stop while a group forms: code $code"
 fi
 trouble dies "${outlive[@]}" --
 ended=$(grep -c 'mpi_forming_trouble: rank [0-2] of 4: code [1-9]' "$work/dies" || true)

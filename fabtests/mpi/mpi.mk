@@ -21,6 +21,7 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_idup \
 	%reldir%/mpi_short_lived \
 	%reldir%/mpi_long_messages \
+	%reldir%/mpi_many_nonblocking \
 	%reldir%/mpi_stand_in \
 	%reldir%/mpi_variables
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
@@ -65,6 +66,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_long_messages_SOURCES = %reldir%/mpi_long_messages.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_long_messages_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_long_messages_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_many_nonblocking_SOURCES = %reldir%/mpi_many_nonblocking.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_many_nonblocking_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_many_nonblocking_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_variables_SOURCES = %reldir%/mpi_variables.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_variables_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_variables_LDADD = $(mcc_mpi_ldadd)

@@ -16,11 +16,13 @@
 
 #include "mpi_support.h"
 
-enum { kPipeBytes = 4096 };
+enum { kPipeBytes = 4096, kMostRanks = 64 };
 
 typedef struct {
     uint64_t barriers;
-    uint64_t stop_ms;  // 0: it dies
+    uint64_t stop_ms;     // 0: it dies
+    uint64_t suspend_ms;  // afterwards all ranks are stopped for so long
+    int size, processes[kMostRanks];
     int read_end, real_stderr;
 } Plan;
 
@@ -28,8 +30,19 @@ static const char kHelp[] =
     "usage: mpirun ... --mca coll_mcastcoll_form_after 0 --mca coll_mcastcoll_verbose 2 mpi_forming_trouble "
     "[options]\n"
     "  --stop MS        the last rank stops for so long; else it dies\n"
+    "  --suspend MS     and then all ranks, as a job that is suspended\n"
     "  --count N        barriers afterwards [1100]\n"
     "  --help, --version\n";
+
+// By a process of its own, since the caller is one of those that stop.
+static void suspend_all(const Plan* plan) {
+    const struct timespec time = {.tv_sec = (time_t)(plan->suspend_ms / 1000)};
+    if (plan->suspend_ms == 0 || fork() != 0) return;
+    for (int i = 0; i < plan->size; ++i) (void)kill(plan->processes[i], SIGSTOP);
+    (void)nanosleep(&time, NULL);
+    for (int i = 0; i < plan->size; ++i) (void)kill(plan->processes[i], SIGCONT);
+    _exit(0);
+}
 
 static void* watch(void* data) {
     const Plan* plan = data;
@@ -38,6 +51,7 @@ static void* watch(void* data) {
                                   .tv_nsec = (long)(plan->stop_ms % 1000) * 1000000};
     if (plan->stop_ms > 0) {
         (void)nanosleep(&time, NULL);
+        suspend_all(plan);
         (void)read(plan->read_end, text, sizeof(text));  // what it was filled with
     }
     for (ssize_t got; (got = read(plan->read_end, text, sizeof(text))) > 0;) {
@@ -69,8 +83,13 @@ int main(int argc, char** argv) {
     static Plan plan = {.barriers = 1100};
     const Option options[] = {{"count", &plan.barriers, 0, 1000000, NULL, NULL},
                               {"stop", &plan.stop_ms, 0, 100000, NULL, NULL},
+                              {"suspend", &plan.suspend_ms, 0, 100000, NULL, NULL},
                               {0}};
     parse_options(argc, argv, rank, "mpi_forming_trouble", kHelp, options);
+    if (size > kMostRanks) leave(rank, 2, "mpi_forming_trouble: too many ranks\n");
+    plan.size = size;
+    const int self = getpid();
+    MPI_Allgather(&self, 1, MPI_INT, plan.processes, 1, MPI_INT, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);  // a group that forms in peace: the provider is open
     MPI_Comm_dup(MPI_COMM_WORLD, &late);
     MPI_Comm_set_name(late, "late");

@@ -133,9 +133,6 @@ void mcc_join_add(MccProvider* p, MccJoin* j);
 // apart what several threads join at once, in another order on each rank, with the same members; the secret
 // in it members from strangers. The lock is held.
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses);
-// How long a join of so many members may take. Many ranks come to it one after the other, when there are few
-// cores for them: for every 64 the time is as long again.
-double mcc_join_ms(int timeout_ms, int size);
 // Joins, and waits for the end: 0, or a positive FI_E code; FI_ETIMEDOUT may leave it open.
 // `step`: what a member does while it waits; a positive FI_E code where there is no use in waiting on. The
 // lock is not held.

@@ -168,10 +168,11 @@ typedef struct {
     bool opened;                   // the provider is
     char reason[kMccReasonBytes];  // why it is not so
     bool reported;
-    MccProvider fabric;  // its lock guards all below, too
-    atomic_int broken;   // positive FI_E code once the completion queue itself failed
-    void* peers;         // processes whose cards were good
-    MccKeyPair keys;     // of this process: the public one is on its card
+    MccProvider fabric;            // its lock guards all below, too
+    atomic_int broken;             // positive FI_E code once the completion queue itself failed
+    void* peers;                   // processes whose cards were good
+    MccKeyPair keys;               // of this process: the public one is on its card
+    double rests_until_s, rest_s;  // no join between hosts before, since one timed out
     atomic_int modules;
     struct MccChunk* chunks;  // of slots for operations of requests
     struct MccSlot* free_slots;
@@ -312,16 +313,26 @@ bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
 uint64_t mcc_offers_digest(void);  // of what the provider has, once it is open
 
 // coll_mcastcoll_meeting.c
-// What members tell each other before they join.
+// What members tell each other while a group forms. All waiting has an end when a member is known to be lost,
+// and no bound in time.
 typedef struct {
-    uint8_t* addresses;  // of all, one after the other
-    bool has_secret;     // else the secret for this member was not for it, or was changed on its way
-    MccSecret secret;    // rank 0's
+    struct MccTalk* talk;  // while it goes on
+    uint8_t* addresses;    // of all, one after the other
+    bool has_secret;       // else the secret for this member was not for it, or was changed on its way
+    MccSecret secret;      // rank 0's
+    int unwilling;         // the first rank that does not want to join now, or -1
 } MccMeeting;
 // Now that the provider was opened: all of it, the addresses to be freed in any case, or the same reason on
-// all members. 0, or a positive FI_E code: a member was lost (-1: it is not known which), and nobody can rely
-// on the others any more.
-int mcc_meeting_hold(ompi_communicator_t* comm, MccMeeting* meeting, char* reason, int* lost);
+// all members, or that one does not want to join. 0, or a positive FI_E code: a member was lost (-1: it is
+// not known which), and nobody can rely on the others any more. It goes on where there is nothing of all
+// that.
+int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting, char* reason, int* lost);
+// All members learn the worst result of a step: 0, or an error and one of the ranks that has it. Returns as
+// above. `last`: or where there is an error: the meeting ends.
+typedef struct {
+    int error, rank;
+} MccAgreed;
+int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agreed, int* lost);
 
 // coll_mcastcoll_previous.c
 void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void));

@@ -3,15 +3,14 @@
 // nobody. Open MPI's progress may call this communicator's collectives meanwhile: the module's state says so,
 // and they go to the previous modules at once.
 //
-// What all members agree on is the worst that happened to anybody: messages up a tree to rank 0 and back,
-// with a tag of their own. A blocking allreduce cannot be given up where a rank has died, and a non-blocking
-// one of Open MPI's must be started in the same place of the communicator's order on all ranks, among those
-// that MPI_Comm_idup starts from within Open MPI's progress. Who does not hear gets an error: what the others
-// have heard is not known then, and no member may guess.
+// Between the steps the members agree on the worst result of any of them (_meeting.c). A process that lives
+// is waited for without end, as in Open MPI's own collectives, whether it computes, is stopped, or is in a
+// join that has not failed yet; a member that was lost ends all that.
+
+#include <math.h>
 
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
-#include "ompi/mca/pml/pml.h"
 #include "ompi/proc/proc.h"
 
 void mcc_group_orphan(MccGroup* g) {
@@ -132,100 +131,50 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     return g;
 }
 
-// Of Open MPI's own tags; those near it belong to its non-blocking collectives, 30,000 calls later.
-enum { kAgreeTag = -30100 };
-
-// Others may be in a join, which has its own bound, and this machine may be busy.
-enum { kJoinTimes = 6 };
-
-// Of a rank in the tree of agreements: few levels, since where ranks share cores each costs turns on them.
-enum { kMostChildren = 32 };
-
-typedef struct {
-    ompi_communicator_t* comm;
-    double deadline_s;
-    int open;
-    long long mine, heard[kMostChildren];
-    ompi_request_t* requests[kMostChildren];  // those under way, in any order
-} Round;
-
-// Sends mine where nothing is to be heard.
-static int begin_word(Round* r, int rank, long long* heard) {
-    ompi_request_t* request = MPI_REQUEST_NULL;
-    const int rc = NULL == heard
-                       ? MCA_PML_CALL(isend(&r->mine, 1, MPI_LONG_LONG, rank, kAgreeTag,
-                                            MCA_PML_BASE_SEND_STANDARD, r->comm, &request))
-                       : MCA_PML_CALL(irecv(heard, 1, MPI_LONG_LONG, rank, kAgreeTag, r->comm, &request));
-    if (OMPI_SUCCESS == rc) r->requests[r->open++] = request;
-    return rc;
-}
-
-static int wait_for_all(Round* r) {
-    while (r->open > 0) {
-        ompi_request_t** last = &r->requests[r->open - 1];
-        while (!REQUEST_COMPLETE(*last)) {
-            if (mcc_now_s() > r->deadline_s) return OMPI_ERR_TIMEOUT;
-            opal_progress();
-        }
-        const int rc = (*last)->req_status.MPI_ERROR;
-        (void)ompi_request_free(last);
-        --r->open;
-        if (MPI_SUCCESS != rc) return rc;
-    }
-    return OMPI_SUCCESS;
-}
-
-// The worst goes up to rank 0, and from there down to all.
-static int exchange(Round* r, int rank, int size) {
-    const int parent = (rank - 1) / kMostChildren;
-    const int64_t first = (int64_t)rank * kMostChildren + 1, others = size - first;
-    const int count = others < 0 ? 0 : others < kMostChildren ? (int)others : kMostChildren;
-    int rc = OMPI_SUCCESS;
-    for (int i = 0; i < count && OMPI_SUCCESS == rc; ++i) rc = begin_word(r, (int)first + i, &r->heard[i]);
-    if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-    for (int i = 0; i < count; ++i)
-        if (r->heard[i] > r->mine) r->mine = r->heard[i];
-    if (OMPI_SUCCESS == rc && 0 != rank) {
-        rc = begin_word(r, parent, &r->heard[0]);
-        if (OMPI_SUCCESS == rc) rc = begin_word(r, parent, NULL);
-        if (OMPI_SUCCESS == rc) rc = wait_for_all(r);
-        r->mine = r->heard[0];
-    }
-    for (int i = 0; i < count && OMPI_SUCCESS == rc; ++i) rc = begin_word(r, (int)first + i, NULL);
-    return OMPI_SUCCESS == rc ? wait_for_all(r) : rc;
-}
-
-// All members learn the worst outcome: 0, or an error and one of the ranks that has it. An Open MPI code; an
-// error where somebody did not answer in time.
-static int agree(ompi_communicator_t* comm, int error, int* agreed_error, int* agreed_rank) {
-    const int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
-    Round* r = calloc(1, sizeof(*r));
-    if (NULL == r) return OMPI_ERR_OUT_OF_RESOURCE;
-    r->comm = comm;
-    r->deadline_s = mcc_now_s() + kJoinTimes * 1e-3 * mcc_join_ms(mcc_component.join_timeout_ms, size);
-    r->mine = mcc_word(error, rank);
-    const int rc = exchange(r, rank, size);
-    *agreed_error = mcc_word_error(r->mine);
-    *agreed_rank = mcc_word_rank(r->mine);
-    if (0 == r->open) free(r);  // else what is under way still writes into it
-    return rc;
-}
-
-// Later, where there was not time enough: a busy machine may be less so then. Each time costs the join's
-// timeout, so there are few, ever further apart.
-static void try_again(MccModule* m, int error) {
-    enum { kMostAttempts = 4, kAtLeast = 100, kTimes = 10 };
-    if (FI_ETIMEDOUT != error || ++m->attempts >= kMostAttempts) return;
+static void put_off(MccModule* m) {
+    enum { kAtLeast = 100, kTimes = 10 };
     m->wanted = (m->wanted > kAtLeast ? m->wanted : kAtLeast) * kTimes;
     m->seen = 0;
     m->state = kMccFresh;
 }
 
+// Later, where there was not time enough: a busy machine may be less so then. Each time costs the join's
+// timeout, so there are few, ever further apart.
+static void try_again(MccModule* m, int error) {
+    enum { kMostAttempts = 4 };
+    if (FI_ETIMEDOUT == error && ++m->attempts < kMostAttempts) put_off(m);
+}
+
+// A join between hosts that times out does so, most often, for all communicators of the job: a firewall, an
+// address that leads elsewhere. So for some time this process joins no further group between hosts, nor does
+// any communicator that it is a member of.
+static void note_join(const MccModule* m, int error) {
+    MccComponent* c = &mcc_component;
+    static const double kFirstRestS = 60, kTimes = 4, kLongestRestS = 3600;
+    if (m->hosts < 2) return;
+    pthread_mutex_lock(&c->fabric.lock);
+    if (FI_ETIMEDOUT == error) {
+        c->rest_s = c->rest_s > 0 ? fmin(kTimes * c->rest_s, kLongestRestS) : kFirstRestS;
+        c->rests_until_s = mcc_now_s() + c->rest_s;
+    } else if (0 == error) {
+        c->rest_s = 0;
+    }
+    pthread_mutex_unlock(&c->fabric.lock);
+}
+
+static bool wants_to_join(const MccModule* m) {
+    MccComponent* c = &mcc_component;
+    pthread_mutex_lock(&c->fabric.lock);
+    const bool rests = m->hosts > 1 && c->rest_s > 0 && mcc_now_s() < c->rests_until_s;
+    pthread_mutex_unlock(&c->fabric.lock);
+    return !rests;
+}
+
 static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int who, int error) {
     if (0 != ompi_comm_rank(comm)) return;
     if (0 == error) {
-        MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d hosts", comm->c_name, ompi_comm_size(comm),
-                    m->hosts);
+        MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d host%s", comm->c_name,
+                    ompi_comm_size(comm), m->hosts, 1 == m->hosts ? "" : "s");
         return;
     }
     char later[64] = "";
@@ -237,76 +186,91 @@ static void report(ompi_communicator_t* comm, const MccModule* m, const char* st
                 comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error), later);
 }
 
-// Somebody has no answer: perhaps dead, and nobody knows what the others do now. An error is all that is
-// left.
-static int report_silence(ompi_communicator_t* comm, const char* step, int rc) {
-    opal_output(0,
-                "coll/mcastcoll: no agreement on communicator %s, rank %d of %d, after its %s: a rank is "
-                "gone, or stopped",
-                comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), step);
-    return rc;
-}
-
-// What the members tell each other, its addresses to be freed, where all can take part now that the provider
-// is open; else there are none.
-static int meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
-    MccComponent* c = &mcc_component;
-    char reason[kMccReasonBytes] = "";
-    pthread_mutex_lock(&c->fabric.lock);
-    mcc_fabric_open();
-    pthread_mutex_unlock(&c->fabric.lock);
-    int lost = -1;
-    const int error = mcc_meeting_hold(comm, meeting, reason, &lost);
-    if ('\0' != reason[0]) mcc_report_off(comm, reason);
-    if (0 == error && '\0' == reason[0]) return OMPI_SUCCESS;
-    free(meeting->addresses);
-    meeting->addresses = NULL;
-    explicit_bzero(&meeting->secret, sizeof(meeting->secret));
-    m->state = kMccLeft;
-    if (0 == error) return OMPI_SUCCESS;
-    // Open MPI's own collectives would wait for it without end.
-    if (!c->disable_on_error) m->state = kMccBroken;
+// A member is lost, and nobody knows what the others do now: an error is all that is left.
+static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int lost) {
     char who[32] = "a rank";
+    // Open MPI's own collectives would wait for it without end.
+    m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
     if (lost >= 0) snprintf(who, sizeof(who), "rank %d", lost);
     opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s is gone: %s", comm->c_name,
                 ompi_comm_rank(comm), ompi_comm_size(comm), who, fi_strerror(error));
     return mcc_error_class(error);
 }
 
-static int form(MccModule* m, ompi_communicator_t* comm) {
-    const char* step = "address vector";
-    int error = 0, who = -1;
-    MccMeeting meeting = {.addresses = NULL};
-    m->state = kMccForming;
-    int rc = meet(m, comm, &meeting);
-    if (NULL == meeting.addresses) return rc;
-    MccGroup* g = make_group(comm, m->attempts, &meeting, &error);
-    free(meeting.addresses);
-    explicit_bzero(&meeting.secret, sizeof(meeting.secret));
-    rc = agree(comm, error, &error, &who);
-    if (OMPI_SUCCESS == rc && 0 == error) {
-        step = "join";
-        error = join(g);
-        rc = agree(comm, error, &error, &who);
+// True where the meeting goes on: all members can take part, and want to. Else the rest is said and done, and
+// *rc is for the caller.
+static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, int* rc) {
+    MccComponent* c = &mcc_component;
+    char reason[kMccReasonBytes] = "";
+    pthread_mutex_lock(&c->fabric.lock);
+    mcc_fabric_open();
+    pthread_mutex_unlock(&c->fabric.lock);
+    int lost = -1;
+    const int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
+    if (0 == error && NULL != meeting->talk) return true;
+    *rc = 0 != error ? report_loss(m, comm, error, lost) : OMPI_SUCCESS;
+    if (0 != error) return false;
+    m->state = kMccLeft;
+    if ('\0' != reason[0]) {
+        mcc_report_off(comm, reason);
+    } else {
+        put_off(m);
+        snprintf(reason, sizeof(reason), "a join timed out, so that rank %d begins none for some time",
+                 meeting->unwilling);
+        (void)is_left(comm, reason);
     }
-    if (OMPI_SUCCESS == rc && 0 == error) {
-        m->group = g;
-        m->state = kMccServing;
-        pthread_mutex_lock(&mcc_component.fabric.lock);
-        mcc_stand_in_for(g);
-        pthread_mutex_unlock(&mcc_component.fabric.lock);
-        // Some rules hold inside a site only. A provider that does not tell has one.
-        m->sites = 0 != g->join.sites ? g->join.sites : 1;
-        if (!mcc_select(mcc_component.rules, m, g->join.size)) return OMPI_ERR_OUT_OF_RESOURCE;
-        report(comm, m, step, who, 0);
+    return false;
+}
+
+// The steps after the meeting. The group, or NULL: *step failed, as all have agreed, or a member was lost,
+// and the code is returned.
+static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, const char** step,
+                    MccAgreed* agreed, MccGroup** group) {
+    int error = 0, lost = -1;
+    MccGroup* g = make_group(comm, m->attempts, meeting, &error);
+    explicit_bzero(&meeting->secret, sizeof(meeting->secret));
+    *step = "address vector";
+    int rc = mcc_meeting_agree(meeting, error, false, agreed, &lost);
+    if (0 == rc && 0 == agreed->error) {
+        *step = "join";
+        rc = mcc_meeting_agree(meeting, join(g), true, agreed, &lost);
+        if (0 == rc) note_join(m, agreed->error);
+    }
+    *group = g;
+    if (0 == rc && 0 == agreed->error) return OMPI_SUCCESS;
+    if (NULL != g) mcc_group_orphan(g);
+    *group = NULL;
+    return 0 == rc ? OMPI_SUCCESS : report_loss(m, comm, rc, lost);
+}
+
+static int form(MccModule* m, ompi_communicator_t* comm) {
+    const char* step = "";
+    MccAgreed agreed = {.rank = -1};
+    MccMeeting meeting = {.addresses = NULL};
+    MccGroup* g = NULL;
+    int rc = OMPI_SUCCESS;
+    m->state = kMccForming;
+    if (meet(m, comm, &meeting, &rc)) rc = join_all(m, comm, &meeting, &step, &agreed, &g);
+    explicit_bzero(&meeting.secret, sizeof(meeting.secret));
+    free(meeting.addresses);
+    if (OMPI_SUCCESS != rc || (NULL == g && 0 == agreed.error)) return rc;
+    if (NULL == g) {
+        m->state = kMccLeft;
+        try_again(m, agreed.error);
+        report(comm, m, step, agreed.rank, agreed.error);
         return OMPI_SUCCESS;
     }
-    if (NULL != g) mcc_group_orphan(g);
-    // As in meet().
-    m->state = OMPI_SUCCESS != rc && !mcc_component.disable_on_error ? kMccBroken : kMccLeft;
-    if (OMPI_SUCCESS != rc) return report_silence(comm, step, rc);
-    try_again(m, error);
-    report(comm, m, step, who, error);
+    m->group = g;
+    m->state = kMccServing;
+    pthread_mutex_lock(&mcc_component.fabric.lock);
+    mcc_stand_in_for(g);
+    pthread_mutex_unlock(&mcc_component.fabric.lock);
+    // Some rules hold inside a site only. A provider that does not tell has one. Several hosts may have one
+    // name.
+    m->sites = 0 != g->join.sites ? g->join.sites : 1;
+    if (0 != g->join.hosts) m->hosts = (int)g->join.hosts;
+    if (!mcc_select(mcc_component.rules, m, g->join.size)) return OMPI_ERR_OUT_OF_RESOURCE;
+    report(comm, m, step, 0, 0);
     return OMPI_SUCCESS;
 }
 

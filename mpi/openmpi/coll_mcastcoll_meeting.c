@@ -1,8 +1,14 @@
-// What members tell each other before their first join: whether all of them can take part, and where they
-// are. Rank 0 hears it all up a tree, and tells all down the tree:
+// What members tell each other while a group forms: whether all of them can take part, where they are, and
+// how each step ended. Rank 0 hears it all up a tree, and tells all down the tree:
 //
 //     1  up: the worst of each member's word; down: what that is, and rank 0's secret
 //     2  up: the addresses of a subtree; down: those of all members
+//     3  after a step, before the join and after it: up: the worst result of a subtree; down: of all members
+//
+// A member that does not hear how a step ended for the others may not guess: it waits, as in 1 and 2.
+// Blocking collectives of Open MPI's cannot be left when a rank has died, and non-blocking ones must be
+// started in the same place of the communicator's order on all ranks, among those that MPI_Comm_idup starts
+// from within Open MPI's progress; hence messages of our own.
 //
 // Each parent encrypts the secret for each of its children (core/secret.h).
 //
@@ -15,10 +21,15 @@
 #include <math.h>
 
 #include "coll_mcastcoll.h"
+#include "ompi/mca/coll/base/coll_tags.h"
 #include "ompi/mca/pml/pml.h"
 
-// Of Open MPI's own tags, beside that of agreements.
-enum { kMeetingTag = -30102, kObituaryTag = -30103 };
+// Open MPI 4.1 and 5.0 use no tag from -2 to -6: -1 is MPI_ANY_TAG, from -7 down come its blocking
+// collectives, and from -27 or -34 down to half of INT_MIN its non-blocking ones, which take the next lower
+// tag for each call. Tags beyond those are for the program where a network has less than 32 bits for them
+// (pml ucx: 24, mtl ofi: 20).
+enum { kMeetingTag = -2, kObituaryTag = -3 };
+_Static_assert(kObituaryTag > MCA_COLL_BASE_TAG_ALLGATHER, "Open MPI's tags are others now");
 enum { kMostChildren = 32, kMostSaid = 512 };
 // Of the processes of a host at once: all look, so it is some milliseconds of processor time in a second for
 // each, however many there are.
@@ -33,8 +44,9 @@ typedef struct {
 
 typedef struct {
     Head head;
-    // The first that cannot, and the first with the smallest digest and with the largest.
-    uint64_t least[3];
+    // The first that cannot, the first with the smallest digest and with the largest, and the first that does
+    // not want to join now.
+    uint64_t least[4];
     char reason[kMccReasonBytes];  // of the first that cannot
 } Word;
 
@@ -51,18 +63,24 @@ typedef struct {
 } Edge;
 
 typedef struct {
+    Head head;
+    int64_t worst;  // mcc_word()
+} Vote;
+
+typedef struct {
     int to;
     ompi_request_t* request;
 } Said;
 
 // Where a meeting ends early it stays: messages that are under way may still read or write it.
-typedef struct {
+typedef struct MccTalk {
     ompi_communicator_t* comm;
     int rank, size, parent, first, children;
     bool ends_up, ends_down;  // the last word in this direction was said
     Head end, obituary;
     Word word, heard[kMostChildren];
     Outcome outcome, told[kMostChildren];
+    Vote vote, votes[kMostChildren], voted;
     uint8_t *mine, *theirs[kMostChildren],
         *all;  // addresses: of the subtree, of the children's, of everybody
     ompi_request_t *expected, *receives[kMostChildren];
@@ -225,7 +243,7 @@ static void part(Meeting* t) {
 
 static void take_worst(Word* word, const Word* other) {
     if (other->least[0] < word->least[0]) memcpy(word->reason, other->reason, sizeof(word->reason));
-    for (int i = 0; i < 3; ++i)
+    for (size_t i = 0; i < sizeof(word->least) / sizeof(word->least[0]); ++i)
         if (other->least[i] < word->least[i]) word->least[i] = other->least[i];
 }
 
@@ -294,7 +312,8 @@ static int exchange_words(Meeting* t, MccMeeting* meeting, char* reason) {
         if (0 != hear_parent(t, &t->outcome, sizeof(t->outcome))) return t->end.error;
     }
     judge(&t->outcome.worst, t->size, reason);
-    const bool forms = '\0' == reason[0];
+    if (t->outcome.worst.least[3] < (uint64_t)t->size) meeting->unwilling = (int)t->outcome.worst.least[3];
+    const bool forms = '\0' == reason[0] && meeting->unwilling < 0;
     if (forms && 0 != t->rank) meeting->has_secret = take_secret(t, &meeting->secret);
     for (int i = 0; i < t->children; ++i) {
         t->told[i].worst = t->outcome.worst;
@@ -342,13 +361,11 @@ static int exchange_addresses(Meeting* t, uint8_t* addresses, size_t width) {
     if (0 != t->rank) {
         (void)move_subtree(t->rank, t->size, width, addresses, t->mine + sizeof(Head), true);
         if (0 != say(t, t->parent, kMeetingTag, t->mine, sizeof(Head) + own)) return t->end.error;
-        t->ends_up = true;
         if (0 != hear_parent(t, t->all, sizeof(Head) + all)) return t->end.error;
         memcpy(addresses, t->all + sizeof(Head), all);
     } else {
         memcpy(t->all + sizeof(Head), addresses, all);
     }
-    t->ends_down = true;
     return tell_children(t, t->all, sizeof(Head) + all);
 }
 
@@ -385,36 +402,72 @@ static void close_meeting(Meeting* t) {
     free(t);
 }
 
-int mcc_meeting_hold(ompi_communicator_t* comm, MccMeeting* meeting, char* reason, int* lost) {
+// Nothing more is said of it, or to it. A positive FI_E code goes on.
+static int leave(MccMeeting* meeting, int error, int* lost) {
+    Meeting* t = meeting->talk;
+    meeting->talk = NULL;
+    if (0 == error) {
+        close_meeting(t);
+    } else {
+        *lost = t->end.lost;
+        part(t);
+    }
+    return error;
+}
+
+int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting, char* reason, int* lost) {
     const MccComponent* c = &mcc_component;
     const size_t width = c->fabric.address_bytes;
     const uint64_t kRank = UINT32_MAX;
-    *lost = -1;
-    Meeting* t = call(comm);
+    *lost = meeting->unwilling = -1;
+    Meeting* t = meeting->talk = call(comm);
     if (NULL == t) return FI_ENOMEM;
-    const uint64_t rank = (uint64_t)t->rank, offers = c->opened ? mcc_offers_digest() : 0;
+    const uint64_t rank = (uint64_t)t->rank, size = (uint64_t)t->size;
+    const uint64_t offers = c->opened ? mcc_offers_digest() : 0;
     meeting->has_secret = 0 == t->rank && mcc_draw_secret(&meeting->secret);
     if (c->opened) meeting->addresses = malloc((size_t)t->size * width);
     const bool ready = NULL != meeting->addresses && (0 != t->rank || meeting->has_secret);
     snprintf(t->word.reason, sizeof(t->word.reason), "%.200s",
              c->opened ? "no memory for the members' addresses, or no random numbers" : c->reason);
-    t->word.least[0] = ready ? (uint64_t)t->size : rank;
+    t->word.least[0] = ready ? size : rank;
     t->word.least[1] = (offers & ~kRank) | rank;
     t->word.least[2] = (~offers & ~kRank) | rank;
+    t->word.least[3] = wants ? size : rank;
     int error = 0 != t->end.error ? t->end.error : exchange_words(t, meeting, reason);
     if (0 != error) reason[0] = '\0';
-    if (0 == error && '\0' == reason[0]) {
+    if (0 == error && '\0' == reason[0] && meeting->unwilling < 0) {
         memcpy(meeting->addresses + (size_t)t->rank * width, c->fabric.address, width);
         error = exchange_addresses(t, meeting->addresses, width);
-    } else if (0 == error) {
-        t->ends_up = t->ends_down = true;
+        return 0 == error ? 0 : leave(meeting, error, lost);
     }
+    if (0 == error) t->ends_up = t->ends_down = true;
     if (0 == error && !has_gone_out(t, INFINITY)) error = t->end.error;
-    if (0 == error) {
-        close_meeting(t);
-        return 0;
+    return leave(meeting, error, lost);
+}
+
+static int exchange_votes(Meeting* t) {
+    size_t bytes[kMostChildren];
+    for (int i = 0; i < t->children; ++i) t->rooms[i] = &t->votes[i], bytes[i] = sizeof(t->votes[i]);
+    if (0 != look(t) || 0 != hear_children(t, bytes)) return t->end.error;
+    for (int i = 0; i < t->children; ++i)
+        if (t->votes[i].worst > t->vote.worst) t->vote.worst = t->votes[i].worst;
+    if (0 == t->rank) {
+        t->voted = t->vote;
+    } else {
+        if (0 != say(t, t->parent, kMeetingTag, &t->vote, sizeof(t->vote))) return t->end.error;
+        if (0 != hear_parent(t, &t->voted, sizeof(t->voted))) return t->end.error;
     }
-    *lost = t->end.lost;
-    part(t);
-    return error;
+    return tell_children(t, &t->voted, sizeof(t->voted));
+}
+
+int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agreed, int* lost) {
+    Meeting* t = meeting->talk;
+    *lost = -1;
+    t->vote = (Vote){.worst = mcc_word(error, t->rank)};
+    int rc = exchange_votes(t);
+    *agreed = (MccAgreed){.error = mcc_word_error(t->voted.worst), .rank = mcc_word_rank(t->voted.worst)};
+    last = last || 0 != agreed->error;
+    if (0 == rc && last) t->ends_up = t->ends_down = true;
+    if (0 == rc && !has_gone_out(t, INFINITY)) rc = t->end.error;
+    return 0 != rc || last ? leave(meeting, rc, lost) : 0;
 }
