@@ -1,11 +1,10 @@
 // The last rank stops, or dies, in the middle of the forming of a group: the others must go on in bounded
 // time.
 //
-// It is caught where the component says that it joins (coll_mcastcoll_verbose 2): its standard error is a
-// pipe that is full, so that it stops there, or the first line in it is its end. A rank that stopped goes on
-// later, and so do all; enough barriers follow for the group to be formed after all. After a death each of
-// the others says how its call ended, and goes. Exit status 0 if that is as it should be; the caller sets the
-// time for a hang.
+// Its standard error is a pipe that is full, so that it stands still where the component says that it joins
+// (coll_mcastcoll_verbose 2), and dies there or goes on later. Enough barriers follow for the group to be
+// formed after all. After a death each of the others says how its call ended, and goes. Exit status 0 if that
+// is as it should be; the caller sets the time for a hang.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -46,18 +45,15 @@ static void suspend_all(const Plan* plan) {
 
 static void* watch(void* data) {
     const Plan* plan = data;
+    const uint64_t ms = plan->stop_ms > 0 ? plan->stop_ms : 300;
     char text[kPipeBytes];
-    const struct timespec time = {.tv_sec = (time_t)(plan->stop_ms / 1000),
-                                  .tv_nsec = (long)(plan->stop_ms % 1000) * 1000000};
-    if (plan->stop_ms > 0) {
-        (void)nanosleep(&time, NULL);
-        suspend_all(plan);
-        (void)read(plan->read_end, text, sizeof(text));  // what it was filled with
-    }
-    for (ssize_t got; (got = read(plan->read_end, text, sizeof(text))) > 0;) {
-        if (plan->stop_ms == 0) (void)kill(getpid(), SIGKILL);
+    const struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    (void)nanosleep(&time, NULL);
+    if (plan->stop_ms == 0) (void)kill(getpid(), SIGKILL);
+    suspend_all(plan);
+    (void)read(plan->read_end, text, sizeof(text));  // what it was filled with
+    for (ssize_t got; (got = read(plan->read_end, text, sizeof(text))) > 0;)
         (void)write(plan->real_stderr, text, (size_t)got);
-    }
     return NULL;
 }
 
@@ -66,8 +62,7 @@ static bool lay_trap(Plan* plan) {
     char filling[kPipeBytes] = {0};
     pthread_t thread;
     if (pipe(ends) != 0 || fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes) < 0) return false;
-    if (plan->stop_ms > 0 && write(ends[1], filling, sizeof(filling)) != (ssize_t)sizeof(filling))
-        return false;
+    if (write(ends[1], filling, sizeof(filling)) != (ssize_t)sizeof(filling)) return false;
     plan->read_end = ends[0];
     plan->real_stderr = dup(STDERR_FILENO);
     return plan->real_stderr >= 0 && dup2(ends[1], STDERR_FILENO) >= 0 &&
