@@ -333,6 +333,35 @@ void query(Member& me) {
     CHECK(fi_query_collective(me.domain(), FI_BROADCAST, nullptr, 0) < 0);
 }
 
+// Collectives copy and combine in the host's memory, so an endpoint that has them takes no buffers of
+// devices, although the inner provider does.
+void device_memory(Member& me) {
+    using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
+    const auto ask = [](std::uint64_t caps) {
+        const Info hints(fi_allocinfo(), &fi_freeinfo);
+        hints->caps = caps;
+        hints->mode = ~std::uint64_t{0};
+        hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
+        hints->ep_attr->type = FI_EP_RDM;
+        hints->fabric_attr->prov_name = strdup("mcastcoll");
+        hints->fabric_attr->name = strdup("mcastcoll:shm:");
+        fi_info* found = nullptr;
+        const int result = fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found);
+        return std::pair(result, Info(result == 0 ? found : nullptr, &fi_freeinfo));
+    };
+    const auto [without, info] = ask(FI_MSG | FI_HMEM);
+    CHECK_RETURNS(0, without);
+    CHECK((info->caps & FI_HMEM) != 0 && (info->caps & FI_COLLECTIVE) == 0);
+    CHECK_RETURNS(-FI_ENODATA, ask(FI_MSG | FI_HMEM | FI_COLLECTIVE).first);
+    CHECK_RETURNS(-FI_ENODATA, ask(FI_HMEM | FI_COLLECTIVE).first);
+    for (const std::uint64_t caps : {std::uint64_t{FI_MSG | FI_COLLECTIVE}, std::uint64_t{0}}) {
+        const auto [with, both] = ask(caps);
+        CHECK_RETURNS(0, with);
+        CHECK((both->caps & FI_COLLECTIVE) != 0 && (both->caps & FI_HMEM) == 0);
+    }
+    me.meet();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -346,6 +375,7 @@ int main(int argc, char** argv) {
     program.add({.name = "bad joins", .body = bad_joins, .only_mcastcoll = true});
     program.add({.name = "bad sets", .body = bad_sets, .only_mcastcoll = true});
     program.add({.name = "bad gathers and scatters", .body = bad_blocks, .only_mcastcoll = true});
+    program.add({.name = "memory of devices", .body = device_memory, .only_mcastcoll = true});
     program.add({"queries", query});
     return program.run(argc, argv);
 }

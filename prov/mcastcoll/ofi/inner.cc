@@ -20,6 +20,8 @@ constexpr std::string_view kOuterPrefix = "mcastcoll:";
 constexpr std::string_view kMessagePrefix = "mcastcoll-msg:";
 constexpr std::string_view kRxm = ";ofi_rxm";
 constexpr std::uint64_t kOurCaps = FI_COLLECTIVE | FI_MULTICAST;
+// Collectives copy and combine where buffers lie, which a processor cannot in the memory of a device.
+constexpr std::uint64_t kNotWithCollectives = FI_HMEM;
 // An inner endpoint needs one of these; an application that wants collectives alone names none.
 constexpr std::uint64_t kTransferCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 
@@ -217,6 +219,8 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
     const std::uint64_t wanted_caps = hints->caps;
     strip_caps(*hints, kOurCaps);
     const bool must = (wanted_caps & FI_COLLECTIVE) != 0;
+    if (must && (wanted_caps & kNotWithCollectives) != 0)
+        return Error{FI_ENODATA, "FI_HMEM is not offered together with FI_COLLECTIVE"};
     const bool bare = must && (wanted_caps & kTransferCaps) == 0;
     if (bare) add_caps(*hints, FI_MSG);
     fi_progress control = FI_PROGRESS_UNSPEC, data = FI_PROGRESS_UNSPEC;
@@ -243,6 +247,7 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
     for (fi_info* info = list.get(); info != nullptr; info = info->next) {
         strip_caps(*info, bare ? kOurCaps | FI_MSG : kOurCaps);
         if (info->ep_attr->type == FI_EP_RDM && (must || wanted_caps == 0)) {
+            strip_caps(*info, kNotWithCollectives);
             add_caps(*info, FI_COLLECTIVE);
             set_progress(*info->domain_attr, offered(control), offered(data));
         }
