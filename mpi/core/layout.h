@@ -19,7 +19,11 @@ typedef struct {
 
 size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; 0 for what is no datatype, too
 ptrdiff_t mcc_extent(MPI_Datatype type);
-const uint8_t* mcc_contiguous(const MccLayout* layout);  // where the packed bytes lie as they are, or NULL
+// The memory is, or could be, an accelerator's: only MPI's own packing reaches it. Of significant buffers
+// only.
+bool mcc_is_device(const void* base);
+// Where the packed bytes lie as they are, in the host's memory, or NULL.
+const uint8_t* mcc_contiguous(const MccLayout* layout);
 bool mcc_pack(const MccLayout* from, uint8_t* to, size_t bytes);
 bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes);
 

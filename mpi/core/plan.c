@@ -163,13 +163,33 @@ static int lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     return exchange(p, &source, all, &result, all);
 }
 
-// The reductions. Elements, operator and counts decide, which MPI wants to be the same on all members.
-static void lay_reduction(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
-    const bool gets = FI_REDUCE != collective || p->self == (size_t)call->root;
-    p->whole.collective = collective;
-    p->whole.input = is_in_place(call->in.base) ? call->out.base : call->in.base;
-    p->whole.buffer = gets ? (void*)(uintptr_t)call->out.base : NULL;
-    p->whole.root = (uint32_t)call->root;
+// The reductions. Elements, operator and counts decide, which MPI wants to be the same on all members. Their
+// vectors are contiguous, so the provider takes them where they lie, unless that is on a device.
+static MccLayout vector_in(const MccPlan* p, const MccCall* call) {
+    return (MccLayout){.base = is_in_place(call->in.base) ? call->out.base : call->in.base,
+                       .count = (int64_t)p->whole.count,
+                       .type = call->out.type};
+}
+
+// What is on a device goes by way of one vector in `memory`, in place where both are.
+static int lay_reduction(MccPlan* p, const MccCall* call) {
+    const MccLayout in = vector_in(p, call);
+    const MccLayout out = {.base = call->out.base, .count = in.count, .type = in.type};
+    const bool gets = FI_REDUCE != p->whole.collective || p->self == (size_t)call->root;
+    const bool packs = mcc_is_device(in.base);
+    const bool unpacks = gets && (in.base == out.base ? packs : mcc_is_device(out.base));
+    const size_t bytes = p->whole.count * p->width;
+    p->whole.input = in.base;
+    p->whole.buffer = gets ? (void*)(uintptr_t)out.base : NULL;
+    if (!packs && !unpacks) return 0;
+    uint8_t* memory = mcc_bounce_take(p->memory, bytes);
+    if (NULL == memory) return FI_ENOMEM;
+    if (packs) {
+        if (!mcc_pack(&in, memory, bytes)) return FI_EOTHER;
+        p->whole.input = memory;
+    }
+    if (unpacks) unpack_later(p, &out, memory, bytes);
+    return 0;
 }
 
 // False: MPI should complain.
@@ -200,20 +220,32 @@ static bool deal_alike(MccPlan* p, int64_t count) {
 }
 
 // In place the vector lies where its slice is to go, which the provider does not do; and a slice may be empty
-// and have no address.
-static int lay_deal(MccPlan* p, const MccCall* call, enum fi_collective_op collective) {
+// and have no address. Then, and where the slice is on a device, it comes from `memory`; a vector that is on
+// a device is packed behind it, or, where the whole result comes, in its place.
+static int lay_deal(MccPlan* p, const MccCall* call) {
     const MccDeal* deal = &p->deal;
-    const bool whole = FI_ALLREDUCE == collective;
-    lay_reduction(p, call, collective);
-    if (!whole && !is_in_place(call->in.base) && 0 != deal->own) return 0;
-    uint8_t* memory = mcc_bounce_take(p->memory, (size_t)(whole ? deal->total : deal->own + 1) * p->width);
+    const bool whole = FI_ALLREDUCE == p->whole.collective;
+    const MccLayout in = vector_in(p, call);
+    const MccLayout out = {.base = call->out.base, .count = deal->own, .type = in.type};
+    const bool packs = mcc_is_device(in.base);
+    const bool unpacks = whole || in.base == out.base || 0 == deal->own || mcc_is_device(out.base);
+    const size_t slice = (size_t)(whole ? deal->total : unpacks ? deal->own + 1 : 0) * p->width;
+    const size_t vector = (size_t)deal->total * p->width;
+    p->whole.input = in.base;
+    p->whole.buffer = (void*)(uintptr_t)out.base;
+    if (!packs && !unpacks) return 0;
+    uint8_t* memory = mcc_bounce_take(p->memory, slice + (packs && !whole ? vector : 0));
     if (NULL == memory) return FI_ENOMEM;
+    if (packs) {
+        uint8_t* packed_vector = whole ? memory : memory + slice;
+        if (!mcc_pack(&in, packed_vector, vector)) return FI_EOTHER;
+        p->whole.input = packed_vector;
+    }
+    if (!unpacks) return 0;
     p->whole.buffer = memory;
     if (0 == deal->own) return 0;
-    p->afterwards = kMccCopy;
-    p->from = memory + (whole ? (size_t)deal->before * p->width : 0);
-    p->bytes = (size_t)deal->own * p->width;
-    p->to.base = call->out.base;
+    unpack_later(p, &out, memory, (size_t)deal->own * p->width);
+    if (whole) p->from += (size_t)deal->before * p->width;
     return 0;
 }
 
@@ -253,7 +285,6 @@ int64_t mcc_call_bytes(MccPlan* p, const MccCall* call) {
             return measure_blocks(p, call, &p->block) ? (int64_t)p->block : -1;
         case kMccAllreduce:
         case kMccReduce:
-            lay_reduction(p, call, mcc_collective_ops[call->collective]);  // all there is to do
             return vector_of(p, call, call->out.count);
         case kMccReduceScatter:
             return deal_counts(p, call->counts) ? vector_of(p, call, p->deal.total) : -1;
@@ -286,8 +317,11 @@ int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective, M
             return lay_alltoall(p, &call->in, &call->out);
         case kMccReduceScatter:
         case kMccReduceScatterBlock:
-            return lay_deal(p, call, collective);
-        default:  // barrier, allreduce, reduce
+            return lay_deal(p, call);
+        case kMccAllreduce:
+        case kMccReduce:
+            return lay_reduction(p, call);
+        default:  // barrier
             return 0;
     }
 }
@@ -310,9 +344,6 @@ bool mcc_deliver(const MccPlan* p) {
             return mcc_unpack(&p->to, p->from, p->bytes);
         case kMccUnpackBlocks:
             return unpack_blocks(p);
-        case kMccCopy:
-            memcpy((void*)(uintptr_t)p->to.base, p->from, p->bytes);
-            return true;
     }
     return false;
 }

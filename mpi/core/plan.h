@@ -3,7 +3,9 @@
 // Why it exists: both faces decide for themselves who serves a call, but what they decide on and what they
 // hand over is the same.
 // Members of one operation may describe the same message differently, so every layout is served: contiguous
-// ones where they lie, the others packed into memory that goes with the call, and unpacked when it is over.
+// ones in the host's memory where they lie, the others packed into memory that goes with the call, and
+// unpacked when it is over. An accelerator's memory counts as not contiguous: a buffer may be on a device on
+// one member only, so that this, too, is nothing to decide on who serves the call.
 //
 // Who owns what: a plan owns nothing. Its memory is the face's, which lets go of it when the call ends.
 
@@ -45,9 +47,8 @@ void mcc_bounce_trim(MccBounce* b, size_t kept_bytes);  // frees it if it has mo
 
 typedef enum {
     kMccNothing,
-    kMccUnpack,        // `from` has the packed bytes of the layout
-    kMccUnpackBlocks,  // `from` has everybody's packed blocks, each `block` bytes after the other
-    kMccCopy           // `from` has bytes for the layout's base
+    kMccUnpack,       // `from` has the packed bytes of the layout
+    kMccUnpackBlocks  // `from` has everybody's packed blocks, each `block` bytes after the other
 } MccAfterwards;
 
 // How a reduce_scatter deals the result out, in elements.

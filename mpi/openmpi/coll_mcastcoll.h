@@ -164,6 +164,7 @@ typedef struct {
     unsigned enabled;  // 1 << kMccBcast | ...
     struct MccRules* rules;
     uint64_t terms;                // digest of all parameters that must be the same everywhere
+    bool has_accelerator;          // buffers may be in its memory
     bool ready;                    // the parameters are good
     bool opened;                   // the provider is
     char reason[kMccReasonBytes];  // why it is not so

@@ -164,8 +164,8 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
 // clang-format on
 
 // Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. What needs
-// none of that (a group that serves, memory that is contiguous, one segment) goes to the provider as it is.
-// False where it does need it, or nobody has begun it: the entry asks once more, and then the previous
+// none of that (a group that serves, contiguous memory of the host, one segment) goes to the provider as it
+// is. False where it does need it, or nobody has begun it: the entry asks once more, and then the previous
 // module.
 static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
                     const struct fi_mcastcoll_request* request, size_t bytes, int* rc) {
@@ -221,7 +221,7 @@ static int mcc_allreduce_at_once(MCC_ELEMENTS, ompi_communicator_t* comm, mca_co
     size_t width = 0;
     int rc;
     if (count > 0 && count <= kSmall && mcc_reduction(type, op, &request.datatype, &request.op, &width) &&
-        request.count * width <= kSmall &&
+        request.count * width <= kSmall && !mcc_is_device(request.input) && !mcc_is_device(result) &&
         mcc_provider_has(&mcc_component.fabric, FI_ALLREDUCE, request.datatype, request.op) &&
         at_once(comm, module, kMccAllreduce, &request, request.count * width, &rc))
         return rc;

@@ -115,6 +115,7 @@ static int component_open(void) {
 
     c->output = opal_output_open(NULL);
     opal_output_set_verbosity(c->output, c->verbose);
+    c->has_accelerator = mcc_has_accelerator();
     if (mcc_settings_check()) c->rules = mcc_rules_read(c->selection, c->reason);
     c->ready = NULL != c->rules;
     if (c->ready && mcc_fabric_is_eager()) {

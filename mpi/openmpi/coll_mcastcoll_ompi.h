@@ -70,4 +70,49 @@ static inline bool mcc_info(const ompi_communicator_t* comm, const char* key, ch
 
 #endif
 
+// Memory of an accelerator: Open MPI 5.0 has a framework for it, 4.1 knows CUDA's where it is built so.
+#if __has_include("opal/mca/accelerator/base/base.h")
+
+#include <string.h>
+
+#include "opal/mca/accelerator/base/base.h"
+
+static inline bool mcc_has_accelerator(void) {
+    const mca_base_component_t* selected = &opal_accelerator_base_selected_component.base_version;
+    return 0 != strcmp("null", selected->mca_component_name);
+}
+
+static inline bool mcc_is_accelerators(const void* base) {
+    int device = MCA_ACCELERATOR_NO_DEVICE_ID;
+    uint64_t flags = 0;
+    return opal_accelerator.check_addr(base, &device, &flags) > 0;
+}
+
+#elif OPAL_CUDA_SUPPORT
+
+#include "opal/runtime/opal_params.h"
+
+bool opal_cuda_check_bufs(char* first, char* second);  // of a header that is installed with CUDA alone
+
+static inline bool mcc_has_accelerator(void) {
+    return opal_cuda_support;
+}
+
+static inline bool mcc_is_accelerators(const void* base) {
+    return opal_cuda_check_bufs((char*)(uintptr_t)base, NULL);
+}
+
+#else
+
+static inline bool mcc_has_accelerator(void) {
+    return false;
+}
+
+static inline bool mcc_is_accelerators(const void* base) {
+    (void)base;
+    return false;
+}
+
+#endif
+
 #endif

@@ -1,4 +1,6 @@
-// Derived datatypes: their bytes go through a bounce buffer, packed by Open MPI's convertor.
+// Derived datatypes, and buffers in an accelerator's memory: their bytes go through a bounce buffer, packed
+// by Open MPI's convertor. The convertor finds out by itself whether a buffer is an accelerator's, and has
+// the accelerator copy the bytes.
 
 #include "coll_mcastcoll.h"
 
@@ -53,11 +55,18 @@ bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     return convert_all(to, false, (uint8_t*)(uintptr_t)from, bytes);
 }
 
+// Memory that the accelerator's driver moves between device and host counts, too: other processes and the
+// kernel may not reach it while it is on the device.
+bool mcc_is_device(const void* base) {
+    return mcc_component.has_accelerator && mcc_is_accelerators(base);
+}
+
 const uint8_t* mcc_contiguous(const MccLayout* layout) {
     ptrdiff_t gap = 0;
     if (layout->count > INT32_MAX ||
         !ompi_datatype_is_contiguous_memory_layout(layout->type, (int32_t)layout->count))
         return NULL;
     (void)opal_datatype_span(&layout->type->super, (size_t)layout->count, &gap);
-    return (const uint8_t*)layout->base + gap;
+    const uint8_t* first = (const uint8_t*)layout->base + gap;
+    return mcc_is_device(first) ? NULL : first;
 }

@@ -70,8 +70,15 @@ ptrdiff_t mcc_extent(MPI_Datatype type) {
     return (ptrdiff_t)extent;
 }
 
+// No call of MPI's tells whether a buffer is on a device, while MPI_Pack of an MPI that takes such buffers
+// finds out by itself.
+bool mcc_is_device(const void* base) {
+    (void)base;
+    return pmpi.stages;
+}
+
 const uint8_t* mcc_contiguous(const MccLayout* layout) {
-    return is_plain(layout->type, kDepth) ? layout->base : NULL;
+    return !pmpi.stages && is_plain(layout->type, kDepth) ? layout->base : NULL;
 }
 
 // MPI_BOTTOM is NULL in MPICH, whose MPI_Pack and MPI_Unpack refuse that. So the datatype's absolute
@@ -119,4 +126,25 @@ bool pmpi_packs_plainly(void) {
                       0 == memcmp(packed, expected, sizeof(packed));
     PMPI_Type_free(&every_other);
     return good;
+}
+
+#ifdef MPIX_GPU_SUPPORT_CUDA
+#pragma weak PMPIX_GPU_query_support  // MPICH has it since 4.0, others with its ABI may not
+#endif
+
+// MPICH can be asked. Cray's and Intel's MPI and MVAPICH2 take such buffers where a variable says so.
+bool pmpi_takes_devices(void) {
+    static const char* const kSwitches[] = {"MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA"};
+    for (size_t i = 0; i < sizeof(kSwitches) / sizeof(kSwitches[0]); ++i) {
+        const char* value = getenv(kSwitches[i]);
+        if (NULL != value && '\0' != *value && 0 != strcmp(value, "0")) return true;
+    }
+#ifdef MPIX_GPU_SUPPORT_CUDA
+    static const int kKinds[] = {MPIX_GPU_SUPPORT_CUDA, MPIX_GPU_SUPPORT_ZE, MPIX_GPU_SUPPORT_HIP};
+    for (size_t i = 0; NULL != PMPIX_GPU_query_support && i < sizeof(kKinds) / sizeof(kKinds[0]); ++i) {
+        int supported = 0;
+        if (MPI_SUCCESS == PMPIX_GPU_query_support(kKinds[i], &supported) && supported) return true;
+    }
+#endif
+    return false;
 }

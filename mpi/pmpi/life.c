@@ -81,6 +81,9 @@ static void open_provider(void) {
     pmpi.ready = NULL == why &&
                  mcc_provider_open(&pmpi.provider, pmpi.settings.provider, kPeersExpected,
                                    pmpi.settings.progress_thread ? FI_WAIT_FD : FI_WAIT_NONE, pmpi.reason);
+    pmpi.stages = pmpi_takes_devices();
+    if (0 == rank && pmpi.ready && pmpi.stages)
+        pmpi_say(1, "MPI takes buffers of GPUs here: all messages are packed and unpacked by MPI_Pack");
     if (pmpi.ready) pmpi.terms = digest_terms();
 }
 

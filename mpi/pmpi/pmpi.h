@@ -63,7 +63,8 @@ typedef enum { kPmpiUnopened, kPmpiOpen, kPmpiClosed } PmpiLife;
 typedef struct {
     atomic_int life;  // PmpiLife
     PmpiSettings settings;
-    bool ready;  // the provider is open and the settings are good
+    bool ready;   // the provider is open and the settings are good
+    bool stages;  // buffers may be on a device: all messages go by way of MPI's packing
     char reason[kMccReasonBytes];
     uint64_t terms;        // digest of all that must be the same everywhere
     MccProvider provider;  // its lock guards all of this
@@ -105,6 +106,7 @@ void pmpi_groups_cancel(void);
 
 // layout.c
 bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
+bool pmpi_takes_devices(void);  // this MPI takes buffers in the memory of devices
 
 // life.c
 bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
