@@ -31,6 +31,9 @@ AC_DEFUN([MCC_CHECK_OMPI], [
   AS_IF([test "x$with_ompi" = xyes && test "$have_ompi" = no],
     [AC_MSG_ERROR([--with-ompi: no Open MPI with its component headers found (Debian: libopenmpi-dev)])])
   AM_CONDITIONAL([HAVE_OMPI], [test "$have_ompi" = yes])
+  # From 5.0 on accelerators have a framework, of which tests have a component.
+  AM_CONDITIONAL([HAVE_OMPI_ACCELERATOR],
+    [test "$have_ompi" = yes && test -f "$ompi_incdir/openmpi/opal/mca/accelerator/accelerator.h"])
   AC_SUBST([OMPI_CPPFLAGS])
   AC_SUBST([OMPI_LIBDIR])
   AC_SUBST([OMPI_LIBS])

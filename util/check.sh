@@ -145,7 +145,7 @@ packages() {
 units() { # passing without a single test is no pass
     make -C "$TOP/build" -j3 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
-# Debian 13 in a folder, with a build of what carries MPI jobs and of tests of what is other there: libfabric's TCP and its ofi_rxm.
+# Debian 13 in a folder, with a build of what carries MPI jobs, a made-up accelerator for Open MPI 5, and tests of what is other there: libfabric's TCP and its ofi_rxm.
 # Code 77, and a line that says why, where that cannot be had: without root, room or a network.
 export DEBIAN13_TESTS='fi_mcc_tagged fabtests/unit/test_ports'
 on_debian13() { "$TOP/util/on-debian" trixie "$@"; }
@@ -155,7 +155,7 @@ debian13_build() {
     on_debian13 ./util/install-deps --check || # which is all that needs a network
         on_debian13 apt-get -qq -o APT::Update::Error-Mode=any update || { echo "skip Debian 13's packages cannot be fetched"; return 77; }
     on_debian13 ./util/install-deps && on_debian13 ./util/build --parts quickstart --enable-werror &&
-        on_debian13 make -C build -j2 $DEBIAN13_TESTS
+        on_debian13 make -C build -j2 $DEBIAN13_TESTS fabtests/mpi/mpi_coll_check lib/fake/mca_accelerator_mccfake.so
 }
 debian13() {
     local test
@@ -163,7 +163,8 @@ debian13() {
     for test in $DEBIAN13_TESTS; do
         on_debian13 bash -c "cd build && ../fabtests/run-test $test" || { echo "FAIL $test"; exit 1; }
     done
-    on_debian13 ./fabtests/cluster/mpi_loss.sh --loss 5 --count 100 --hosts 3
+    on_debian13 ./fabtests/cluster/mpi_loss.sh --loss 5 --count 100 --hosts 3 &&
+        on_debian13 ./fabtests/cluster/mpi_device.sh --count 100 --max 64K
 }
 export -f on_debian13 debian13_build
 # Without -Werror: what sanitizers insert makes gcc warn of code that is right.
@@ -292,7 +293,7 @@ step cut 480 "multicast is cut in mid-run and restored" "$TOP/fabtests/cluster/m
 step policies 300 "every repair policy, a small matrix" "$TOP/fabtests/cluster/mpi_policies.sh" --hosts 4 --losses 0,5 --kinds burst --rounds 1 --count 100
 await asan-build
 sanitized=$?
-step debian13 900 "Debian 13: its gcc, libfabric and Open MPI, and 5 % loss" debian13
+step debian13 900 "Debian 13: its gcc, libfabric and Open MPI, 5 % loss, and buffers on a device" debian13
 [ $sanitized != 0 ] || aside asan-pure 1500 "pure tests with sanitizers" asan_pure
 step large 1500 "jobs of 34 to 257 ranks" bash -c '"$TOP/fabtests/cluster/mpi_large.sh" --one-host 34,64 && "$TOP/fabtests/cluster/mpi_large.sh" --one-host 257 --hosts 0 --pml ob1'
 step thousand 600 "a group of 1,024 members on 32 hosts, and deaths among 256" bash -c '"$TOP/fabtests/cluster/large_groups.sh" --members 1024 --loss 1 --case everything && "$TOP/fabtests/cluster/large_groups.sh" --members 256 --loss 1 --case dies'

@@ -47,6 +47,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/mpi_kill.sh \
 	%reldir%/mpi_large.sh \
 	%reldir%/mpi_collectives.sh \
+	%reldir%/mpi_device.sh \
 	%reldir%/mpi_levels.sh \
 	%reldir%/mpi_long_messages.sh \
 	%reldir%/mpi_measured.sh \

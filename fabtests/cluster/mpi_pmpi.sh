@@ -139,6 +139,11 @@ else
     fail "collectives in delete callbacks, and MPI_BOTTOM: code $code$([ "$code" != 124 ] || echo ' (hung)')"
 fi
 
+# An MPI that takes buffers of GPUs: the library reaches them as MPI_Pack does.
+code=0
+bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_device" >"$work/device" 2>&1 || code=$?
+judge "3 ranks, one with its buffers on a device" "$work/device" $code bcast reduce allreduce allgather gather scatter alltoall reduce_scatter_block
+
 # Threads that make and use communicators at once, errors, inter-communicators, what is never freed.
 code=0
 bounded 120 mpiexec.mpich -n 4 env "$preload" "${program%_check}_fallthrough" >"$work/edges" 2>&1 || code=$?

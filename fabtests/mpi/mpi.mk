@@ -38,11 +38,11 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_blocked_send_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_coll_check_SOURCES = %reldir%/mpi_coll_check.c %reldir%/mpi_coll_cases.c \
 	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h \
-	%reldir%/mpi_support.h
+	%reldir%/mpi_device.h %reldir%/mpi_support.h
 %canon_reldir%_mpi_coll_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_coll_check_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_coll_threads_SOURCES = %reldir%/mpi_coll_threads.c %reldir%/mpi_coll_cases.c \
-	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h %reldir%/mpi_support.h
+	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h %reldir%/mpi_device.h %reldir%/mpi_support.h
 %canon_reldir%_mpi_coll_threads_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_coll_threads_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_composites_SOURCES = %reldir%/mpi_composites.c %reldir%/mpi_support.h
@@ -75,6 +75,17 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_stand_in_SOURCES = %reldir%/mpi_stand_in.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)
+# An accelerator without memory of its own, for Open MPI 5 in tests alone: never installed, in a folder that only tests name.
+if HAVE_OMPI_ACCELERATOR
+noinst_LTLIBRARIES += mca_accelerator_mccfake.la
+module_links += lib/fake/mca_accelerator_mccfake.so
+lib/fake/mca_accelerator_mccfake.so: | mca_accelerator_mccfake.la
+mca_accelerator_mccfake_la_SOURCES = %reldir%/mca_accelerator_mccfake.c %reldir%/mpi_device.h
+mca_accelerator_mccfake_la_CPPFLAGS = $(mcc_mpi_cppflags)
+mca_accelerator_mccfake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere \
+	-export-symbols-regex '^mca_accelerator_mccfake_component$$'
+mca_accelerator_mccfake_la_LIBADD = -L$(OMPI_LIBDIR) -lopen-pal
+endif
 if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_peers %reldir%/test_secret %reldir%/test_select
 TESTS += %reldir%/test_peers %reldir%/test_secret %reldir%/test_select
@@ -82,6 +93,13 @@ TESTS += %reldir%/test_peers %reldir%/test_secret %reldir%/test_select
 %canon_reldir%_test_secret_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
 %canon_reldir%_test_secret_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
 %canon_reldir%_test_secret_LDADD = $(HOGWEED_LIBS) $(NETTLE_LIBS) $(CRITERION_LIBS)
+check_PROGRAMS += %reldir%/test_accelerator
+TESTS += %reldir%/test_accelerator
+%canon_reldir%_test_accelerator_SOURCES = %reldir%/test_accelerator.c %reldir%/with_cuda.h mpi/openmpi/coll_mcastcoll_pack.c
+%canon_reldir%_test_accelerator_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) -I$(top_srcdir)/mpi/openmpi $(CRITERION_CFLAGS) \
+	-include $(srcdir)/%reldir%/with_cuda.h
+%canon_reldir%_test_accelerator_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
+%canon_reldir%_test_accelerator_LDADD = -L$(OMPI_LIBDIR) -lmpi -lopen-pal $(CRITERION_LIBS)
 %canon_reldir%_test_peers_SOURCES = %reldir%/test_peers.c mpi/core/provider.c
 %canon_reldir%_test_peers_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
 %canon_reldir%_test_peers_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
@@ -95,7 +113,7 @@ endif
 
 if HAVE_MPICH
 noinst_PROGRAMS += %reldir%/mpi_pmpi_check %reldir%/mpi_pmpi_bounds %reldir%/mpi_pmpi_errors \
-	%reldir%/mpi_pmpi_fallthrough %reldir%/mpi_pmpi_callbacks
+	%reldir%/mpi_pmpi_fallthrough %reldir%/mpi_pmpi_callbacks %reldir%/mpi_pmpi_device
 mcc_pmpi_calls = %reldir%/mpi_pmpi_calls.c %reldir%/mpi_pmpi_calls.h %reldir%/mpi_support.h
 %canon_reldir%_mpi_pmpi_check_SOURCES = %reldir%/mpi_pmpi_check.c $(mcc_pmpi_calls)
 %canon_reldir%_mpi_pmpi_check_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"'
@@ -109,6 +127,11 @@ mcc_pmpi_calls = %reldir%/mpi_pmpi_calls.c %reldir%/mpi_pmpi_calls.h %reldir%/mp
 %canon_reldir%_mpi_pmpi_errors_SOURCES = %reldir%/mpi_pmpi_errors.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_pmpi_errors_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
 %canon_reldir%_mpi_pmpi_errors_LDADD = $(MPICH_LIBS)
+%canon_reldir%_mpi_pmpi_device_SOURCES = %reldir%/mpi_pmpi_device.c %reldir%/mpi_coll_cases.c \
+	%reldir%/mpi_coll_cases.h %reldir%/mpi_coll_data.h %reldir%/mpi_device.h %reldir%/mpi_support.h
+%canon_reldir%_mpi_pmpi_device_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
+%canon_reldir%_mpi_pmpi_device_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+%canon_reldir%_mpi_pmpi_device_LDADD = $(MPICH_LIBS) -ldl
 %canon_reldir%_mpi_pmpi_fallthrough_SOURCES = %reldir%/mpi_fallthrough.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_pmpi_fallthrough_CPPFLAGS = $(%canon_reldir%_mpi_pmpi_check_CPPFLAGS)
 %canon_reldir%_mpi_pmpi_fallthrough_LDADD = $(MPICH_LIBS) -lpthread

@@ -16,19 +16,29 @@ Part part_of(MPI_Comm comm, uint64_t salt) {
     return part;
 }
 
-static Buffer take(size_t bytes) {
-    Buffer b = {.memory = malloc(bytes + 2 * kGuard), .bytes = bytes};
-    if (b.memory == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+static Buffer take(size_t bytes, Device* device) {
+    const size_t whole = bytes + 2 * kGuard;
+    Buffer b = {.bytes = bytes};
+    if (device != NULL) b.device_memory = device_take(device, whole);
+    b.memory = b.device_memory != NULL ? device_alias(b.device_memory) : malloc(whole);
+    if (b.memory == NULL || (device != NULL && b.device_memory == NULL)) MPI_Abort(MPI_COMM_WORLD, 2);
     b.at = b.memory + kGuard;
     memset(b.memory, kFill, bytes + 2 * kGuard);
     return b;
+}
+
+static void* given(const Buffer* b) {
+    return b->device_memory != NULL ? (uint8_t*)b->device_memory + kGuard : b->at;
 }
 
 static bool give_back(Buffer* b) {
     bool whole = true;
     for (size_t i = 0; i < kGuard; ++i)
         whole = whole && b->memory[i] == kFill && b->at[b->bytes + i] == kFill;
-    free(b->memory);
+    if (b->device_memory != NULL)
+        device_give(b->device_memory, b->bytes + 2 * kGuard);
+    else
+        free(b->memory);
     return whole;
 }
 
@@ -119,6 +129,13 @@ static void draw_places(Case* c, uint64_t* own) {
     }
 }
 
+// A non-blocking reduction of one int is Open MPI's own, which cannot do with a device's memory.
+static void draw_devices(Case* c, uint64_t state) {
+    if (c->part->device == NULL || (!c->waits && c->plan.count * c->plan.type->width == sizeof(int))) return;
+    c->input_on_device = next_random(&state) % 8 != 0;
+    c->result_on_device = next_random(&state) % 8 != 0;
+}
+
 void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max, bool waits) {
     uint64_t state = key ^ part->salt, own = key + 1000U * (uint64_t)part->rank;
     size_t type_count, op_count;
@@ -137,6 +154,7 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
     p->count = random_between(&state, 0, limit < most ? limit : most);
     p->root = (int)random_between(&state, 0, (uint64_t)part->size - 1);
     p->in_place = next_random(&state) % 3 == 0;
+    draw_devices(c, own ^ kFill);
     if (kind == kReduceScatter || kind == kAllgatherv) draw_counts(c, &state);
     if (kind == kAllgatherv) draw_places(c, &own);
     if (is_reduction(kind)) return;
@@ -146,10 +164,11 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
 }
 
 void case_describe(const Case* c, char* text, size_t bytes) {
-    snprintf(text, bytes, "%s%s of %zu %s, %s, root %d%s%s%s, %d members", c->waits ? "" : "i",
+    snprintf(text, bytes, "%s%s of %zu %s, %s, root %d%s%s%s%s%s, %d members", c->waits ? "" : "i",
              kind_names[c->kind], c->plan.count, c->plan.type->name, c->plan.op->name, c->plan.root,
              c->plan.in_place ? ", in place" : "", c->input_strided ? ", strided" : "",
-             c->result_strided ? ", to strided" : "", c->part->size);
+             c->result_strided ? ", to strided" : "", c->input_on_device ? ", on the device" : "",
+             c->result_on_device ? ", to the device" : "", c->part->size);
 }
 
 static size_t sum_of(const int* counts, int members) {
@@ -195,8 +214,8 @@ static void fill(Case* c) {
     const bool am_root = self == c->plan.root;
     size_t sent, got;
     measure(c, &sent, &got);
-    c->input = take(sent * stride);
-    c->result = take(got * to);
+    c->input = take(sent * stride, c->input_on_device ? c->part->device : NULL);
+    c->result = take(got * to, c->result_on_device ? c->part->device : NULL);
     if (c->kind == kBcast) {
         if (am_root) put(c, self, 0, got, c->result.at, to);
         return;
@@ -270,8 +289,8 @@ void case_start(Case* c) {
     c->input_type = layout_of(c, c->input_strided);
     c->result_type = layout_of(c, c->result_strided);
     const bool in_place = c->plan.in_place && (!has_root(c->kind) || am_root);
-    const void* from = in_place && c->kind != kScatter ? MPI_IN_PLACE : c->input.at;
-    void* to = in_place && c->kind == kScatter ? MPI_IN_PLACE : c->result.at;
+    const void* from = in_place && c->kind != kScatter ? MPI_IN_PLACE : given(&c->input);
+    void* to = in_place && c->kind == kScatter ? MPI_IN_PLACE : given(&c->result);
     if (c->kind == kReduce && !am_root) to = NULL;
     c->rc = is_reduction(c->kind) ? call_vectors(c, from, to) : call_blocks(c, from, to);
     // MPI allows that while the operation is under way.

@@ -8,17 +8,20 @@
 #define MCASTCOLL_FABTESTS_MPI_COLL_CASES_H
 
 #include "mpi_coll_data.h"
+#include "mpi_device.h"
 
 typedef struct {
     MPI_Comm comm;
     int rank, size;
-    uint64_t salt;  // the same on all members
+    uint64_t salt;   // the same on all members
+    Device* device;  // this member has buffers there, or NULL
 } Part;
 
 // Memory that is watched on both sides.
 typedef struct {
-    uint8_t *memory, *at;
+    uint8_t *memory, *at;  // the test's
     size_t bytes;
+    void* device_memory;  // MPI is given the same bytes there, or NULL
 } Buffer;
 
 typedef enum {
@@ -42,6 +45,7 @@ typedef struct {
     const Part* part;
     bool waits;  // blocking
     bool input_strided, result_strided;
+    bool input_on_device, result_on_device;
     Buffer input, result;
     MPI_Datatype input_type, result_type;
     int *counts, *places;  // of allgatherv and reduce_scatter

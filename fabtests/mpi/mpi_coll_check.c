@@ -4,6 +4,9 @@
 //
 // What the component leaves to others (user-defined operators, pairs) is in the plan, too. Sums that are not
 // exact are done twice, and have to have the same bits on all ranks each time.
+//
+// With --device odd ranks have buffers on a device (mpi_device.h), which wants the accelerator mccfake in
+// Open MPI, and the component to serve all: reductions of Open MPI's own do not know such memory.
 
 #include <unistd.h>
 
@@ -13,6 +16,7 @@ enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs
 
 typedef struct {
     uint64_t max, count, seed, seconds;
+    bool device;
 } Options;
 
 static const char kHelp[] =
@@ -21,16 +25,16 @@ static const char kHelp[] =
     "  --count N        rounds, of 1 to 8 operations [500]\n"
     "  --seed N         of the plan [1]\n"
     "  --seconds N      ends after so many, whatever is left of the rounds; 0: after all rounds [0]\n"
+    "  --device         odd ranks have buffers on a device\n"
     "  --help, --version\n"
     "Sizes take K, M and G.\n";
 
 static Options parse(int argc, char** argv, int rank) {
     Options o = {.max = 64 << 10, .count = 500, .seed = 1};
-    const Option options[] = {{"max", &o.max, 32, 1 << 28, NULL, NULL},
-                              {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
-                              {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},
-                              {"seconds", &o.seconds, 0, UINT64_MAX, NULL, NULL},
-                              {0}};
+    const Option options[] = {
+        {"max", &o.max, 32, 1 << 28, NULL, NULL},     {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
+        {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL}, {"seconds", &o.seconds, 0, UINT64_MAX, NULL, NULL},
+        {.name = "device", .given = &o.device},       {0}};
     parse_options(argc, argv, rank, "mpi_coll_check", kHelp, options);
     return o;
 }
@@ -111,6 +115,27 @@ static bool check_bits(const Part* part, uint64_t key) {
     return memcmp(first, second, sizeof(first)) == 0 && memcmp(first, neighbour, sizeof(first)) == 0;
 }
 
+// Operations with a buffer on the device that were checked, and the bytes of the longest one's part.
+static uint64_t on_device[kKinds][2], longest[kKinds];
+
+static void count_device(const Case* c) {
+    if (!c->input_on_device && !c->result_on_device) return;
+    const uint64_t bytes = c->plan.count * c->plan.type->width;
+    ++on_device[c->kind][c->waits];
+    if (bytes > longest[c->kind]) longest[c->kind] = bytes;
+}
+
+static void print_devices(int rank) {
+    uint64_t all[kKinds][2], most[kKinds];
+    MPI_Reduce(on_device, all, 2 * kKinds, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(longest, most, kKinds, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < kKinds && rank == 0; ++i)
+        if (i != kBarrier)
+            printf("device %s %llu blocking, %llu not, up to %llu bytes\n", kind_names[i],
+                   (unsigned long long)all[i][true], (unsigned long long)all[i][false],
+                   (unsigned long long)most[i]);
+}
+
 static Kind draw_kind(uint64_t* state) {
     return (Kind)(next_random(state) % kKinds);
 }
@@ -132,6 +157,7 @@ static unsigned check_many(const Options* o, const Part* part, uint64_t key, int
         Case* c = &cases[backwards ? count - 1 - i : i];
         char what[200];
         case_describe(c, what, sizeof(what));
+        count_device(c);
         if (case_check(c)) continue;
         fprintf(stderr, "rank %d, round %llu: BAD %s\n", rank, (unsigned long long)number, what);
         ++bad;
@@ -169,16 +195,20 @@ static bool time_is_over(const Options* o, double begun) {
 }
 
 // Random colours, in random order.
-static Part split(int rank, uint64_t seed) {
+static Part split(const Options* o, int rank, uint64_t seed, Device* device) {
     uint64_t state = seed, own = seed + (uint64_t)rank * 77;
     const uint64_t colours = random_between(&state, 1, 3);
     const int colour = (int)(next_random(&own) % colours);
     MPI_Comm comm;
     MPI_Comm_split(MPI_COMM_WORLD, colour, (int)(next_random(&own) % 1000), &comm);
-    return part_of(comm, (uint64_t)colour * 31);
+    Part part = part_of(comm, (uint64_t)colour * 31);
+    if (part.size > 1) part.device = device;  // Open MPI serves a single member
+    if (o->device) MPI_Barrier(comm);         // what does not block is served once there is a group
+    return part;
 }
 
 int main(int argc, char** argv) {
+    static Device device;
     MPI_Init(&argc, &argv);
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -186,17 +216,22 @@ int main(int argc, char** argv) {
     const Options o = parse(argc, argv, rank);
     Part world = part_of(MPI_COMM_WORLD, 0), part = {.comm = MPI_COMM_NULL};
     const double begun = MPI_Wtime();
+    Device* mine = o.device && rank % 2 == 1 ? &device : NULL;
+    if (mine != NULL && !device_open(mine)) MPI_Abort(MPI_COMM_WORLD, 2);
+    world.device = mine;
+    if (o.device) MPI_Barrier(MPI_COMM_WORLD);
     uint64_t state = o.seed, bad = 0, all = 0, i = 0;
     for (; i < o.count; ++i) {
         if (o.seconds > 0 && i % kClockEvery == 0 && time_is_over(&o, begun)) break;
         const uint64_t key = next_random(&state);
         if (i % kPartEvery == 0) {
             if (part.comm != MPI_COMM_NULL) MPI_Comm_free(&part.comm);
-            part = split(rank, key);
+            part = split(&o, rank, key, mine);
         }
         bad += check_round(&o, key % 3 == 0 ? &part : &world, key, rank, i);
     }
     if (part.comm != MPI_COMM_NULL) MPI_Comm_free(&part.comm);
+    if (o.device) print_devices(rank);
     MPI_Reduce(&bad, &all, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
         printf("mpi_coll_check: %d ranks, seed %llu: %llu checked, %llu bad\n", size,

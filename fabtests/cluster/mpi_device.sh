@@ -1,0 +1,67 @@
+#!/bin/bash
+# mpi_device.sh [options] -- all collectives that the component serves, with the buffers of every second rank on a device.
+#
+#   --hosts N        hosts of the cluster (default 3)
+#   --ranks N        ranks on each, and on the host alone twice as many (default 2)
+#   --loss PERCENT   of the multicast datagrams (default 5)
+#   --count N        rounds of 1 to 8 random operations (default 150)
+#   --max BYTES      largest part of one member (default 256K)
+#
+# The device is made up (fabtests/mpi/mpi_device.h), for Open MPI 5: an access that does not go by way of it faults. Once on this host
+# alone, through its shared memory, and once over the cluster. Each operation is to have met such buffers, blocking and not.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+hosts=3 ranks=2 loss=5 count=150 max=256K
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --hosts | --ranks | --loss | --count | --max) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --hosts) hosts=$2; shift 2 ;;
+        --ranks) ranks=$2; shift 2 ;;
+        --loss) loss=$2; shift 2 ;;
+        --count) count=$2; shift 2 ;;
+        --max) max=$2; shift 2 ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+[[ $hosts =~ ^[1-9][0-9]{0,2}$ ]] && ((hosts >= 2)) || bad_usage "--hosts '$hosts': give 2 or more"
+[[ $ranks =~ ^[1-9][0-9]?$ ]] || bad_usage "--ranks '$ranks': give 1 to 99"
+[[ $loss =~ ^[0-9]{1,2}$ ]] || bad_usage "--loss '$loss': give 0 to 99"
+[[ $count =~ ^[1-9][0-9]{0,5}$ ]] || bad_usage "--count '$count': give a number"
+can_cluster || finish
+use_build
+program=$BUILD/fabtests/mpi/mpi_coll_check fake=$BUILD/lib/fake
+[ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
+if [ ! -e "$fake/mca_accelerator_mccfake.so" ]; then
+    skip "this build's Open MPI has no accelerators"
+    finish
+fi
+start_cluster "$hosts"
+# Reductions of Open MPI's own would read such buffers: nothing is left to it.
+echo 'all * * * here' >"$work/selection"
+export OMPI_MCA_opal_mca_base_component_path=$fake:$OMPI_MCA_opal_mca_base_component_path
+export OMPI_MCA_coll_mcastcoll_selection=$work/selection OMPI_MCA_coll_mcastcoll_reduce_scatter_small=1073741824 \
+    OMPI_MCA_coll_mcastcoll_min_comm_size=2 OMPI_MCA_coll_mcastcoll_verbose=1
+
+judge() { # judge WHAT LOG CODE
+    local never
+    never=$(awk '$1 == "device" && ($3 == 0 || $5 == 0) { print $2 }' "$2")
+    if [ "$3" = 0 ] && grep -q ' 0 bad$' "$2" && [ "$(grep -c '^device ' "$2")" = 10 ] && [ -z "$never" ]; then
+        pass "$1: $(grep -o '[0-9]* checked, 0 bad' "$2")"
+        grep '^device ' "$2" | sed 's/^/     /'
+    else
+        tail -n 40 "$2" | sed 's/^/     /'
+        fail "$1: code $3$([ "$3" != 124 ] || echo ' (hung)')${never:+; never with such buffers, blocking or not:} ${never//$'\n'/ }"
+    fi
+}
+code=0
+bounded 120 mpirun.openmpi --allow-run-as-root --map-by slot:OVERSUBSCRIBE --bind-to none --mca mpi_yield_when_idle 1 -np $((2 * ranks)) \
+    "$program" --device --count "$count" --max "$max" --seed 1 >"$work/alone" 2>&1 || code=$?
+judge "$((2 * ranks)) ranks of this host, odd ones with buffers on a device" "$work/alone" $code
+"$LAB/loss" "$loss" >/dev/null
+code=0
+STACK=mcastcoll bounded 240 "$LAB/run" -n $((hosts * ranks)) "$program" --device --count "$count" --max "$max" --seed 2 >"$work/cluster" 2>&1 || code=$?
+judge "$hosts hosts of $ranks ranks, $loss % lost, odd ones with buffers on a device" "$work/cluster" $code
+finish
