@@ -4,7 +4,7 @@
 # Three hosts, one rank each. Open MPI's own allgatherv, allgather, allreduce and reduce_scatter are chosen so that each calls the
 # communicator's gather, bcast, reduce and scatter, which mcastcoll serves; the launcher lets the job go on, and a rank dies
 # before a barrier, which tells the others, or before one of those operations. And coll/han, which falls back to other components,
-# runs below mcastcoll.
+# runs below mcastcoll, and the fences of one-sided windows, which need Open MPI's own barrier.
 set -u
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -66,5 +66,19 @@ if [ $code = 0 ] && grep -q ' 0 bad$' "$work/log" && grep -q 'coll/mcastcoll ser
 else
     tail -n 20 "$work/log" | sed 's/^/     /'
     fail "coll/han below: code $code"
+fi
+
+# A window's fence is a barrier that must travel behind the puts, on osc/rdma over btl/ofi at least. Open MPI's own is early in
+# one fence of some thousands.
+STACK=none bounded 60 "$LAB/run" -n $all --mca pml ob1 --mca btl ^openib --mca osc rdma,sm --mca coll_mcastcoll_verbose 1 \
+    "$BUILD/fabtests/mpi/mpi_windows" >"$work/log" 2>&1
+code=$?
+early=$(sed -n 's/^mpi_windows: .* fences, \([0-9]*\) early$/\1/p' "$work/log")
+if [ $code = 0 ] && [ "${early:-1000}" -lt 45 ] && grep -q "is left to others: it is a window's" "$work/log" &&
+    grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$work/log"; then
+    pass "one-sided: $(grep '^mpi_windows' "$work/log")"
+else
+    tail -n 20 "$work/log" | sed 's/^/     /'
+    fail "one-sided: code $code, ${early:-no} early"
 fi
 finish

@@ -23,7 +23,8 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_long_messages \
 	%reldir%/mpi_many_nonblocking \
 	%reldir%/mpi_stand_in \
-	%reldir%/mpi_variables
+	%reldir%/mpi_variables \
+	%reldir%/mpi_windows
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_bcast_check_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_bcast_check_LDADD = $(mcc_mpi_ldadd)
@@ -72,6 +73,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_variables_SOURCES = %reldir%/mpi_variables.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_variables_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_variables_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_windows_SOURCES = %reldir%/mpi_windows.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_windows_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_windows_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_stand_in_SOURCES = %reldir%/mpi_stand_in.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)

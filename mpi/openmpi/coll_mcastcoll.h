@@ -345,6 +345,12 @@ void mcc_previous_release(MccModule* m);
 MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollective collective, MccHeld* held);
 void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held);
 
+// coll_mcastcoll_windows.c
+void mcc_watch_windows(void);  // once Open MPI has its osc components
+// A blocking collective is called, and none of this communicator has been served: leaves it to others where
+// an osc component does so while it makes a window.
+void mcc_note_window(MccModule* m, ompi_communicator_t* comm);
+
 // coll_mcastcoll_job.c
 size_t mcc_longest_part(const MccJob* job);
 // The part of the job from element `offset` on, as the next operation.

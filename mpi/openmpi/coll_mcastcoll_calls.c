@@ -54,6 +54,7 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
         job->rc = MPI_ERR_OTHER;
         return kMccOver;
     }
+    if (kMccFresh == job->module->state && kMccBlocking == job->form) mcc_note_window(job->module, job->comm);
     if (!mcc_is_enabled(call->collective, job->form)) return kMccPrevious;
     const int64_t measured = mcc_call_bytes(&job->plan, call);
     const size_t bytes = (size_t)measured;

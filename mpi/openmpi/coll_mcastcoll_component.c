@@ -87,6 +87,7 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
         report_too_large(comm, most, mcc_now_s() - begun_s);
         return NULL;
     }
+    mcc_watch_windows();
     MccModule* m = OBJ_NEW(MccModule);
     if (NULL == m) return NULL;
     m->wanted = (size_t)c->form_after;

@@ -1,0 +1,101 @@
+// Communicators of one-sided windows are left to Open MPI.
+//
+// MPI_Win_fence and MPI_Win_free of Open MPI's osc components are a barrier on the window's communicator.
+// osc/rdma takes the local completion of a put for the remote one where the network (btl/ofi, btl/tcp) tells
+// no other, and relies on a barrier that travels behind the puts on the same connections. Ours overtakes
+// them. Nothing in Open MPI waits for the remote completion, so that there is nothing else to wait for first.
+//
+// A window's communicator is a copy of the program's that the osc component makes, and looks like any other;
+// but each osc component calls collectives on it before MPI_Win_create returns. So a component of ours stands
+// among the osc components. It wants each window, hands it to the one that would have had it, and notes
+// meanwhile for which communicator this thread makes a window. A communicator whose first collective comes
+// then is a window's, or one more that the osc component has made: on all members, since creating a window is
+// collective.
+
+#include "coll_mcastcoll.h"
+#include "ompi/mca/osc/base/base.h"
+#include "ompi/mca/osc/osc.h"
+
+typedef ompi_osc_base_component_t Osc;
+
+static _Thread_local const ompi_communicator_t* window_of;
+
+static Osc windows;
+
+static int select_best(struct ompi_win_t* win, void** base, size_t size, int unit, ompi_communicator_t* comm,
+                       struct opal_info_t* info, int flavor, Osc** best) {
+    mca_base_component_list_item_t* item;
+    int most = -1;
+    *best = NULL;
+    OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
+        Osc* one = (Osc*)(uintptr_t)item->cli_component;
+        if (one == &windows) continue;
+        const int priority = one->osc_query(win, base, size, unit, comm, info, flavor);
+        // Open MPI 4.1 ends its search here, too.
+        if (MPI_WIN_FLAVOR_SHARED == flavor && OMPI_ERR_RMA_SHARED == priority) return priority;
+        if (priority <= most) continue;
+        most = priority;
+        *best = one;
+    }
+    return most;
+}
+
+// It is the first in the list, so that it is chosen where another has as much.
+static int query_windows(struct ompi_win_t* win, void** base, size_t size, int unit,
+                         struct ompi_communicator_t* comm, struct opal_info_t* info, int flavor) {
+    Osc* best;
+    return select_best(win, base, size, unit, comm, info, flavor, &best);
+}
+
+static int make_window(struct ompi_win_t* win, void** base, size_t size, int unit,
+                       struct ompi_communicator_t* comm, struct opal_info_t* info, int flavor, int* model) {
+    Osc* best;
+    (void)select_best(win, base, size, unit, comm, info, flavor, &best);
+    if (NULL == best) return OMPI_ERR_NOT_SUPPORTED;
+    window_of = comm;
+    const int rc = best->osc_select(win, base, size, unit, comm, info, flavor, model);
+    window_of = NULL;
+    return rc;
+}
+
+static int init_windows(bool progress_threads, bool mpi_threads) {
+    (void)progress_threads;
+    (void)mpi_threads;
+    return OMPI_SUCCESS;
+}
+
+static int finalize_windows(void) {
+    return OMPI_SUCCESS;
+}
+
+static Osc windows = {
+    .osc_version =
+        {
+            OMPI_OSC_BASE_VERSION_3_0_0,
+            .mca_component_name = "mcastcoll",
+            MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
+        },
+    .osc_init = init_windows,
+    .osc_query = query_windows,
+    .osc_select = make_window,
+    .osc_finalize = finalize_windows,
+};
+
+void mcc_watch_windows(void) {
+    static bool watched;
+    opal_list_t* components = &ompi_osc_base_framework.framework_components;
+    if (watched || 0 == opal_list_get_size(components)) return;
+    mca_base_component_list_item_t* item = OBJ_NEW(mca_base_component_list_item_t);
+    if (NULL == item) return;
+    item->cli_component = &windows.osc_version;
+    opal_list_prepend(components, &item->super);
+    watched = true;
+}
+
+// Blocking calls do not come from Open MPI's progress, where others' communicators may be at work.
+void mcc_note_window(MccModule* m, ompi_communicator_t* comm) {
+    if (NULL == window_of || comm == window_of || MPI_COMM_WORLD == comm || 0 != m->seen) return;
+    m->state = kMccLeft;
+    if (0 == ompi_comm_rank(comm))
+        MCC_VERBOSE(1, "coll/mcastcoll: %s is left to others: it is a window's", comm->c_name);
+}
