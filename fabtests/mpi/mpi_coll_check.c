@@ -17,6 +17,7 @@ enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs
 typedef struct {
     uint64_t max, count, seed, seconds;
     bool device;
+    const char* only;
 } Options;
 
 static const char kHelp[] =
@@ -26,16 +27,23 @@ static const char kHelp[] =
     "  --seed N         of the plan [1]\n"
     "  --seconds N      ends after so many, whatever is left of the rounds; 0: after all rounds [0]\n"
     "  --device         odd ranks have buffers on a device\n"
+    "  --only NAME      of the operations that are compared, as bcast or allreduce\n"
     "  --help, --version\n"
     "Sizes take K, M and G.\n";
 
 static Options parse(int argc, char** argv, int rank) {
     Options o = {.max = 64 << 10, .count = 500, .seed = 1};
-    const Option options[] = {
-        {"max", &o.max, 32, 1 << 28, NULL, NULL},     {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
-        {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL}, {"seconds", &o.seconds, 0, UINT64_MAX, NULL, NULL},
-        {.name = "device", .given = &o.device},       {0}};
+    const Option options[] = {{"max", &o.max, 32, 1 << 28, NULL, NULL},
+                              {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
+                              {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},
+                              {"seconds", &o.seconds, 0, UINT64_MAX, NULL, NULL},
+                              {.name = "device", .given = &o.device},
+                              {.name = "only", .word = &o.only},
+                              {0}};
     parse_options(argc, argv, rank, "mpi_coll_check", kHelp, options);
+    int kind = 0;
+    while (o.only != NULL && kind < kKinds && strcmp(o.only, kind_names[kind]) != 0) ++kind;
+    if (kind == kKinds) refuse_arguments(rank, "mpi_coll_check");
     return o;
 }
 
@@ -115,29 +123,37 @@ static bool check_bits(const Part* part, uint64_t key) {
     return memcmp(first, second, sizeof(first)) == 0 && memcmp(first, neighbour, sizeof(first)) == 0;
 }
 
-// Operations with a buffer on the device that were checked, and the bytes of the longest one's part.
-static uint64_t on_device[kKinds][2], longest[kKinds];
+// Operations with a buffer on the device: blocking or not, and by the bytes of one member's part.
+enum { kBlocking, kNotBlocking, kSmall, kMiddle, kLong, kLonger, kColumns };
+static uint64_t on_device[kKinds][kColumns];
 
 static void count_device(const Case* c) {
     if (!c->input_on_device && !c->result_on_device) return;
     const uint64_t bytes = c->plan.count * c->plan.type->width;
-    ++on_device[c->kind][c->waits];
-    if (bytes > longest[c->kind]) longest[c->kind] = bytes;
+    ++on_device[c->kind][c->waits ? kBlocking : kNotBlocking];
+    ++on_device[c->kind][bytes <= 1 << 10   ? kSmall
+                         : bytes <= 1 << 14 ? kMiddle
+                         : bytes <= 1 << 18 ? kLong
+                                            : kLonger];
 }
 
 static void print_devices(int rank) {
-    uint64_t all[kKinds][2], most[kKinds];
-    MPI_Reduce(on_device, all, 2 * kKinds, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Reduce(longest, most, kKinds, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
-    for (int i = 0; i < kKinds && rank == 0; ++i)
-        if (i != kBarrier)
-            printf("device %s %llu blocking, %llu not, up to %llu bytes\n", kind_names[i],
-                   (unsigned long long)all[i][true], (unsigned long long)all[i][false],
-                   (unsigned long long)most[i]);
+    uint64_t all[kKinds][kColumns];
+    MPI_Reduce(on_device, all, kKinds * kColumns, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0) printf("on the device               blocking    not  to 1K to 16K to 256K  more\n");
+    for (int i = 0; i < kKinds && rank == 0; ++i) {
+        if (i == kBarrier) continue;
+        printf("device %-21s", kind_names[i]);
+        for (int j = 0; j < kColumns; ++j) printf(" %7llu", (unsigned long long)all[i][j]);
+        printf("\n");
+    }
 }
 
-static Kind draw_kind(uint64_t* state) {
-    return (Kind)(next_random(state) % kKinds);
+static Kind draw_kind(const Options* o, uint64_t* state) {
+    const Kind kind = (Kind)(next_random(state) % kKinds);
+    for (int i = 0; o->only != NULL && i < kKinds; ++i)
+        if (strcmp(o->only, kind_names[i]) == 0) return (Kind)i;
+    return kind;
 }
 
 // Several at once, blocking ones in between, waited for from the last to the first or as they come.
@@ -148,7 +164,7 @@ static unsigned check_many(const Options* o, const Part* part, uint64_t key, int
     unsigned bad = 0;
     for (size_t i = 0; i < count; ++i) {
         const bool waits = next_random(&state) % (count == 1 ? 2 : 4) == 0;
-        const Kind kind = draw_kind(&state);
+        const Kind kind = draw_kind(o, &state);
         case_draw(&cases[i], part, kind, next_random(&state), o->max, waits);
         case_start(&cases[i]);
     }
