@@ -36,6 +36,10 @@ one() { # one VICTIM BYTES LOSS [OPERATIONS]
 }
 one $((n - 1)) 65536 0
 one 0 65536 5
-one $((n / 2)) 8 0 bcast,barrier
+one $((n / 2)) 32 0 allreduce,barrier
+# Whichever operation it was that ended, it is told with its size.
+if grep 'coll/mcastcoll: .* failed on communicator' "$work/log" | grep -v ': barrier failed\|: allreduce of 32 bytes failed'; then
+    fail "an error names the wrong operation or size"
+fi
 one $((n / 2)) 4194304 5
 finish

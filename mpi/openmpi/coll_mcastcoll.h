@@ -201,6 +201,7 @@ typedef struct {
     MccForm form;
     MccCollective collective;
     int rc;
+    size_t bytes;  // of a message, a vector or a block, for what is said of it
 
     bool divisible;    // may become several operations, one segment each
     size_t longest;    // bytes of one: the module may be gone when a later one is posted

@@ -61,6 +61,7 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
     if (0 == measured && kMccBarrier != call->collective) return kMccOver;  // on every rank, by the signature
     const enum fi_collective_op chosen = choose(job);
     if (measured < 0 || is_left(job, chosen, bytes) || is_of_open_mpi(job, call, bytes)) return kMccPrevious;
+    job->bytes = bytes;
     job->divisible =
         kMccBcast == call->collective || kMccAllreduce == call->collective || kMccReduce == call->collective;
     const MccRoute route = mcc_route(job, chosen, bytes);
@@ -93,6 +94,7 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
     job->form = form;
     job->collective = collective;
     job->rc = 0;
+    job->bytes = 0;
     mcc_begin_plan(&job->plan, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
     job->divisible = job->streamed = false;
     job->memory = (MccBounce){0};
@@ -183,6 +185,7 @@ static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, M
     MccJob job;
     begin(&job, comm, module, kMccBlocking, collective);
     job.plan.whole = *request;
+    job.bytes = bytes;
     *rc = mcc_fail(m->group, &job, error);
     return true;
 }

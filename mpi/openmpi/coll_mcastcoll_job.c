@@ -77,8 +77,7 @@ bool mcc_finish_job(MccJob* job, bool good) {
 int mcc_fail(MccGroup* g, const MccJob* job, int error) {
     const bool more = '\0' != g->operation.text[0];
     char size[48] = "", root[32] = "";
-    if (FI_BARRIER != job->plan.whole.collective)
-        snprintf(size, sizeof(size), " of %zu bytes", job->plan.whole.count * job->plan.width);
+    if (kMccBarrier != job->collective) snprintf(size, sizeof(size), " of %zu bytes", job->bytes);
     if (FI_BROADCAST == job->plan.whole.collective || FI_SCATTER == job->plan.whole.collective)
         snprintf(root, sizeof(root), " from rank %u", job->plan.whole.root);
     if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
