@@ -201,15 +201,16 @@ static int mcc_bcast_at_once(void* buffer, int count, ompi_datatype_t* type, int
                              ompi_communicator_t* comm, mca_coll_base_module_t* module) {
     const size_t bytes = mcc_width(type) * (size_t)count;
     const MccLayout layout = {.base = buffer, .count = count, .type = type};
+    const uint8_t* contiguous = 0 != bytes ? mcc_contiguous(&layout) : NULL;
     const struct fi_mcastcoll_request request = {.size = sizeof(request),
                                                  .collective = FI_BROADCAST,
                                                  .datatype = FI_UINT8,
                                                  .op = FI_NOOP,
                                                  .root = (uint32_t)root,
-                                                 .buffer = (void*)(uintptr_t)mcc_contiguous(&layout),
+                                                 .buffer = (void*)(uintptr_t)contiguous,
                                                  .count = bytes};
     int rc;
-    if (0 != bytes && bytes >= mcc_component.bcast_min_message && NULL != request.buffer &&
+    if (NULL != contiguous && bytes >= mcc_component.bcast_min_message &&
         at_once(comm, module, kMccBcast, &request, bytes, &rc))
         return rc;
     return mcc_bcast(buffer, count, type, root, comm, module);
