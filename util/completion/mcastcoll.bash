@@ -1,12 +1,18 @@
 # Completion of mcastcoll's commands in bash: options, and the words that one takes, as the command's own --help-all has them.
+#
+# The command that is asked is the one of that name in PATH, whatever path was typed: pressing the tabulator must not run a program of
+# the current folder. What it says is text: bash expands nothing in it.
 _mcastcoll() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} help words=''
-    help=$("$1" --help-all 2>/dev/null) || return 0
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command help words=() one
+    COMPREPLY=()
+    command=$(type -P "${1##*/}") && [[ $command == /* ]] || return 0
+    help=$("$command" --help-all 2>/dev/null) || return 0
     if [[ $word == -* ]]; then
-        words=$(grep -oE -- '--[a-z][a-z-]+' <<<"$help" | sort -u)
-    elif [[ $before == --* ]]; then
-        words=$(grep -oE -- "(^|[ ,])$before [^ ]*\{[^}]+\}" <<<"$help" | head -n 1 | sed 's/.*{//; s/}//; s/,/ /g')
+        mapfile -t words < <(grep -oE -- '--[a-z][a-z-]+' <<<"$help" | sort -u)
+    elif [[ $before =~ ^--[a-z][a-z-]+$ ]]; then
+        mapfile -t words < <(grep -oE -- "(^|[ ,])$before [^ ]*\{[^}]+\}" <<<"$help" | head -n 1 | sed 's/.*{//; s/}//' | tr , '\n' |
+            grep -xE '[A-Za-z0-9._:+-]+')
     fi
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+    for one in "${words[@]}"; do [[ $one != "$word"* ]] || COMPREPLY+=("$one"); done
 }
 complete -o default -F _mcastcoll mcastcoll-{cp,doctor,gateway,perf,sim,topo,tune}

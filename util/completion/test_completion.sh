@@ -29,6 +29,23 @@ completes 'fabric' mcastcoll-perf --level f
 completes 'provider component' mcastcoll-tune --table ''
 completes '--campaign' mcastcoll-sim --ca
 completes '' no-such-command --x
+# Only what PATH has is run, and nothing that it says.
+trap_folder=$(mktemp -d)
+trap 'rm -rf "$trap_folder"' EXIT
+mkdir "$trap_folder/here" "$trap_folder/bin"
+printf '#!/bin/sh\n: >"%s/ran"\n' "$trap_folder" >"$trap_folder/here/mcastcoll-cp"
+printf '%s\n' '#!/bin/sh' 'echo "  --kind {good,\$(:>'"$trap_folder"'/expanded),\`:>'"$trap_folder"'/expanded\`}"' >"$trap_folder/bin/mcastcoll-fake"
+chmod +x "$trap_folder"/*/mcastcoll-*
+completes '--hosts' ./mcastcoll-cp --hos
+build=$PWD
+cd "$trap_folder/here" || exit 1
+completes '--hosts' ./mcastcoll-cp --hos
+completes '--hosts' "$trap_folder/here/mcastcoll-cp" --hos
+PATH=.:$PATH completes '' mcastcoll-cp --hos
+PATH=$trap_folder/bin:$PATH completes 'good' mcastcoll-fake --kind ''
+cd "$build" || exit 1
+[ ! -e "$trap_folder/ran" ] || fail "a program of the current folder was run"
+[ ! -e "$trap_folder/expanded" ] || fail "what a command says was expanded"
 for command in "$PWD"/util/mcastcoll-*; do
     name=${command##*/}
     [ -x "$command" ] || continue
