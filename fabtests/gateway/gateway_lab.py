@@ -266,8 +266,8 @@ class Lab:
 class Server:
     """A process of a site that accepts: takes the preface off and calls what it is given with the connection, each in a thread."""
 
-    def __init__(self, serve, address="127.2.0.5", backlog=1024):
-        self.listener = socket.create_server((address, 0), backlog=backlog)
+    def __init__(self, serve, address="127.2.0.5", backlog=1024, port=0):
+        self.listener = socket.create_server((address, port), backlog=backlog)
         self.address = self.listener.getsockname()
         self.serve, self.sources, self.failures = serve, [], []
         threading.Thread(target=self._accept, daemon=True).start()

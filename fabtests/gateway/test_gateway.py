@@ -937,6 +937,57 @@ def case_says_what_is_wrong():
         assert "site alpha" in page and "trunk to beta" in page and "rtt ms" in page, page
 
 
+def ask_page(address, *fields):
+    with socket.create_connection(address) as sock:
+        sock.sendall(("\r\n".join(("GET /json HTTP/1.1",) + fields) + "\r\n\r\n").encode())
+        return b"".join(iter(lambda: sock.recv(65536), b"")).decode()
+
+
+def case_the_status_page_is_not_for_other_pages():
+    """A page of the web whose name means this address gets nothing by its reader's browser."""
+    with Lab() as lab:
+        lab.start().up()
+        address = lab.gateways["alpha"]
+        for good in ("%s:%d" % address, "localhost:1", "LOCALHOST", "[::1]:80", "127.1.0.1"):
+            assert ask_page(address, "User-Agent: x", "host:  " + good).startswith("HTTP/1.0 200 OK"), good
+        assert ask_page(address).startswith("HTTP/1.0 200 OK")
+        for bad in ("evil.example", "evil.example:7400", "127.1.0.1.evil.example", "localhost.evil.example", "", "[::1"):
+            page = ask_page(address, "Host: " + bad, "Accept: */*")
+            assert page.startswith("HTTP/1.0 403") and "alpha" not in page, (bad, page)
+
+
+def case_the_status_page_is_not_built_for_each_who_asks():
+    with Lab() as lab:
+        lab.start().up()
+        address, many = lab.gateways["alpha"], 200
+        with contextlib.ExitStack() as stack:
+            sockets = [stack.enter_context(socket.create_connection(address)) for _ in range(many)]
+            for sock in sockets:
+                sock.sendall(b"GET /json HTTP/1.0\r\n\r\n")
+            pages = [b"".join(iter(lambda: sock.recv(65536), b"")) for sock in sockets]
+        assert all(page.startswith(b"HTTP/1.0 200 OK") for page in pages)
+        assert len(set(pages)) < many, "each page was built anew"
+
+
+def case_services_of_other_sites_are_out_of_reach():
+    """Without a word in the sites file a site's processes reach the others' processes, which have high ports."""
+    with Lab() as lab:
+        lab.start().up()
+        service, process = None, Server(echo)
+        while service is None:  # somebody else may have that one
+            with contextlib.suppress(OSError):
+                service = Server(echo, port=random.randrange(2049, 32768))
+        with lab.connect(service.address) as sock:
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                sock.sendall(b"x")
+                assert sock.recv(1) == b"", "a service was reached"
+        with lab.connect(process.address) as sock:
+            sock.sendall(b"x")
+            assert read_exactly(sock, 1) == b"x"
+        assert lab.counter("alpha", "out_of_reach") == 1
+        lab.quiet()
+
+
 def main():
     global LARGE
     cases = {name[5:]: function for name, function in globals().items() if name.startswith("case_")}

@@ -101,7 +101,10 @@ Test(site_file, a_site_reaches_what_it_may) {
         cr_assert(parsed.ok(), "%s", parsed.ok() ? "" : parsed.error().message.c_str());
         return parsed.value().sites[0].may_reach(endpoint(target));
     };
-    cr_assert(may("", "11.0.0.1:80"));
+    for (const char* service : {"11.0.0.1:22", "11.0.0.1:2049", "11.0.0.1:32767", "[fd00::9]:443"})
+        cr_assert_not(may("", service), "%s", service);
+    for (const char* process : {"11.0.0.1:32768", "11.0.0.1:65535", "[fd00::9]:40000"})
+        cr_assert(may("", process), "%s", process);
     cr_assert_not(may("reach = none\n", "11.0.0.1:80"));
     const char* const some =
         "reach = 11.0.0.0/16, 12.0.0.0/8:5000-5999, 12.0.0.7:22, fd00::/64, [fd01::/64]:7400\n";

@@ -76,12 +76,20 @@ class Gateway final : public Watched {
     // None of our own site, and of nullptr.
     Peer* peer_of(const relay::Site* site) const;
 
+    // Built anew for an eighth of this thread's time at most, however often it is asked for.
+    const std::string& status(bool json);
+
     FileDescriptor take(Newcomer& newcomer, FileDescriptor& socket);
     void forget(Newcomer& newcomer);
 
     void on_events(std::uint32_t events) override;
 
   private:
+    struct StatusPage {
+        std::string text;
+        Nanoseconds good_until{0};
+    };
+
     Result<void> watch_signals();
     void accept_all();
     void crowd_out();
@@ -93,6 +101,7 @@ class Gateway final : public Watched {
     FileDescriptor listener_, signals_;
     std::list<std::unique_ptr<Newcomer>> newcomers_;  // the oldest first
     std::vector<std::unique_ptr<Peer>> peers_;
+    std::array<StatusPage, 2> pages_;  // text, JSON
     bool accepting_ = false, end_now_ = false;
     Nanoseconds started_{0}, accept_again_ = kNever, drained_at_ = kNever, look_at_{0};
 };

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "gateway/gateway.h"
 
 namespace mcastcoll::gateway {
@@ -9,6 +12,20 @@ namespace {
 
 constexpr std::uint32_t kGet = 0x47455420;  // "GET "
 constexpr std::size_t kMostMagic = 5;       // a record of TLS says so and how long it is
+
+// A page of the web can have its own name mean this gateway's address, and a browser of this site would show
+// that page what it gets here. Then the request names the page's host.
+bool asks_by_address(std::string_view request) {
+    std::string lower(request);
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    constexpr std::string_view kField = "\r\nhost:";
+    const std::size_t at = lower.find(kField);
+    if (at == std::string::npos) return true;  // no browser
+    std::string host = lower.substr(at + kField.size(), lower.find("\r\n", at + 2) - at - kField.size());
+    std::erase_if(host, [](char c) { return c == ' ' || c == '\t'; });
+    return host == "localhost" || host.starts_with("localhost:") || Endpoint::parse(host).ok();
+}
 
 }  // namespace
 
@@ -107,8 +124,11 @@ void Newcomer::on_preface(Bytes words) {
         return refuse(counters.false_sources, "it says that it is " + preface->source.to_string());
     Peer* peer = gateway_.peer_of(shared_.settings.sites.site_of(preface->target));
     if (peer == nullptr) return refuse(counters.no_route);
-    if (!shared_.settings.own_site().may_reach(preface->target))
-        return refuse(counters.out_of_reach, "this site may not reach " + preface->target.to_string());
+    if (const relay::Site& own = shared_.settings.own_site(); !own.may_reach(preface->target))
+        return refuse(
+            counters.out_of_reach,
+            fmt::format("this site may not reach {}{}", preface->target.to_string(),
+                        own.reach ? "" : "; the sites file can allow ports below 32768 by \"reach\""));
     if (shared_.full()) return refuse(counters.over_limit);
     peer->adopt(gateway_.take(*this, socket_), *preface);
 }
@@ -170,11 +190,13 @@ void Newcomer::on_hello(Bytes words) {
 void Newcomer::on_get() {
     if (!ours_) return refuse(shared_.counters.strangers);
     ++shared_.counters.status_pages;
-    const bool json = text().starts_with("GET /json");
-    const std::string body = json ? status_as_json(gateway_) : status_as_text(gateway_);
-    reply_ = fmt::format(
-        "HTTP/1.0 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-        json ? "application/json" : "text/plain; charset=utf-8", body.size(), body);
+    const bool json = text().starts_with("GET /json"), by_address = asks_by_address(text());
+    std::string_view body = "Ask by the gateway's address, not by a name.\n";
+    if (by_address) body = gateway_.status(json);
+    reply_ =
+        fmt::format("HTTP/1.0 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+                    by_address ? "200 OK" : "403 Forbidden",
+                    json && by_address ? "application/json" : "text/plain; charset=utf-8", body.size(), body);
     reply();
 }
 

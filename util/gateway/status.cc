@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/system.h"
 #include "gateway/gateway.h"
 
@@ -151,6 +152,21 @@ std::string status_as_text(const Gateway& gateway) {
         text += '\n';
     }
     return text;
+}
+
+const std::string& Gateway::status(bool json) {
+    constexpr int kPauses = 7;
+    const auto worked = [] {
+        timespec time{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+    };
+    StatusPage& page = pages_[json ? 1 : 0];
+    if (!page.text.empty() && monotonic_now() < page.good_until) return page.text;
+    const std::int64_t begin = worked();
+    page.text = json ? status_as_json(*this) : status_as_text(*this);
+    page.good_until = monotonic_now() + Nanoseconds{kPauses * (worked() - begin)};
+    return page.text;
 }
 
 Result<std::string> ask_status(const relay::Endpoint& gateway, bool json) {

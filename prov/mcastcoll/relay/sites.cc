@@ -206,8 +206,8 @@ Result<std::string> read_file(const std::string& path) {
 }  // namespace
 
 bool Site::may_reach(const Endpoint& target) const {
-    return !reach ||
-           std::any_of(reach->begin(), reach->end(), [&](const Reach& one) { return one.contains(target); });
+    if (!reach) return target.port >= kFirstFreePort;
+    return std::any_of(reach->begin(), reach->end(), [&](const Reach& one) { return one.contains(target); });
 }
 
 const Site* Sites::site_of(const Endpoint& endpoint) const {

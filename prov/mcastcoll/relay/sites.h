@@ -5,12 +5,10 @@
 //     networks = 10.1.0.0/16, fd00:1::/64
 //     gateway = 10.1.0.1:7400                # where the site's processes connect to
 //     wan = 192.0.2.1:7400                   # where other gateways do; default: the same
-//     reach = 10.2.0.0/16:5000-5999          # what its processes may connect to in other sites; default: all
-//     [trunks]                               # optional, and every line of it is
-//     streams = 8
-//     congestion = cubic
-//     cap = 0                                # Mbit/s of a trunk in one direction; 0: none
-//     key = FILE                             # relative to the sites file
+//     reach = 10.2.0.0/16:5000-5999          # what its processes may connect to in other sites; default:
+//     ports from 32768 on [trunks]                               # optional, and every line of it is streams
+//     = 8 congestion = cubic cap = 0                                # Mbit/s of a trunk in one direction; 0:
+//     none key = FILE                             # relative to the sites file
 #pragma once
 
 #include <optional>
@@ -24,12 +22,14 @@ namespace mcastcoll::relay {
 
 inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxReach = 256, kMaxSiteName = 23;
 inline constexpr unsigned kMaxStreams = 32;
+// Kernels give processes that ask for no port in particular one from here on; services have lower ones.
+inline constexpr std::uint16_t kFirstFreePort = 32768;
 
 struct Site {
     std::string name;
     std::vector<topology::Subnet> networks;
     Endpoint gateway, wan;
-    std::optional<std::vector<Reach>> reach;  // nothing: all of the other sites
+    std::optional<std::vector<Reach>> reach;  // nothing: ports from kFirstFreePort on
 
     bool may_reach(const Endpoint& target) const;
 };
