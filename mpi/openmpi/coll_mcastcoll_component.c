@@ -81,6 +81,10 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
         mcc_report_off(comm, c->reason);
         return NULL;
     }
+    if (mcc_may_revoke()) {
+        mcc_report_off(comm, "operations of a group cannot be revoked, as MPI's fault tolerance wants");
+        return NULL;
+    }
     // Our own provider is opened later, but its limit is known.
     const size_t most = mcc_fabric_is_eager() ? c->fabric.max_members : FI_MCASTCOLL_MAX_MEMBERS;
     if ((size_t)ompi_comm_size(comm) > most) {

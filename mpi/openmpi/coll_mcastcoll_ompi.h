@@ -15,6 +15,7 @@
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/request/request.h"
+#include "ompi/runtime/params.h"
 #include "ompi_config.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
@@ -114,5 +115,15 @@ static inline bool mcc_is_accelerators(const void* base) {
 }
 
 #endif
+
+// MPI's own fault tolerance (mpi_ft_enable, from 5.0 on): a communicator may be revoked, which ends
+// collectives that are under way.
+static inline bool mcc_may_revoke(void) {
+#if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
+    return ompi_ftmpi_enabled;
+#else
+    return false;
+#endif
+}
 
 #endif

@@ -82,14 +82,16 @@ static Osc windows = {
 };
 
 void mcc_watch_windows(void) {
-    static bool watched;
     opal_list_t* components = &ompi_osc_base_framework.framework_components;
-    if (watched || 0 == opal_list_get_size(components)) return;
-    mca_base_component_list_item_t* item = OBJ_NEW(mca_base_component_list_item_t);
+    mca_base_component_list_item_t* item;
+    if (0 == opal_list_get_size(components)) return;
+    OPAL_LIST_FOREACH(item, components, mca_base_component_list_item_t) {
+        if (item->cli_component == &windows.osc_version) return;
+    }
+    item = OBJ_NEW(mca_base_component_list_item_t);
     if (NULL == item) return;
     item->cli_component = &windows.osc_version;
     opal_list_prepend(components, &item->super);
-    watched = true;
 }
 
 // Blocking calls do not come from Open MPI's progress, where others' communicators may be at work.
