@@ -145,9 +145,10 @@ packages() {
 units() { # passing without a single test is no pass
     make -C "$TOP/build" -j3 VERBOSE=1 check && grep -q '^# PASS: *[1-9]' "$TOP/build/test-suite.log" || { echo "FAIL make check: failed, or ran no test"; return 1; }
 }
-# Debian 13 in a folder, with a build of what carries MPI jobs, a made-up accelerator for Open MPI 5, and tests of what is other there: libfabric's TCP and its ofi_rxm.
+# Debian 13 in a folder, with a build of what carries MPI jobs, a made-up accelerator for Open MPI 5, and tests of what is other there:
+# libfabric's TCP and its ofi_rxm, and what Open MPI is asked about a buffer.
 # Code 77, and a line that says why, where that cannot be had: without root, room or a network.
-export DEBIAN13_TESTS='fi_mcc_tagged fabtests/unit/test_ports'
+export DEBIAN13_TESTS='fi_mcc_tagged fabtests/unit/test_ports fabtests/mpi/test_accelerator'
 on_debian13() { "$TOP/util/on-debian" trixie "$@"; }
 debian13_build() {
     ! grep -q '^VERSION_CODENAME=trixie' /etc/os-release || { echo "skip this is Debian 13 itself"; return 77; }
