@@ -115,6 +115,7 @@ test_group_parts = \
 	%reldir%/test_groups.cc \
 	%reldir%/test_join_memory.cc \
 	%reldir%/test_joins.cc \
+	%reldir%/test_run_queue.cc \
 	%reldir%/test_secret_exchange.cc \
 	%reldir%/test_walk.cc \
 	%reldir%/topology_fixture.cc \

@@ -19,6 +19,7 @@ mcc_parts += \
 	%reldir%/news.cc \
 	%reldir%/outbox.h \
 	%reldir%/port.h \
+	%reldir%/run_queue.h \
 	%reldir%/secret_exchange.cc \
 	%reldir%/secret_exchange.h \
 	%reldir%/survey.cc \

@@ -85,6 +85,7 @@ Nanoseconds Group::next_deadline() const {
 }
 
 void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
+    wake();
     const int thrown = guard([&] { return body(), 0; });
     if (thrown != 0) core_->break_down(-thrown, now);
 }
@@ -128,6 +129,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (request.copies && (rooted ? !roots : request.kind == Kind::broadcast && roots))
         request.copies->targets.clear();
     int refused = FI_EOTHER;
+    wake();
     const int thrown = guard([&] { return core_->submit({request, cookie}, refused, now), 0; });
     // From there on it is open, and what goes wrong is told by its completion.
     const bool open = refused == 0;
@@ -259,9 +261,15 @@ std::string Group::address_of(Rank rank) const {
                    : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+void Group::wake() noexcept {
+    groups_.wake(*this);
+}
+
 void GroupTable::add(std::unique_ptr<Group>&& group) {
-    groups_.reserve(groups_.size() + 1);
+    if (groups_.size() == groups_.capacity()) groups_.reserve(2 * groups_.size() + 1);
     by_token_[group->fi_addr] = group.get();
+    queue_.reserve(groups_.size() + 1);
+    queue_.wake(*group);
     groups_.push_back(std::move(group));
 }
 
@@ -270,6 +278,7 @@ void GroupTable::remove(Group& group) noexcept {
     by_token_.erase(group.fi_addr);
     if (group.core().formed())
         for (const GroupKey key : group.keys()) by_key_.erase(static_cast<std::uint64_t>(key));
+    queue_.remove(group);
     std::erase_if(groups_, [&](const auto& candidate) { return candidate.get() == &group; });
 }
 
@@ -291,9 +300,16 @@ std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
 }
 
 Nanoseconds GroupTable::next_deadline() const {
-    Nanoseconds next = kNever;
-    for (const auto& group : groups_) next = std::min(next, group->next_deadline());
+    Nanoseconds next = queue_.next_deadline();
+    for (const Group* group : queue_.ready()) next = std::min(next, group->next_deadline());
     return next;
+}
+
+void GroupTable::look_around(Nanoseconds now) noexcept {
+    constexpr std::size_t kIdleAtOnce = 4;
+    queue_.wake_due(now);
+    for (std::size_t i = 0; i < std::min(kIdleAtOnce, groups_.size()); ++i)
+        queue_.wake(*groups_[next_idle_++ % groups_.size()]);
 }
 
 void GroupTable::sum_counters(engine::Counters& counters, group::LevelCounters& levels) const {

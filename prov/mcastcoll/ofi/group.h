@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 
+#include "group/run_queue.h"
 #include "ofi/bound_endpoint.h"
 #include "ofi/request.h"
 #include "ports/greetings.h"
@@ -152,11 +153,15 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     host::Team& team() { return static_cast<TeamLevel*>(core_->levels().host())->team(); }
     // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until it is done.
     int close(Nanoseconds now);
+    // A turn of progress is to look at it.
+    void wake() noexcept;
     // Adds this group's counters to the sums.
     void add_counters(engine::Counters& sum, group::LevelCounters& levels) const;
 
     // What these members can borrow of its address, or nothing: if it has one of its own, and somebody hears.
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
+
+    group::QueuePlace run;  // the table's
 
   private:
     void enter(Nanoseconds now);
@@ -253,15 +258,30 @@ class GroupTable {
     // application names, if it can lend; else of the smallest that has all the members.
     std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 
+    // Whatever is done with a group wakes it; busy ones, and so those that greet, are ready.
+    void wake(Group& group) noexcept { queue_.wake(group); }
     bool any_busy() const {
-        return std::ranges::any_of(groups_, [](const auto& group) { return group->core().busy(); });
+        return std::ranges::any_of(queue_.ready(), [](const Group* group) { return group->core().busy(); });
     }
     bool any_greeting() const {
-        return std::ranges::any_of(groups_, [](const auto& group) {
+        return std::ranges::any_of(queue_.ready(), [](const Group* group) {
             return group->core().state() == group::Group::State::greeting;
         });
     }
     Nanoseconds next_deadline() const;
+    // Wakes groups whose deadline has come, and a few of the others in turn: another process of their host
+    // may have ended them, of which nothing tells but the memory that they share.
+    void look_around(Nanoseconds now) noexcept;
+    template <typename Body>
+    void for_each_ready(Body&& body) {
+        queue_.for_each_ready(body);
+    }
+    // Groups that are not busy become idle.
+    void settle() {
+        queue_.settle([](const Group& group) { return group.core().busy() || group.core().done(); },
+                      [](const Group& group) { return group.next_deadline(); });
+    }
+    std::span<Group* const> ready() const { return queue_.ready(); }
 
     // Of all groups that are here, and of those that were.
     void sum_counters(engine::Counters& counters, group::LevelCounters& levels) const;
@@ -270,7 +290,10 @@ class GroupTable {
 
     // The last ones to come go first.
     void clear() {
-        while (!groups_.empty()) groups_.pop_back();
+        while (!groups_.empty()) {
+            queue_.remove(*groups_.back());
+            groups_.pop_back();
+        }
     }
     bool empty() const { return groups_.empty(); }
     std::size_t size() const { return groups_.size(); }
@@ -287,6 +310,8 @@ class GroupTable {
 
     std::vector<std::unique_ptr<Group>> groups_;
     Index by_token_, by_key_;
+    group::RunQueue<Group> queue_;
+    std::size_t next_idle_ = 0;  // of groups_, to be woken by the next look_around()
     engine::Counters ended_counters_;
     group::LevelCounters ended_levels_;
 };

@@ -135,6 +135,7 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
     // What was refused was not begun, and harms nobody.
     if (error != 0 && operation.done) [[unlikely]] {
         const auto held = Station::of(group).endpoint.lock();
+        group.wake();
         group.core().fail({group.core().levels().lost_here(), error}, monotonic_now());
     }
     return -error;

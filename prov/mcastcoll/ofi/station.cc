@@ -39,10 +39,8 @@ void Station::progress(bool everywhere) {
     if (busy_groups_ == 0 || greets || slept_ || time - greetings_at_ >= kIdleTime) receive_greetings(time);
     slept_ = false;
     if (look.multicasts) receive_multicasts(time);
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-        Group& group = groups_[i];
-        if (look_around || group.core().busy()) group.within(time, [&] { group.pump(time); });
-    }
+    if (look_around) groups_.look_around(time);
+    groups_.for_each_ready([&](Group& group) { group.within(time, [&] { group.pump(time); }); });
     note_busy();
     succeeds([&] {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
@@ -59,11 +57,11 @@ void Station::progress(bool everywhere) {
 void Station::note_busy() {
     busy_groups_ = 0;
     expected_ = {};
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-        const group::Group& group = groups_[i].core();
-        if (!group.busy()) continue;
+    groups_.settle();
+    for (const Group* group : groups_.ready()) {
+        if (!group->core().busy()) continue;
         ++busy_groups_;
-        expected_ |= group.expects();
+        expected_ |= group->core().expects();
     }
 }
 
@@ -120,7 +118,10 @@ void Station::on_message(MutableBytes message) {
     if (succeeds(take) || succeeds(take)) return;
     // It was about a join, which would wait for it in vain.
     for (const auto& group : groups_)
-        if (group->core().state() == group::Group::State::greeting) group->core().break_down(FI_ENOMEM, time);
+        if (group->core().state() == group::Group::State::greeting) {
+            group->wake();
+            group->core().break_down(FI_ENOMEM, time);
+        }
 }
 
 void Station::dispatch(MutableBytes message, Nanoseconds time) {
@@ -187,8 +188,8 @@ int Station::close_group(Group& group) {
 }
 
 void Station::bury_done() noexcept {
-    for (std::size_t i = 0; i < groups_.size();) {
-        Group& group = groups_[i];
+    for (std::size_t i = 0; i < groups_.ready().size();) {
+        Group& group = *groups_.ready()[i];
         if (!group.core().done()) {
             ++i;
             continue;
