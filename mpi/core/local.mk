@@ -1,5 +1,7 @@
 # What the Open MPI component and the interposer share: each compiles it for its own MPI's headers.
 mcc_mpi_core = \
+	%reldir%/addresses.c \
+	%reldir%/addresses.h \
 	%reldir%/collectives.c \
 	%reldir%/collectives.h \
 	%reldir%/layout.h \

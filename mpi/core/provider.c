@@ -12,6 +12,19 @@ static bool explain(char* reason, const char* name, const char* call, int error)
     return false;
 }
 
+// Puts the info with the best of the addresses first.
+static void prefer_wanted(MccProvider* p) {
+    for (size_t i = 0; i < p->wanted_count; ++i)
+        for (struct fi_info** at = &p->info; NULL != *at; at = &(*at)->next) {
+            struct fi_info* one = *at;
+            if (!mcc_address_is(&p->wanted[i], one->src_addr, one->src_addrlen)) continue;
+            *at = one->next;
+            one->next = p->info;
+            p->info = one;
+            return;
+        }
+}
+
 static bool find(MccProvider* p, const char* name, char* reason) {
     struct fi_info* hints = fi_allocinfo();
     if (NULL == hints) return explain(reason, name, "fi_allocinfo", -FI_ENOMEM);
@@ -33,7 +46,9 @@ static bool find(MccProvider* p, const char* name, char* reason) {
                  name);
         return false;
     }
-    return 0 == rc || explain(reason, name, "fi_getinfo", rc);
+    if (0 != rc) return explain(reason, name, "fi_getinfo", rc);
+    prefer_wanted(p);
+    return true;
 }
 
 // Whether the provider has this collective; its limits are taken over. Not every provider says how large its

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "core/addresses.h"
 #include "core/secret.h"
 #include "mcastcoll/mcastcoll.h"
 
@@ -66,6 +67,9 @@ typedef struct {
     pthread_mutex_t lock;   // guards all below, and every call of the provider but MccRun
     struct MccJoin* joins;  // oldest first
     unsigned ending;        // of these, which nobody uses any more
+    // Where the endpoint is to be, best first, as far as the provider has such addresses.
+    MccAddress wanted[kMccMaxAddresses];
+    size_t wanted_count;
     // What is open.
     struct fi_info* info;
     struct fid_fabric* fabric;

@@ -172,6 +172,7 @@ typedef struct {
     MccProvider fabric;            // its lock guards all below, too
     atomic_int broken;             // positive FI_E code once the completion queue itself failed
     void* peers;                   // processes whose cards were good
+    void* hosts;                   // of these
     MccKeyPair keys;               // of this process: the public one is on its card
     double rests_until_s, rest_s;  // no join between hosts before, since one timed out
     atomic_int modules;
@@ -301,6 +302,11 @@ void mcc_peers_close(void);
 // Whether all members could be in a group, as far as their cards tell, and on how many hosts they are (0: no
 // memory); else the reason.
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
+// Before the provider is opened: at which address, by the addresses of all hosts (MccProvider's wanted).
+// False: no network connects the hosts, for a reason that is the same on all members.
+bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason);
+// Whether the members' addresses, one after the other, can be those of one group; else the reason, as above.
+bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);
 // The job's addresses, from the cards of those that published them. The lock is held.
 void mcc_peers_meet_all(void);
 // Those of the communicator's members, this one not, that are on its host and can be looked at; how many. To

@@ -75,6 +75,10 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
     }
     if (one_host && !serve_single_host(c))
         return is_left(comm, "all on one host (coll_mcastcoll_single_host)");
+    if (!mcc_peers_choose_way(comm, reason)) {
+        mcc_report_off(comm, reason);
+        return false;
+    }
     // Two hosts at least, though they may have one name.
     m->hosts = one_host ? 1 : m->hosts < 2 ? 2 : m->hosts;
     return mcc_select(c->rules, m, size);
@@ -206,7 +210,11 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     mcc_fabric_open();
     pthread_mutex_unlock(&c->fabric.lock);
     int lost = -1;
-    const int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
+    int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
+    MccAgreed agreed;
+    // All members compare the same addresses, and end the meeting alike.
+    if (0 == error && NULL != meeting->talk && !mcc_peers_distinct(comm, meeting->addresses, reason))
+        error = mcc_meeting_agree(meeting, FI_EADDRNOTAVAIL, true, &agreed, &lost);
     if (0 == error && NULL != meeting->talk) return true;
     *rc = 0 != error ? report_loss(m, comm, error, lost) : OMPI_SUCCESS;
     if (0 != error) return false;

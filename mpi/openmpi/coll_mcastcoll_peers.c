@@ -13,9 +13,10 @@
 #include "coll_mcastcoll.h"
 #include "ompi/group/group.h"
 #include "ompi/proc/proc.h"
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 10 };
+enum { kCardVersion = 11 };
 
 typedef struct {
     uint32_t version;
@@ -24,9 +25,16 @@ typedef struct {
     uint64_t host;  // a digest of its name
     MccProcess process;
     MccPublicKey public_key;  // the secrets of groups are encrypted for it
+    MccAddresses addresses;   // of its host
     // As much as there is: the address, where the provider is open already; or why it is not ready.
     uint8_t rest[kMccProviderAddressBytes];
 } Card;
+
+// The addresses of a host, one copy for all processes that have published the same.
+typedef struct {
+    MccAddresses addresses;  // first
+    size_t place;            // among the hosts that are being gathered; 0: not yet
+} Host;
 
 // What is kept of a process whose card was good.
 typedef struct {
@@ -34,6 +42,7 @@ typedef struct {
     uint64_t host;
     MccProcess process;
     MccEdgeKey* edge;  // of this process and that one, where a group's tree needed it; or NULL
+    Host* at;          // NULL: no memory
 } Peer;
 
 static uint64_t digest_terms(const MccComponent* c) {
@@ -70,6 +79,8 @@ void mcc_peers_close(void) {
     MccComponent* c = &mcc_component;
     tdestroy(c->peers, free_peer);
     c->peers = NULL;
+    tdestroy(c->hosts, free);
+    c->hosts = NULL;
     explicit_bzero(&c->keys, sizeof(c->keys));
 }
 
@@ -78,6 +89,16 @@ static bool draw_keys(MccComponent* c) {
     snprintf(c->reason, sizeof(c->reason), "the kernel gives no random numbers: getrandom: %s",
              strerror(errno));
     return false;
+}
+
+// A parameter of Open MPI's btl tcp, which need not be loaded (with pml cm it is not).
+static const char* read_btl_tcp(const char* name, const char* variable) {
+    int index = -1;
+    const mca_base_var_storage_t* value = NULL;
+    if (OPAL_SUCCESS == mca_base_var_find_by_name(name, &index) && index >= 0 &&
+        OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value)
+        return value->stringval;
+    return getenv(variable);
 }
 
 int mcc_peers_open(void) {
@@ -90,6 +111,10 @@ int mcc_peers_open(void) {
     if (NULL != ompi_process_info.nodename)
         card.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
     card.process = mcc_process_self();
+    mcc_addresses_read(&card.addresses, NULL != ompi_process_info.nodename ? ompi_process_info.nodename : "?",
+                       getenv("FI_MCASTCOLL_IFACE"),
+                       read_btl_tcp("btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"),
+                       read_btl_tcp("btl_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude"));
     memcpy(card.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
     OPAL_MODEX_SEND(rc, MCC_FOR_ALL, c->base, &card, offsetof(Card, rest) + bytes);
     return rc;
@@ -105,12 +130,26 @@ static bool read_card(opal_process_name_t name, Card* card) {
     if (OPAL_SUCCESS == rc && NULL != data && bytes >= offsetof(Card, rest) && bytes <= sizeof(*card))
         memcpy(card, data, bytes);
     free(data);
-    return kCardVersion == card->version;
+    return kCardVersion == card->version && card->addresses.count <= kMccMaxAddresses;
 }
 
 static int compare(const void* a, const void* b) {
     const uint32_t first = ((const Peer*)a)->vpid, second = ((const Peer*)b)->vpid;
     return (first > second) - (first < second);
+}
+
+static int compare_hosts(const void* a, const void* b) {
+    return memcmp(a, b, sizeof(MccAddresses));
+}
+
+static Host* keep_host(const MccAddresses* addresses) {
+    Host* fresh = calloc(1, sizeof(*fresh));
+    if (NULL == fresh) return NULL;
+    memcpy(&fresh->addresses, addresses, sizeof(fresh->addresses));
+    Host** kept = tsearch(fresh, &mcc_component.hosts, compare_hosts);
+    Host* found = NULL != kept ? *kept : NULL;
+    if (found != fresh) free(fresh);
+    return found;
 }
 
 static const Peer* find_peer(uint32_t vpid) {
@@ -135,7 +174,9 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
                  "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
     }
     Peer* peer = '\0' == reason[0] ? malloc(sizeof(*peer)) : NULL;
-    if (NULL != peer) *peer = (Peer){.vpid = name.vpid, .host = card.host, .process = card.process};
+    if (NULL != peer)
+        *peer = (Peer){
+            .vpid = name.vpid, .host = card.host, .process = card.process, .at = keep_host(&card.addresses)};
     if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // it is read again
     return card.host;
 }
@@ -171,6 +212,85 @@ static int count_different(uint64_t* hosts, int size) {
     int count = 1;
     for (int rank = 1; rank < size; ++rank) count += hosts[rank] != hosts[rank - 1];
     return count;
+}
+
+// The hosts that take part, in the order of their processes.
+typedef struct {
+    Host** hosts;
+    size_t count, self;  // where this process's host is among them
+} Gathered;
+
+// Those of the communicator's processes, or of the job's where it is NULL. Processes without a good card are
+// left out.
+static Gathered gather_hosts(ompi_communicator_t* comm, size_t processes, Host** room) {
+    opal_process_name_t name = ompi_proc_local()->super.proc_name;
+    const uint32_t my_number = name.vpid;
+    Gathered all = {.hosts = room, .self = SIZE_MAX};
+    for (size_t i = 0; i < processes; ++i) {
+        char ignored[kMccReasonBytes] = "";
+        name.vpid = (uint32_t)i;
+        if (NULL != comm) name = ompi_group_get_proc_name(comm->c_local_group, (int)i);
+        (void)host_of(name, (int)i, ignored);
+        const Peer* peer = find_peer(name.vpid);
+        if (NULL == peer || NULL == peer->at) continue;
+        if (0 == peer->at->place) {
+            all.hosts[all.count++] = peer->at;
+            peer->at->place = all.count;
+        }
+        if (name.vpid == my_number) all.self = peer->at->place - 1;
+    }
+    for (size_t i = 0; i < all.count; ++i) all.hosts[i]->place = 0;
+    return all;
+}
+
+// False: no network connects them, for this reason.
+static bool choose_way(Gathered all, char* reason) {
+    MccProvider* fabric = &mcc_component.fabric;
+    const MccAddresses** addresses = malloc((all.count + 1) * sizeof(*addresses));
+    reason[0] = '\0';
+    fabric->wanted_count = 0;
+    if (NULL == addresses || all.self >= all.count) {  // the provider chooses
+        free(addresses);
+        return true;
+    }
+    for (size_t i = 0; i < all.count; ++i) addresses[i] = &all.hosts[i]->addresses;
+    fabric->wanted_count = mcc_addresses_choose(addresses, all.count, all.self, fabric->wanted, reason);
+    free(addresses);
+    return '\0' == reason[0];
+}
+
+// Every process has one endpoint for all its communicators, so the whole job decides, as long as reading its
+// cards takes little time, and the communicator where the job has no network in common.
+bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
+    MccComponent* c = &mcc_component;
+    enum { kMaxRead = 2048 };
+    const size_t size = (size_t)ompi_comm_size(comm), job = ompi_process_info.num_procs;
+    bool good = true;
+    pthread_mutex_lock(&c->fabric.lock);
+    Host** room = c->opened ? NULL : malloc((size + job) * sizeof(*room));
+    if (NULL != room) {
+        good = size < job && job <= kMaxRead && choose_way(gather_hosts(NULL, job, room), reason);
+        if (!good) good = choose_way(gather_hosts(comm, size, room), reason);
+    }
+    pthread_mutex_unlock(&c->fabric.lock);
+    free(room);
+    return good;
+}
+
+bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason) {
+    MccComponent* c = &mcc_component;
+    const int size = ompi_comm_size(comm);
+    const MccAddresses** hosts = calloc((size_t)size, sizeof(*hosts));
+    if (NULL == hosts) return true;
+    pthread_mutex_lock(&c->fabric.lock);
+    for (int rank = 0; rank < size; ++rank) {
+        const Peer* peer = find_peer(ompi_group_get_proc_name(comm->c_local_group, rank).vpid);
+        if (NULL != peer && NULL != peer->at) hosts[rank] = &peer->at->addresses;
+    }
+    pthread_mutex_unlock(&c->fabric.lock);
+    const bool good = mcc_addresses_distinct(addresses, c->fabric.address_bytes, hosts, size, reason);
+    free(hosts);
+    return good;
 }
 
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
