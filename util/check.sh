@@ -282,6 +282,7 @@ step watch 120 "what a job does, watched from one host" "$TOP/fabtests/cluster/w
 step doctor 300 "the doctor, on healthy hosts and on each fault" "$TOP/fabtests/cluster/doctor.sh"
 step first-death 400 "a rank dies in the first collective" "$TOP/fabtests/cluster/mpi_first_death.sh"
 step composites 200 "a rank dies in operations that Open MPI makes of others" "$TOP/fabtests/cluster/mpi_composites.sh"
+step networks 200 "hosts with several networks, and with IPv6 only" "$TOP/fabtests/cluster/mpi_networks.sh"
 step forming 300 "how communicators come to their groups" "$TOP/fabtests/cluster/mpi_forming.sh"
 step collectives 300 "all MPI operations, on one host and on several that lose datagrams" "$TOP/fabtests/cluster/mpi_collectives.sh"
 step long 300 "messages of many segments" "$TOP/fabtests/cluster/mpi_long_messages.sh"

@@ -42,6 +42,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/mpi_cut.sh \
 	%reldir%/mpi_first_death.sh \
 	%reldir%/mpi_forming.sh \
+	%reldir%/mpi_networks.sh \
 	%reldir%/mpi_host.sh \
 	%reldir%/mpi_host_kill.sh \
 	%reldir%/mpi_kill.sh \

@@ -53,6 +53,59 @@ Test(transport_address, compares_what_counts) {
     cr_assert_eq(set.size(), 2);
 }
 
+Test(transport_address, link_local_addresses_are_seen_from_an_interface) {
+    for (const char* text : {"fe80::1", "febf::1", "169.254.0.1"})
+        cr_assert(address(text).is_link_local(), "%s", text);
+    for (const char* text : {"fec0::1", "fd00::1", "::1", "ff02::1", "169.253.0.1", "10.0.0.1"})
+        cr_assert_not(address(text).is_link_local(), "%s", text);
+    cr_assert_eq(address("fe80::1").with_scope(9).seen_from(3).scope(), 3);
+    cr_assert_eq(address("fd00::1").with_scope(9).seen_from(3).scope(), 0);
+    cr_assert(address("169.254.0.1:7").seen_from(3) == address("169.254.0.1:7"));
+}
+
+namespace {
+
+Interface interface(const char* name, std::initializer_list<const char*> addresses) {
+    Interface made;
+    made.name = name;
+    for (const char* text : addresses) made.addresses.push_back(address(text));
+    return made;
+}
+
+std::string order(std::initializer_list<const char*> listed, const char* wanted) {
+    std::vector<Interface> interfaces{interface("eth0", {"10.0.0.1", "fe80::1", "fd00::1"}),
+                                      interface("docker0", {"172.17.0.1", "fe80::2"}),
+                                      interface("lo", {"127.0.0.1", "::1"}),
+                                      interface("eth1", {"10.1.0.1", "169.254.1.1"})};
+    interfaces[1].inner_bridge = true;
+    interfaces[2].loopback = true;
+    std::vector<SocketAddress> addresses;
+    for (const char* text : listed) addresses.push_back(*text == '-' ? SocketAddress() : address(text));
+    std::string text;
+    for (const std::size_t i : order_addresses(addresses, interfaces, wanted)) text += std::to_string(i);
+    return text;
+}
+
+}  // namespace
+
+Test(transport_address, what_leads_to_other_hosts_is_offered_first) {
+    cr_assert_eq(order({}, ""), "");
+    cr_assert_eq(order({"172.17.0.1", "10.0.0.1", "127.0.0.1", "fe80::1", "fd00::1"}, ""), "14302");
+    cr_assert_eq(order({"::1", "fe80::2", "169.254.1.1", "10.1.0.1"}, ""), "3210");
+    // An endpoint without an IP address, or with one of no interface, keeps its place.
+    cr_assert_eq(order({"-", "10.9.9.9", "10.0.0.1", "-"}, ""), "0123");
+}
+
+Test(transport_address, the_interface_that_the_user_wants_is_all_that_is_offered) {
+    cr_assert_eq(order({"172.17.0.1", "10.0.0.1", "-", "10.1.0.1", "fd00::1"}, "eth1"), "23");
+    cr_assert_eq(order({"172.17.0.1", "10.0.0.1", "fe80::1", "fd00::1"}, "eth0"), "132");
+    cr_assert_eq(order({"172.17.0.1", "10.0.0.1", "fd00::1"}, "fd00::1"), "2");
+    cr_assert_eq(order({"172.17.0.1", "10.0.0.1"}, "docker0"), "0");
+    // What is not there is complained of elsewhere.
+    cr_assert_eq(order({"172.17.0.1", "10.0.0.1"}, "nope"), "10");
+    cr_assert_eq(order({"172.17.0.1", "10.0.0.1"}, "10.1.0.1"), "10");
+}
+
 Test(transport_address, takes_bytes_of_any_kind) {
     const SocketAddress v4 = address("1.2.3.4:5");
     const Bytes raw = v4.bytes();

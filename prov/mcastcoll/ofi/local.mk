@@ -16,6 +16,8 @@ mcc_parts += \
 	%reldir%/group.cc \
 	%reldir%/group.h \
 	%reldir%/group_calls.cc \
+	%reldir%/info_order.cc \
+	%reldir%/info_order.h \
 	%reldir%/inner.cc \
 	%reldir%/inner.h \
 	%reldir%/provider.cc \

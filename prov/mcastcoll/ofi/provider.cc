@@ -7,6 +7,7 @@
 #include "datagram/entry.h"
 #include "datagram/info.h"
 #include "ofi/fabric.h"
+#include "ofi/info_order.h"
 #include "ofi/inner.h"
 #include "provider/guard.h"
 #include "provider/log.h"
@@ -19,6 +20,11 @@ int answer(Result<InfoOwner> found, fi_info** info) {
     if (!found) return -found.error().code;
     *info = std::move(found).value().release();
     return 0;
+}
+
+Result<InfoOwner> ordered(Result<InfoOwner> found, const InfoRequest& request, const Settings& settings) {
+    if (!found) return found;
+    return order_infos(std::move(found).value(), request, settings.iface);
 }
 
 int query(const InfoRequest& request, fi_info** info) {
@@ -40,7 +46,8 @@ int query(const InfoRequest& request, fi_info** info) {
     }
     if (name != nullptr) {
         const auto ours = parse_fabric_name(name);
-        return ours ? answer(offers(ours->inner, request), info) : -FI_ENODATA;
+        return ours ? answer(ordered(offers(ours->inner, request), request, settings.value()), info)
+                    : -FI_ENODATA;
     }
     const std::vector<Inner> inners = candidates(settings.value().inner, request.hints);
     if (inners.empty())
@@ -49,7 +56,7 @@ int query(const InfoRequest& request, fi_info** info) {
         auto found = offers(inner, request);
         if (found) {
             log_line(Level::debug, "inner provider {}", inner.label());
-            return answer(std::move(found), info);
+            return answer(ordered(std::move(found), request, settings.value()), info);
         }
         // A user who names one wants to know that it does not do.
         const bool named = !settings.value().inner.empty();

@@ -52,6 +52,15 @@ wire::ByteString normalise_address(Bytes inner_address) {
     return wire::ByteString(at, at + std::min(name.size(), wire::kMostAddressBytes));
 }
 
+// The interface of a link-local inner address, which is good on that interface's link only; else 0.
+std::uint32_t scope_of(Bytes inner_address) {
+    const auto own = SocketAddress::from_bytes(inner_address);
+    if (!own || own.value().family() != AF_INET6 || !own.value().is_link_local()) return 0;
+    if (own.value().scope() != 0) return own.value().scope();
+    const auto found = find_interface_by_address(own.value());
+    return found ? found.value().index : 0;
+}
+
 // The inner addresses of a set's members, by rank.
 Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av) {
     if (set.av() != av) return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
@@ -126,7 +135,8 @@ Result<void> Station::open() {
     log_line(Level::info, "this process is at {}", text.empty() ? "no known place" : text);
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
 
-    if (auto opened = greetings.open(own_address_); !opened) return opened.error();
+    const std::uint32_t scope = scope_of(Bytes(name, length));
+    if (auto opened = greetings.open(own_address_, scope); !opened) return opened.error();
     if (settings.munge) {
         const auto secret = draw_key();
         if (!secret) return secret.error();
@@ -145,7 +155,7 @@ Result<void> Station::open() {
     greetings.use(*messenger);
     PeerWatchOptions watching;
     watching.peer_timeout_ms = settings.peer_timeout_ms;
-    if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value();
+    if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value().seen_from(scope);
     if (auto opened = watch.open(watching); !opened) return opened.error();
     if (auto opened = wait_set.open(); !opened) return opened.error();
     open_multicast();

@@ -4,8 +4,8 @@
 
 namespace mcastcoll::ofi {
 
-Result<void> Greetings::open(const wire::ByteString& own_address) {
-    auto rendezvous = Rendezvous::open(own_address);
+Result<void> Greetings::open(const wire::ByteString& own_address, std::uint32_t scope) {
+    auto rendezvous = Rendezvous::open(own_address, scope);
     if (!rendezvous) return rendezvous.error();
     rendezvous_.emplace(std::move(rendezvous).value());
     return {};

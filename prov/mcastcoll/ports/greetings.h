@@ -33,7 +33,8 @@ class GreetingPace {
 
 class Greetings final : public group::Joins::Port {
   public:
-    Result<void> open(const wire::ByteString& own_address);
+    // `scope`: as Rendezvous::open.
+    Result<void> open(const wire::ByteString& own_address, std::uint32_t scope);
     // What words go through, from now on.
     void use(Messenger& messenger) { messenger_ = &messenger; }
     int descriptor() const { return rendezvous_->descriptor(); }

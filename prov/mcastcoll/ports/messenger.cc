@@ -15,6 +15,8 @@
 #include <string_view>
 #include <utility>
 
+#include "transport/socket_address.h"
+
 namespace mcastcoll::ofi {
 namespace {
 
@@ -33,6 +35,17 @@ void clear_port(void* address, std::size_t length) {
     if (any->sa_family == AF_INET) static_cast<sockaddr_in*>(address)->sin_port = 0;
     if (any->sa_family == AF_INET6 && length >= sizeof(sockaddr_in6))
         static_cast<sockaddr_in6*>(address)->sin6_port = 0;
+}
+
+// Addresses carry the scope of the process that has them, which is a number of its own host.
+wire::ByteString seen_from(const wire::ByteString& own, const wire::ByteString& peer) {
+    const auto from = SocketAddress::from_bytes(own), to = SocketAddress::from_bytes(peer);
+    if (!from || !to) return peer;
+    const SocketAddress here = to.value().seen_from(from.value().scope());
+    wire::ByteString result = peer;
+    const Bytes bytes = here.bytes();
+    std::copy(bytes.begin(), bytes.end(), result.begin());
+    return result;
 }
 
 InfoOwner private_info(const fi_info* inner) {
@@ -181,7 +194,8 @@ Messenger::~Messenger() {
 Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
     if (auto found = peers_.find(address); found != peers_.end()) return found->second;
     fi_addr_t result = FI_ADDR_UNSPEC;
-    const int rc = fi_av_insert(av_.get(), address.data(), 1, &result, 0, nullptr);
+    const wire::ByteString here = seen_from(address_, address);
+    const int rc = fi_av_insert(av_.get(), here.data(), 1, &result, 0, nullptr);
     if (rc != 1) return failure("a member's private address", rc < 0 ? rc : -FI_EINVAL);
     backlogs_.try_emplace(result);
     peers_.emplace(address, result);

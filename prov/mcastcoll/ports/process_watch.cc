@@ -16,6 +16,7 @@ Result<void> ProcessWatch::open(const PeerWatchOptions& options) {
     auto watch = PeerWatch::open(options);
     if (!watch) return watch.error();
     watch_ = std::move(watch).value();
+    scope_ = options.local.scope();
     return {};
 }
 
@@ -25,8 +26,9 @@ wire::ByteString ProcessWatch::own_point() const {
 }
 
 void ProcessWatch::watch(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now) {
-    const auto point = decode_watch_point(watch_point);
+    auto point = decode_watch_point(watch_point);
     if (!point) return;
+    point.value().listener = point.value().listener.seen_from(scope_);
     const auto watching = watch_->watch(peer, point.value(), now);
     if (!watching && watching.error().code != EEXIST)
         log_line(Level::info, "cannot watch peer {}: {}", peer, watching.error().message);

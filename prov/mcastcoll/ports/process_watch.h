@@ -36,6 +36,7 @@ class ProcessWatch {
     std::unique_ptr<PeerWatch> watch_;
     Nanoseconds checked_at_{};
     std::uint64_t doubts_ = 0;
+    std::uint32_t scope_ = 0;  // as SocketAddress::seen_from
 };
 
 }  // namespace mcastcoll::ofi

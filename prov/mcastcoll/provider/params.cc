@@ -50,8 +50,8 @@ constexpr Param kParams[] = {
     {"receives", FI_PARAM_INT, "1024", Allowed(64, 16384),
      "Datagrams that can wait in a UD queue pair to be received"},
     {"iface", FI_PARAM_STRING, "", "the name or an address of an interface",
-     "Interface for multicast, by name or address, or by the name of its RDMA device (default: the one with"
-     " the inner endpoint's address)"},
+     "Interface of endpoints and multicasts, by name or address, or by the name of its RDMA device (default: "
+     "endpoints that lead to other hosts come first, and multicasts use the endpoint's interface)"},
     {"ip", FI_PARAM_STRING, "auto", "auto, 4 or 6",
      "IP version of the multicasts; auto is that of the inner endpoint"},
     {"ttl", FI_PARAM_INT, "1", Allowed(0, 255), "How many routers a multicast may cross"},

@@ -8,19 +8,15 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <numeric>
 
 #include "base/file_descriptor.h"
 #include "base/system.h"
 
 namespace mcastcoll {
 namespace {
-
-bool is_link_local(const SocketAddress& address) {
-    const Bytes bytes = address.address_bytes();
-    return address.family() == AF_INET6 && bytes[0] == std::byte{0xfe} &&
-           (bytes[1] & std::byte{0xc0}) == std::byte{0x80};
-}
 
 void add_address(Interface& interface, const sockaddr* raw) {
     if (raw == nullptr || (raw->sa_family != AF_INET && raw->sa_family != AF_INET6)) return;
@@ -30,7 +26,19 @@ void add_address(Interface& interface, const sockaddr* raw) {
     const SocketAddress found = address.value().with_port(0);
     interface.addresses.push_back(found);
     std::optional<SocketAddress>& best = found.family() == AF_INET ? interface.v4 : interface.v6;
-    if (!best || (is_link_local(*best) && !is_link_local(found))) best = found;
+    if (!best || (best->is_link_local() && !found.is_link_local())) best = found;
+}
+
+// Docker's and libvirt's bridges are such: their ports lead to containers and virtual machines of this host.
+// A bridge with a network card is this host's way to others.
+bool is_inner_bridge(const std::string& name) {
+    namespace fs = std::filesystem;
+    const fs::path device = fs::path("/sys/class/net") / name;
+    std::error_code none;
+    if (!fs::exists(device / "bridge", none)) return false;
+    for (fs::directory_iterator port(device / "brif", none), end; !none && port != end; port.increment(none))
+        if (fs::exists(fs::path("/sys/class/net") / port->path().filename() / "device", none)) return false;
+    return true;
 }
 
 std::string describe(const std::vector<Interface>& interfaces) {
@@ -85,6 +93,7 @@ Result<std::vector<Interface>> list_interfaces() {
             fresh.up = (entry->ifa_flags & IFF_UP) != 0;
             fresh.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
             fresh.multicast = (entry->ifa_flags & IFF_MULTICAST) != 0;
+            fresh.inner_bridge = is_inner_bridge(name);
             place = interfaces.insert(interfaces.end(), std::move(fresh));
         }
         add_address(*place, entry->ifa_addr);
@@ -138,6 +147,37 @@ Result<Interface> find_interface(std::string_view name_or_address) {
     if (auto address = SocketAddress::parse(name_or_address))
         return find_interface_by_address(address.value());
     return find_interface_by_name(name_or_address);
+}
+
+AddressReach reach_of(const SocketAddress& address, const std::vector<Interface>& interfaces) {
+    for (const Interface& interface : interfaces)
+        for (const SocketAddress& own : interface.addresses) {
+            if (!own.same_host(address)) continue;
+            if (address.scope() != 0 && own.scope() != 0 && address.scope() != own.scope()) continue;
+            if (interface.loopback) return AddressReach::loopback;
+            if (interface.inner_bridge) return AddressReach::inner_bridge;
+            return address.is_link_local() ? AddressReach::link : AddressReach::network;
+        }
+    return AddressReach::network;
+}
+
+std::vector<std::size_t> order_addresses(std::span<const SocketAddress> addresses,
+                                         const std::vector<Interface>& interfaces, std::string_view wanted) {
+    std::vector<std::size_t> order(addresses.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return reach_of(addresses[i], interfaces); });
+    const auto by_address = SocketAddress::parse(wanted);
+    const auto is_wanted = [&](std::size_t i) {
+        if (by_address) return addresses[i].same_host(by_address.value());
+        const auto named = std::ranges::find(interfaces, wanted, &Interface::name);
+        return named != interfaces.end() && std::ranges::any_of(named->addresses, [&](const auto& own) {
+                   return own.same_host(addresses[i]);
+               });
+    };
+    const bool found =
+        std::ranges::any_of(order, [&](std::size_t i) { return addresses[i].valid() && is_wanted(i); });
+    if (found) std::erase_if(order, [&](std::size_t i) { return addresses[i].valid() && !is_wanted(i); });
+    return order;
 }
 
 }  // namespace mcastcoll

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct Interface {
     bool up = false;
     bool loopback = false;
     bool multicast = false;
+    bool inner_bridge = false;  // no port of the bridge is a network card
 };
 
 Result<std::vector<Interface>> list_interfaces();
@@ -35,5 +37,15 @@ Result<Interface> find_interface_by_name(std::string_view name);
 Result<Interface> find_interface_by_address(const SocketAddress& address);
 // What a user writes: a name, or an address.
 Result<Interface> find_interface(std::string_view name_or_address);
+
+// Where an address leads, the best for a group of several hosts first. docker0 has the same address on all
+// hosts, and claims to be faster than a network card.
+enum class AddressReach { network, link, inner_bridge, loopback };
+AddressReach reach_of(const SocketAddress& address, const std::vector<Interface>& interfaces);
+// In which order to offer endpoints at these addresses, by their places in the list: by reach, else as they
+// are. Where some are of the interface that the user wants, by name or address, the others are left out. An
+// invalid address stands for an endpoint without one, which is kept.
+std::vector<std::size_t> order_addresses(std::span<const SocketAddress> addresses,
+                                         const std::vector<Interface>& interfaces, std::string_view wanted);
 
 }  // namespace mcastcoll

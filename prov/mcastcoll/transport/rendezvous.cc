@@ -60,13 +60,14 @@ std::string RendezvousSource::to_string() const {
     return fmt::format("@{}", std::string_view(address_.local.sun_path + 1, size_ - header));
 }
 
-Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsigned attempt) {
+Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsigned attempt,
+                                                     std::uint32_t scope) {
     const unsigned number = attempt % kRendezvousCandidates;
     if (auto ip = SocketAddress::from_bytes(inner_address)) {
         const std::uint16_t port = ip.value().port();
         if (port == 0)
             return Error{EINVAL, fmt::format("the address {} has no port to be found by", ip.value())};
-        return from_bytes(ip.value().with_port(rendezvous_ports(port)[number]).bytes());
+        return from_bytes(ip.value().seen_from(scope).with_port(rendezvous_ports(port)[number]).bytes());
     }
     if (inner_address.empty()) return Error{EINVAL, "an empty address cannot be found"};
     while (!inner_address.empty() && inner_address.back() == std::byte{0})
@@ -80,17 +81,18 @@ Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsign
     return result;
 }
 
-Result<Rendezvous> Rendezvous::open(Bytes own_address) {
+Result<Rendezvous> Rendezvous::open(Bytes own_address, std::uint32_t scope) {
     const auto ip = SocketAddress::from_bytes(own_address);
     const int family = ip ? ip.value().family() : AF_UNIX;
     Rendezvous result;
+    result.scope_ = scope;
     result.socket_ = FileDescriptor(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!result.socket_.valid()) return system_error(errno, "cannot open the rendezvous socket");
     (void)size_buffer(result.socket_.get(), kGreetingsBytes, SO_RCVBUFFORCE, SO_RCVBUF);
     std::string refused;
     int code = 0;
     for (unsigned attempt = 0; attempt < kRendezvousCandidates; ++attempt) {
-        auto at = RendezvousSource::candidate(own_address, attempt);
+        auto at = RendezvousSource::candidate(own_address, attempt, scope);
         if (!at) return at.error();
         // Without SO_REUSEADDR: a second owner would steal datagrams instead of being refused.
         if (::bind(result.socket_.get(), &at.value().address_.any, at.value().size_) == 0) {
@@ -106,7 +108,7 @@ Result<Rendezvous> Rendezvous::open(Bytes own_address) {
 }
 
 int Rendezvous::send(Bytes inner_address, unsigned attempt, Bytes bytes) {
-    auto to = RendezvousSource::candidate(inner_address, attempt);
+    auto to = RendezvousSource::candidate(inner_address, attempt, scope_);
     if (!to) return to.error().code;
     return reply(to.value(), bytes);
 }

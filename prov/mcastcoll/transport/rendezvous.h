@@ -39,7 +39,8 @@ class RendezvousSource {
     static RendezvousSource from_bytes(Bytes bytes);
     // One of the places where an endpoint with this inner address may have its socket. Trailing zero bytes of
     // an address that is not IP do not count: some hand out strings with, some without.
-    static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt);
+    // `scope`: the interface that link-local addresses are meant on.
+    static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt, std::uint32_t scope = 0);
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
     friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);
     std::string to_string() const;
@@ -60,7 +61,8 @@ class Rendezvous {
     using Deliver = FunctionRef<void(Bytes bytes, const RendezvousSource& source)>;
 
     // Binds the first free candidate of an endpoint's own inner address (fi_getname's bytes).
-    static Result<Rendezvous> open(Bytes own_address);
+    // `scope`: the interface of a link-local one, on whose link all peers are then.
+    static Result<Rendezvous> open(Bytes own_address, std::uint32_t scope = 0);
 
     // 0, or an errno: EAGAIN when the peer or the kernel is full for now, ECONNREFUSED when nobody has that
     // name, EMSGSIZE for more than kRendezvousMaxBytes, EAFNOSUPPORT for an address of another kind than our
@@ -80,6 +82,7 @@ class Rendezvous {
     Rendezvous() = default;
     FileDescriptor socket_;
     RendezvousSource local_;
+    std::uint32_t scope_ = 0;
 };
 
 }  // namespace mcastcoll

@@ -96,6 +96,13 @@ bool SocketAddress::is_multicast() const {
     return family() == AF_INET6 && bytes[0] == std::byte{0xff};
 }
 
+bool SocketAddress::is_link_local() const {
+    const Bytes bytes = address_bytes();
+    if (family() == AF_INET) return bytes[0] == std::byte{169} && bytes[1] == std::byte{254};
+    return family() == AF_INET6 && bytes[0] == std::byte{0xfe} &&
+           (bytes[1] & std::byte{0xc0}) == std::byte{0x80};
+}
+
 SocketAddress SocketAddress::with_port(std::uint16_t port) const {
     SocketAddress result = *this;
     if (valid()) result.storage_.v4.sin_port = htons(port);
@@ -106,6 +113,10 @@ SocketAddress SocketAddress::with_scope(std::uint32_t scope) const {
     SocketAddress result = *this;
     if (family() == AF_INET6) result.storage_.v6.sin6_scope_id = scope;
     return result;
+}
+
+SocketAddress SocketAddress::seen_from(std::uint32_t scope) const {
+    return with_scope(is_link_local() ? scope : 0);
 }
 
 socklen_t SocketAddress::size() const {

@@ -48,6 +48,8 @@ class SocketAddress {
     std::uint32_t scope() const { return family() == AF_INET6 ? storage_.v6.sin6_scope_id : 0; }
     bool is_wildcard() const;
     bool is_multicast() const;
+    // fe80::/10 or 169.254/16: such an address is good on one link only.
+    bool is_link_local() const;
     bool same_host(const SocketAddress& other) const {
         if (family() != other.family()) return false;
         if (family() == AF_INET) return storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
@@ -57,6 +59,9 @@ class SocketAddress {
 
     SocketAddress with_port(std::uint16_t port) const;
     SocketAddress with_scope(std::uint32_t scope) const;
+    // The address as this host must write it, whose interface `scope` is on the address's link. A peer's
+    // scope is the number of the peer's own interface, and means nothing here. Other addresses have no scope.
+    SocketAddress seen_from(std::uint32_t scope) const;
 
     const sockaddr* data() const { return &storage_.any; }
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(data()), size())); }

@@ -1,0 +1,146 @@
+#!/bin/bash
+# mpi_networks.sh [--large] -- hosts with several networks, of which not all lead to the others.
+#
+# MPI jobs on four hosts that have docker0 with one address everywhere, no IPv4, link-local addresses only, or another order of
+# interfaces on one host.  Each is served at once, over the right network, or is left to Open MPI with one clear line and without a
+# join that must fail.  Open MPI's own messages use eth0 in all of them.
+#   --large    also: docker0 as fast as a network card, three networks of which one carries multicast, no network in common
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+large=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --large) large=1; shift ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+can_cluster || finish
+use_build
+program=$BUILD/fabtests/mpi/mpi_coll_check
+[ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
+start_cluster 4
+NET=${NET:-10.77}
+
+in_host() { ip netns exec "$VC-h$1" "${@:2}"; }
+lan() { # lan NAME SUBNET: one more network card in each host, on a switch of its own
+    local i
+    ip -n "$VC-sw0" link add "$1" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+    ip -n "$VC-sw0" link set "$1" up
+    for i in 0 1 2 3; do
+        ip link add "$1" netns "$VC-h$i" type veth peer name "$1-$i" netns "$VC-sw0"
+        ip -n "$VC-sw0" link set "$1-$i" master "$1" up
+        ip -n "$VC-h$i" addr add "$2.$((i + 1))/24" dev "$1"
+        ip -n "$VC-h$i" link set "$1" up
+    done
+}
+docker() { # docker HOST: as Docker makes it, with one container; a pair of interfaces claims 10 Gbit/s, as eth0 does
+    ip -n "$VC-h$1" -batch - <<END
+link add docker0 type bridge
+addr add 172.17.0.1/16 dev docker0
+link add veth1 type veth peer name veth2
+link set veth1 master docker0
+link set veth1 up
+link set veth2 up
+link set docker0 up
+END
+}
+fast() { # fast HOST NAME ADDRESS: a card of 100 Gbit/s, which is one as long as a process holds it
+    in_host "$1" python3 - "$2" >"$work/fast$1-$2" <<'END' &
+import fcntl, struct, subprocess, sys, time
+device = open("/dev/net/tun", "r+b", buffering=0)
+fcntl.ioctl(device, 0x400454CA, struct.pack("16sH", sys.argv[1].encode(), 0x1002))
+subprocess.run(["ethtool", "-s", sys.argv[1], "speed", "100000", "duplex", "full"], check=True)
+print("ready", flush=True)
+time.sleep(3600)
+END
+    for _ in {1..300}; do [ ! -s "$work/fast$1-$2" ] || break; sleep .1; done
+    [ -z "$3" ] || ip -n "$VC-h$1" addr add "$3" dev "$2"
+    ip -n "$VC-h$1" link set "$2" up
+}
+
+# Open MPI's own messages go through libfabric's tcp, which is told to use eth0, and not through btl tcp. What mcastcoll uses is its own
+# choice.
+job() { # job LOG OPTIONS...; sets code
+    local log=$1
+    shift
+    code=0
+    STACK=${STACK:-ofi} FI_TCP_IFACE=eth0 bounded 60 "$LAB/run" -n 4 --mca oob_tcp_if_include eth0 --mca coll ^sm \
+        --mca coll_mcastcoll_verbose 1 "$@" "$program" --count 5 --max 4K --seed 1 >"$work/$log" 2>&1 || code=$?
+}
+complain() { # complain WHAT LOG
+    tail -n 20 "$work/$2" | sed 's/^/     /'
+    fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)')"
+}
+served() { # served WHAT LOG [PATTERN]: right, at the first join, and the log has the pattern
+    if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/$2" && grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$work/$2" &&
+        ! grep -q 'failed on rank' "$work/$2" && grep -q "${3:-serves}" "$work/$2"; then
+        pass "$1: served"
+    else
+        complain "$@"
+    fi
+}
+left() { # left WHAT LOG PATTERN: right, without a join, and one line says why
+    if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/$2" && [ "$(grep -c "coll/mcastcoll is off.*$3" "$work/$2")" = 1 ] &&
+        ! grep -q 'failed on rank\|mcastcoll serves' "$work/$2"; then
+        pass "$1: left to Open MPI, $(grep -o "$3.*" "$work/$2")"
+    else
+        complain "$@"
+    fi
+}
+export FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll
+
+for i in 0 1 2 3; do docker $i; done
+if [ -n "$large" ]; then
+    job equal
+    served "docker0, as fast as eth0" equal "multicast on eth0"
+    STACK=tcp job exclude --mca btl_tcp_if_exclude lo,docker0
+    served "docker0, which Open MPI was told not to use" exclude "multicast on eth0"
+fi
+for i in 0 1 2 3; do
+    fast $i tap0 ''
+    ip -n "$VC-h$i" link set tap0 master docker0
+done
+job faster
+served "docker0, faster than eth0" faster "multicast on eth0"
+job chosen -x FI_MCASTCOLL_IFACE=docker0
+left "docker0 was asked for" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
+for i in 0 1 2 3; do ip -n "$VC-h$i" link del docker0; done
+
+# A card that one host alone has, and lists first; then three networks of which one carries multicast.
+fast 2 fast0 10.250.0.1/24
+job other
+served "one host lists a faster card first" other "multicast on eth0"
+if [ -n "$large" ]; then
+    lan eth1 10.251.1
+    lan eth2 10.251.2
+    ip netns exec "$VC-sw0" nft -f - <<'END'
+table bridge t {
+    chain through {
+        type filter hook forward priority 0
+        meta ibrname { "br0", "eth2" } ip daddr 224.0.0.0/4 udp dport != 0 drop
+    }
+}
+END
+    job deaf
+    served "the first of three networks carries no multicast" deaf "reaches 1 of 4 members\|without multicast"
+    job third -x FI_MCASTCOLL_IFACE=eth1
+    served "the network that carries multicast was asked for" third "multicast on eth1"
+    ip netns exec "$VC-sw0" nft delete table bridge t
+fi
+
+# Open MPI needs an address of its own; mcastcoll is told to use the network that has link-local addresses alone. On h2, which has one
+# card more, that interface has another number.
+[ -n "$large" ] || lan eth1 10.251.1
+for i in 0 1 2 3; do
+    ip -n "$VC-h$i" addr flush dev eth1
+    ip -n "$VC-h$i" addr add fe80::a:$((i + 1))/64 dev eth1 nodad
+done
+job local -x FI_MCASTCOLL_IFACE=eth1
+served "link-local addresses only" local "multicast on eth1 (IPv6"
+for i in 0 1 2 3; do ip -n "$VC-h$i" -4 addr flush dev eth0; done
+STACK=tcp job six --mca btl_tcp_if_include eth0 --mca btl_tcp_disable_family 4
+served "hosts with IPv6 only" six "multicast on eth0 (IPv6"
+finish
