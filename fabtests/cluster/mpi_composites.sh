@@ -4,7 +4,8 @@
 # Three hosts, one rank each. Open MPI's own allgatherv, allgather, allreduce and reduce_scatter are chosen so that each calls the
 # communicator's gather, bcast, reduce and scatter, which mcastcoll serves; the launcher lets the job go on, and a rank dies
 # before a barrier, which tells the others, or before one of those operations. And coll/han, which falls back to other components,
-# runs below mcastcoll, and the fences of one-sided windows, which need Open MPI's own barrier.
+# runs below mcastcoll, the fences of one-sided windows, which need Open MPI's own barrier, and communicators after a join that
+# timed out.
 set -u
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -80,5 +81,22 @@ if [ $code = 0 ] && [ "${early:-1000}" -lt 45 ] && grep -q "is left to others: i
 else
     tail -n 20 "$work/log" | sed 's/^/     /'
     fail "one-sided: code $code, ${early:-no} early"
+fi
+
+# A firewall that drops what joins send: the first communicator waits, the others do not.
+for host in 0 1 2; do
+    ip netns exec "$VC-h$host" nft -f - <<END
+table inet t { chain c { type filter hook input priority 0; iif lo accept; meta l4proto udp drop; }; }
+END
+done
+STACK=none bounded 60 "$LAB/run" -n $all --mca pml ob1 --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_join_timeout 1000 \
+    "$BUILD/fabtests/mpi/mpi_short_lived" --count 5 >"$work/log" 2>&1
+code=$?
+late=$(grep -c 'join failed on rank .* timed out' "$work/log") rests=$(grep -c 'begins none for some time' "$work/log")
+if [ $code = 0 ] && [ "$late $rests" = '1 5' ]; then
+    pass "a join that times out: $(grep -o '[0-9.]* us each' "$work/log") for the 5 communicators after it"
+else
+    tail -n 20 "$work/log" | sed 's/^/     /'
+    fail "a join that times out: code $code, $late of 1 time out, $rests of 5 are left"
 fi
 finish
