@@ -7,8 +7,8 @@
 #   --count N        rounds of 1 to 8 random operations (default 150)
 #   --max BYTES      largest part of one member (default 256K)
 #
-# The device is made up (fabtests/mpi/mpi_device.h), for Open MPI 5: an access that does not go by way of it faults. On this host
-# alone, through its shared memory, where messages are once cut into segments, and over the cluster. Each operation is to have met such
+# The device is made up (fabtests/mpi/mpi_device.h), for Open MPI 5: an access that bypasses the accelerator faults. The test runs on this
+# host alone, through shared memory, then with messages cut into segments, then over the cluster. Each operation must have had such
 # buffers, blocking and not.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
@@ -46,7 +46,7 @@ export OMPI_MCA_opal_mca_base_component_path=$fake:$OMPI_MCA_opal_mca_base_compo
 export OMPI_MCA_coll_mcastcoll_selection=$work/selection OMPI_MCA_coll_mcastcoll_reduce_scatter_small=1073741824 \
     OMPI_MCA_coll_mcastcoll_min_comm_size=2 OMPI_MCA_coll_mcastcoll_verbose=1
 
-judge() { # judge WHAT LOG CODE OPERATIONS: so many have met such buffers, blocking and not
+judge() { # judge WHAT LOG CODE OPERATIONS: so many had such buffers, blocking and not
     local met
     met=$(awk '$1 == "device" && $3 > 0 && $4 > 0' "$2" | wc -l)
     if [ "$3" = 0 ] && grep -q ' 0 bad$' "$2" && [ "$met" = "$4" ]; then
@@ -54,7 +54,7 @@ judge() { # judge WHAT LOG CODE OPERATIONS: so many have met such buffers, block
         [ "$4" = 1 ] || grep -E '^(on the )?device ' "$2" | sed 's/^/     /'
     else
         tail -n 40 "$2" | sed 's/^/     /'
-        fail "$1: code $3$([ "$3" != 124 ] || echo ' (hung)'); $met of $4 operations met such buffers"
+        fail "$1: code $3$([ "$3" != 124 ] || echo ' (hung)'); $met of $4 operations had such buffers"
     fi
 }
 alone() { # alone LOG PROGRAM'S OPTIONS...

@@ -1,7 +1,7 @@
-// An accelerator for Open MPI 5 that is none: its memory is mpi_device.h's. What the component, or Open MPI
-// itself, does with such buffers is what it does with a GPU's.
+// A made-up accelerator for Open MPI 5, whose memory is that of mpi_device.h. The component, and Open MPI
+// itself, handle such buffers like buffers in a GPU's memory.
 //
-// Streams and events are there because Open MPI makes them: every copy is over when the call returns.
+// Open MPI creates streams and events, which do nothing here: every copy is complete when the call returns.
 
 #include <stdio.h>
 

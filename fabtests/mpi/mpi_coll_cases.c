@@ -129,7 +129,7 @@ static void draw_places(Case* c, uint64_t* own) {
     }
 }
 
-// A non-blocking reduction of one int is Open MPI's own, which cannot do with a device's memory.
+// Open MPI serves non-blocking reductions of one int itself, and reads their buffers directly.
 static void draw_devices(Case* c, uint64_t state) {
     if (c->part->device == NULL || (!c->waits && c->plan.count * c->plan.type->width == sizeof(int))) return;
     c->input_on_device = next_random(&state) % 8 != 0;

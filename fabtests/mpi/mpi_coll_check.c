@@ -5,8 +5,8 @@
 // What the component leaves to others (user-defined operators, pairs) is in the plan, too. Sums that are not
 // exact are done twice, and have to have the same bits on all ranks each time.
 //
-// With --device odd ranks have buffers on a device (mpi_device.h), which wants the accelerator mccfake in
-// Open MPI, and the component to serve all: reductions of Open MPI's own do not know such memory.
+// With --device odd ranks have buffers on a device (mpi_device.h). Open MPI must have the accelerator mccfake
+// then, and the component must serve all calls: Open MPI's own reductions read such memory directly.
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
-// Made-up device memory, for tests on machines without an accelerator. A program holds addresses at which any
-// access faults; the bytes lie at an alias, a fixed distance behind. The fault of a copy that should have
-// gone by way of the accelerator names that copy by itself, in a process, and ends a system call with EFAULT.
+// Made-up device memory, for tests on machines without an accelerator. The program holds addresses at which
+// any access faults; the bytes lie at an alias, a fixed distance behind. A copy that bypasses the accelerator
+// faults, and the trace of that fault names the copy; a system call on such an address fails with EFAULT.
 //
-// The addresses are the same in all processes and libraries, so that the accelerator made up of this
+// The addresses are the same in all processes and libraries, so the made-up accelerator
 // (mca_accelerator_mccfake.c, or MPI_Pack in mpi_pmpi_device.c) need not ask the program.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_DEVICE_H
@@ -21,7 +21,7 @@ static inline bool is_device(const void* at) {
     return (uintptr_t)at - MCC_DEVICE_FIRST < MCC_DEVICE_BYTES;
 }
 
-// Where the bytes can be reached; a host's address is its own.
+// The address at which the bytes can be reached; for the host's memory the address itself.
 static inline void* device_alias(const void* at) {
     return (void*)((uintptr_t)at + (is_device(at) ? MCC_DEVICE_BYTES : 0));
 }
@@ -30,8 +30,7 @@ static inline void device_copy(void* to, const void* from, size_t bytes) {
     memmove(device_alias(to), device_alias(from), bytes);
 }
 
-// The device as its one owner, the program, has it. No address is given out twice, so that late copies fault,
-// too.
+// The program's allocator of device memory. It never gives out an address twice, so late copies fault, too.
 typedef struct {
     uint64_t next;
 } Device;

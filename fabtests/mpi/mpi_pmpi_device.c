@@ -1,9 +1,9 @@
-// What libmcastcoll-pmpi.so interposes, with the buffers of odd ranks on a device, which is made up
-// (mpi_device.h). The program stands in for an MPICH that takes such buffers: it says so when the library
-// asks, and packs and unpacks them. An access that does not go by way of that faults.
+// The collectives that libmcastcoll-pmpi.so interposes, with the buffers of odd ranks on a made-up device
+// (mpi_device.h). The program stands in for a GPU-aware MPICH: it says so when the library asks, and packs
+// and unpacks device buffers. An access that bypasses this faults.
 //
-// What the library would leave to MPI has its buffers in the host's memory, as has what this MPICH itself
-// computes wrong: the maximum and minimum of unsigned elements.
+// Buffers are in the host's memory for calls that the library would leave to MPI, and for the maximum and
+// minimum of unsigned elements, which Debian's MPICH computes wrong.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-// What the component asks Open MPI about a buffer, and what follows: in 5.0 the accelerator that was
-// selected, in 4.1 CUDA's support, as which this test is compiled where Open MPI has none (with_cuda.h).
+// Whether the component recognises an accelerator's memory. In Open MPI 5.0 the test stands in for the
+// selected accelerator. In 4.1 it stands in for CUDA: with_cuda.h compiles the component as for a build with
+// CUDA.
 #include <criterion/criterion.h>
 
 #include "coll_mcastcoll.h"

@@ -19,10 +19,10 @@ typedef struct {
 
 size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; 0 for what is no datatype, too
 ptrdiff_t mcc_extent(MPI_Datatype type);
-// The memory is, or could be, an accelerator's: only MPI's own packing reaches it. Of significant buffers
-// only.
+// Whether an accelerator may own this memory: then only MPI's own packing reaches it. Callers pass
+// significant buffers only.
 bool mcc_is_device(const void* base);
-// Where the packed bytes lie as they are, in the host's memory, or NULL.
+// The address of the packed bytes, where the layout holds them as they are in the host's memory, or NULL.
 const uint8_t* mcc_contiguous(const MccLayout* layout);
 bool mcc_pack(const MccLayout* from, uint8_t* to, size_t bytes);
 bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes);

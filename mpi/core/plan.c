@@ -164,14 +164,16 @@ static int lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
 }
 
 // The reductions. Elements, operator and counts decide, which MPI wants to be the same on all members. Their
-// vectors are contiguous, so the provider takes them where they lie, unless that is on a device.
+// vectors are contiguous, so the provider reads and writes a vector in place, unless the vector is on a
+// device.
 static MccLayout vector_in(const MccPlan* p, const MccCall* call) {
     return (MccLayout){.base = is_in_place(call->in.base) ? call->out.base : call->in.base,
                        .count = (int64_t)p->whole.count,
                        .type = call->out.type};
 }
 
-// What is on a device goes by way of one vector in `memory`, in place where both are.
+// A vector on a device is copied to `memory`, and the result from there. If both are on a device, the
+// reduction is in place in `memory`.
 static int lay_reduction(MccPlan* p, const MccCall* call) {
     const MccLayout in = vector_in(p, call);
     const MccLayout out = {.base = call->out.base, .count = in.count, .type = in.type};
@@ -219,9 +221,10 @@ static bool deal_alike(MccPlan* p, int64_t count) {
     return true;
 }
 
-// In place the vector lies where its slice is to go, which the provider does not do; and a slice may be empty
-// and have no address. Then, and where the slice is on a device, it comes from `memory`; a vector that is on
-// a device is packed behind it, or, where the whole result comes, in its place.
+// The provider writes the slice to `memory` in three cases: in place, since the vector lies where its slice
+// is to go, which the provider does not do; for an empty slice, which may have no address; and for a slice on
+// a device. A vector on a device is packed into `memory` behind the slice, or, in an allreduce, where the
+// result goes.
 static int lay_deal(MccPlan* p, const MccCall* call) {
     const MccDeal* deal = &p->deal;
     const bool whole = FI_ALLREDUCE == p->whole.collective;

@@ -4,8 +4,8 @@
 // hand over is the same.
 // Members of one operation may describe the same message differently, so every layout is served: contiguous
 // ones in the host's memory where they lie, the others packed into memory that goes with the call, and
-// unpacked when it is over. An accelerator's memory counts as not contiguous: a buffer may be on a device on
-// one member only, so that this, too, is nothing to decide on who serves the call.
+// unpacked when it is over. An accelerator's memory counts as not contiguous. A buffer may be on a device on
+// one member only, so the choice of who serves the call must not depend on it.
 //
 // Who owns what: a plan owns nothing. Its memory is the face's, which lets go of it when the call ends.
 

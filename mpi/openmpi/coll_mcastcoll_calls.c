@@ -166,10 +166,10 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
           MCC_VECTOR(count))
 // clang-format on
 
-// Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. What needs
-// none of that (a group that serves, contiguous memory of the host, one segment) goes to the provider as it
-// is. False where it does need it, or nobody has begun it: the entry asks once more, and then the previous
-// module.
+// Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. A call that
+// needs no job (its group serves, its memory is contiguous and the host's, it is one segment) goes to the
+// provider as it is. False where it does need it, or nobody has begun it: the entry asks once more, and then
+// the previous module.
 static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
                     const struct fi_mcastcoll_request* request, size_t bytes, int* rc) {
     const MccComponent* c = &mcc_component;

@@ -71,7 +71,8 @@ static inline bool mcc_info(const ompi_communicator_t* comm, const char* key, ch
 
 #endif
 
-// Memory of an accelerator: Open MPI 5.0 has a framework for it, 4.1 knows CUDA's where it is built so.
+// Memory of accelerators: Open MPI 5.0 asks its accelerator framework, 4.1 asks CUDA if it is built with
+// CUDA.
 #if __has_include("opal/mca/accelerator/base/base.h")
 
 #include <string.h>
@@ -93,7 +94,7 @@ static inline bool mcc_is_accelerators(const void* base) {
 
 #include "opal/runtime/opal_params.h"
 
-bool opal_cuda_check_bufs(char* first, char* second);  // of a header that is installed with CUDA alone
+bool opal_cuda_check_bufs(char* first, char* second);  // its header is installed only with CUDA
 
 static inline bool mcc_has_accelerator(void) {
     return opal_cuda_support;

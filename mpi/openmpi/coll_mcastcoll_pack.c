@@ -1,6 +1,6 @@
 // Derived datatypes, and buffers in an accelerator's memory: their bytes go through a bounce buffer, packed
-// by Open MPI's convertor. The convertor finds out by itself whether a buffer is an accelerator's, and has
-// the accelerator copy the bytes.
+// by Open MPI's convertor. The convertor recognises an accelerator's memory by itself and has the accelerator
+// copy the bytes.
 
 #include "coll_mcastcoll.h"
 
@@ -55,8 +55,8 @@ bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     return convert_all(to, false, (uint8_t*)(uintptr_t)from, bytes);
 }
 
-// Memory that the accelerator's driver moves between device and host counts, too: other processes and the
-// kernel may not reach it while it is on the device.
+// True for managed memory, too, which the driver moves between device and host: while its pages are on the
+// device, other processes and the kernel may fail to reach them.
 bool mcc_is_device(const void* base) {
     return mcc_component.has_accelerator && mcc_is_accelerators(base);
 }

@@ -70,8 +70,8 @@ ptrdiff_t mcc_extent(MPI_Datatype type) {
     return (ptrdiff_t)extent;
 }
 
-// No call of MPI's tells whether a buffer is on a device, while MPI_Pack of an MPI that takes such buffers
-// finds out by itself.
+// MPI has no call that tells whether a buffer is on a device. But MPI_Pack of a GPU-aware MPI recognises such
+// buffers by itself.
 bool mcc_is_device(const void* base) {
     (void)base;
     return pmpi.stages;
@@ -132,7 +132,7 @@ bool pmpi_packs_plainly(void) {
 #pragma weak PMPIX_GPU_query_support  // MPICH has it since 4.0, others with its ABI may not
 #endif
 
-// MPICH can be asked. Cray's and Intel's MPI and MVAPICH2 take such buffers where a variable says so.
+// MPICH has a call that tells. In Cray's and Intel's MPI and in MVAPICH2 a variable switches this on.
 bool pmpi_takes_devices(void) {
     static const char* const kSwitches[] = {"MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA"};
     for (size_t i = 0; i < sizeof(kSwitches) / sizeof(kSwitches[0]); ++i) {

@@ -83,7 +83,7 @@ static void open_provider(void) {
                                    pmpi.settings.progress_thread ? FI_WAIT_FD : FI_WAIT_NONE, pmpi.reason);
     pmpi.stages = pmpi_takes_devices();
     if (0 == rank && pmpi.ready && pmpi.stages)
-        pmpi_say(1, "MPI takes buffers of GPUs here: all messages are packed and unpacked by MPI_Pack");
+        pmpi_say(1, "this MPI is GPU-aware: all messages are packed and unpacked by MPI_Pack");
     if (pmpi.ready) pmpi.terms = digest_terms();
 }
 
