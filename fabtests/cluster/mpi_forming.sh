@@ -69,6 +69,16 @@ on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include l
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 judge "4 ranks, listened to" secret
 judge_listener "4 ranks" "$work/secret"
+# Who changes it on its way keeps the group from forming, and the job goes on.
+on_host 4 120 changed --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
+    --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" -x LISTENER_CHANGES=1 "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
+if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/changed" && grep -q 'leaves communicator MPI_COMM_WORLD.*Key was rejected' "$work/changed" &&
+    ! grep -q 'coll/mcastcoll serves MPI' "$work/changed"; then
+    pass "a changed secret is refused: $(grep -o '[0-9]* checked, 0 bad' "$work/changed")"
+else
+    tail -n 5 "$work/changed" | sed 's/^/     /'
+    fail "a changed secret: code $code"
+fi
 
 # Long ones count as several: 128 KiB as nine.
 on_host 4 120 counted --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_form_after 20 "$programs/mpi_bcast_check" --count 3 --min 128K --max 128K

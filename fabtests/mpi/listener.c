@@ -3,13 +3,15 @@
 //
 // Secrets and private keys are draws of 32 bytes: none may be sent. A wrapped secret begins with a draw of 16
 // bytes, its salt, which must be found: else this library does not see what is sent. At its end each process
-// says on stderr what it has seen.
+// says on stderr what it has seen. With LISTENER_CHANGES in the environment it changes a bit of each wrapped
+// secret before it is sent.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -38,16 +40,22 @@ static void note(Draws* draws, const void* bytes) {
     pthread_mutex_unlock(&lock);
 }
 
-static void find(Draws* draws, const void* bytes, size_t count) {
-    for (unsigned i = 0; i < draws->count; ++i)
-        if (NULL != memmem(bytes, count, draws->draws[i].bytes, kLooked)) draws->draws[i].sent = true;
+static void find(Draws* draws, void* bytes, size_t count, bool changes) {
+    for (unsigned i = 0; i < draws->count; ++i) {
+        unsigned char* const found = memmem(bytes, count, draws->draws[i].bytes, kLooked);
+        if (NULL == found) continue;
+        const bool follows = found + kLooked < (unsigned char*)bytes + count;
+        if (changes && follows && !draws->draws[i].sent) found[kLooked] ^= 1;
+        draws->draws[i].sent = true;
+    }
 }
 
 static void look(const struct iovec* parts, size_t count) {
+    const bool changes = NULL != getenv("LISTENER_CHANGES");
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count; ++i) {
-        find(&secrets, parts[i].iov_base, parts[i].iov_len);
-        find(&salts, parts[i].iov_base, parts[i].iov_len);
+        find(&secrets, parts[i].iov_base, parts[i].iov_len, false);
+        find(&salts, parts[i].iov_base, parts[i].iov_len, changes);
     }
     pthread_mutex_unlock(&lock);
 }

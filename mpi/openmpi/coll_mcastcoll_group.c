@@ -239,6 +239,7 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
     explicit_bzero(&meeting->secret, sizeof(meeting->secret));
     *step = "address vector";
     int rc = mcc_meeting_agree(meeting, error, false, agreed, &lost);
+    if (FI_EKEYREJECTED == agreed->error) *step = "decrypting the group's secret";
     if (0 == rc && 0 == agreed->error) {
         *step = "join";
         rc = mcc_meeting_agree(meeting, join(g), true, agreed, &lost);
