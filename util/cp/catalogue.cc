@@ -1,6 +1,7 @@
 #include "cp/catalogue.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/file_descriptor.h"
 #include "base/system.h"
 #include "crew/words.h"
 
@@ -36,12 +38,29 @@ class Lister {
     Lister(Catalogue& catalogue, std::vector<std::string>& complaints)
         : catalogue_(catalogue), complaints_(complaints) {}
 
+    // What the user has named.
     void add(const std::string& source, const std::string& path) {
+        named_ = source.size();
+        add(AT_FDCWD, source, source, path);
+    }
+    void add_contents(const std::string& source, const std::string& path) {
+        named_ = source.size();
+        add_contents(open_folder(AT_FDCWD, source, 0), source, path);
+    }
+
+  private:
+    static FileDescriptor open_folder(int at, const std::string& name, int flags) {
+        return FileDescriptor(::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
+    }
+
+    void add(int at, const std::string& name, const std::string& source, const std::string& path) {
         struct stat found {};
-        if (::lstat(source.c_str(), &found) != 0) return complain(source, std::strerror(errno));
+        if (::fstatat(at, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+            return complain(source, std::strerror(errno));
         Entry entry;
         entry.path = path;
         entry.source = source;
+        entry.named = named_;
         entry.mode = found.st_mode & 07777;
         entry.user = found.st_uid;
         entry.group = found.st_gid;
@@ -52,41 +71,48 @@ class Lister {
             entry.occupied = std::min(entry.size, static_cast<std::uint64_t>(found.st_blocks) * 512);
             catalogue_.push_back(std::move(entry));
         } else if (S_ISLNK(found.st_mode)) {
-            add_link(std::move(entry));
+            add_link(at, name, std::move(entry));
         } else if (S_ISDIR(found.st_mode)) {
             entry.kind = Kind::directory;
             catalogue_.push_back(std::move(entry));
-            add_contents(source, path);
+            add_contents(open_folder(at, name, O_NOFOLLOW), source, path);
         } else {
             complain(source, "is neither a file, a folder nor a symbolic link");
         }
     }
 
-    void add_contents(const std::string& source, const std::string& path) {
-        const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(source.c_str()), &::closedir);
-        if (folder == nullptr) return complain(source, std::strerror(errno));
+    void add_contents(const FileDescriptor& folder, const std::string& source, const std::string& path) {
+        if (!folder.valid()) return complain(source, std::strerror(errno));
+        std::vector<std::string> names = names_in(folder, source);
+        std::sort(names.begin(), names.end());
+        for (const std::string& name : names)
+            if (name_of_partial(name).empty())
+                add(folder.get(), name, source + "/" + name, path + "/" + name);
+    }
+
+    std::vector<std::string> names_in(const FileDescriptor& folder, const std::string& source) {
         std::vector<std::string> names;
+        const int own = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const std::unique_ptr<DIR, int (*)(DIR*)> entries(own >= 0 ? ::fdopendir(own) : nullptr, &::closedir);
+        if (entries == nullptr) return complain(source, std::strerror(errno)), names;
         errno = 0;
-        while (const dirent* found = ::readdir(folder.get())) {
+        while (const dirent* found = ::readdir(entries.get())) {
             if (const std::string_view name = found->d_name; name != "." && name != "..")
                 names.emplace_back(name);
             errno = 0;
         }
         if (errno != 0) complain(source, std::strerror(errno));
-        std::sort(names.begin(), names.end());
-        for (const std::string& name : names)
-            if (name_of_partial(name).empty()) add(source + "/" + name, path + "/" + name);
+        return names;
     }
 
-  private:
     void complain(const std::string& source, const char* what) {
         complaints_.push_back(fmt::format("{}: {}", source, what));
     }
 
-    void add_link(Entry entry) {
+    void add_link(int at, const std::string& name, Entry entry) {
         entry.kind = Kind::link;
         entry.link.resize(PATH_MAX);
-        const ssize_t size = ::readlink(entry.source.c_str(), entry.link.data(), entry.link.size());
+        const ssize_t size = ::readlinkat(at, name.c_str(), entry.link.data(), entry.link.size());
         if (size < 0) return complain(entry.source, std::strerror(errno));
         entry.link.resize(static_cast<std::size_t>(size));
         catalogue_.push_back(std::move(entry));
@@ -94,6 +120,7 @@ class Lister {
 
     Catalogue& catalogue_;
     std::vector<std::string>& complaints_;
+    std::size_t named_ = 0;
 };
 
 }  // namespace

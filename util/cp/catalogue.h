@@ -22,6 +22,7 @@ struct Entry {
     std::string link;  // where a symbolic link leads
     // Of the head alone.
     std::string source;
+    std::size_t named = 0;       // so many characters of it the user has named; below, no link is followed
     std::uint64_t occupied = 0;  // bytes that are no hole
 };
 

@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "cp/target.h"
+
 namespace mcastcoll::cp {
 
 Chunker::Chunker(std::shared_ptr<Pool> pool, Queue& out) : pool_(std::move(pool)), out_(out) {}
@@ -88,6 +90,20 @@ void Source::send_files(const Catalogue& catalogue, const std::vector<std::uint6
     chunker.finish();
 }
 
+// Below what the user has named no link is followed: whoever owns a folder there could have root read
+// anything.
+FileDescriptor Source::open_file(const Entry& entry) {
+    constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    const std::string& source = entry.source;
+    if (source.size() <= entry.named) return FileDescriptor(::open(source.c_str(), kFlags));
+    const FileDescriptor top(::open(source.substr(0, entry.named).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const std::size_t slash = source.rfind('/'), begin = entry.named + 1;
+    const std::string below = slash > begin ? source.substr(begin, slash - begin) : ".";
+    const FileDescriptor folder = top.valid() ? open_beneath(top.get(), below) : FileDescriptor();
+    if (!folder.valid()) return FileDescriptor();
+    return FileDescriptor(::openat(folder.get(), source.c_str() + slash + 1, kFlags));
+}
+
 bool Source::is_unchanged(const Entry& entry, const FileDescriptor& file) {
     struct stat now {};
     return ::fstat(file.get(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) == entry.size &&
@@ -101,7 +117,7 @@ void Source::complain(const Entry& entry, const char* what) {
 void Source::send_file(Chunker& chunker, const Catalogue& catalogue, std::size_t index,
                        std::uint64_t position) {
     const Entry& entry = catalogue[index];
-    const FileDescriptor file(::open(entry.source.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const FileDescriptor file = open_file(entry);
     if (!file.valid()) return complain(entry, std::strerror(errno));
     if (!is_unchanged(entry, file)) return complain(entry, "has changed since it was looked at");
     Digest digest;

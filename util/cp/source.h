@@ -53,6 +53,7 @@ class Source {
   private:
     void send_text(std::string_view text);
     void send_files(const Catalogue& catalogue, const std::vector<std::uint64_t>& positions);
+    static FileDescriptor open_file(const Entry& entry);
     void send_file(Chunker& chunker, const Catalogue& catalogue, std::size_t index, std::uint64_t position);
     Drop send_data(Chunker& chunker, const Entry& entry, const FileDescriptor& file, std::uint64_t position,
                    Digest& digest);

@@ -324,6 +324,30 @@ Test(copy, a_link_that_takes_a_folders_place_is_not_followed) {
     cr_assert(::stat((outside.path + "/e").c_str(), &found) == 0 && (found.st_mode & 07777) == 0700);
 }
 
+// The same on the reading side, while the sources are listed and afterwards.
+Test(copy, a_link_that_takes_a_sources_place_is_not_read) {
+    const Folder from, to, outside;
+    const std::string source = from.path + "/s", folder = source + "/d";
+    std::filesystem::create_directories(folder + "/e");
+    std::filesystem::create_directories(outside.path + "/e");
+    for (const char* name : {"/file", "/e/file"}) {
+        std::ofstream(folder + name) << "open";
+        std::ofstream(outside.path + name) << "mine";
+        std::filesystem::last_write_time(outside.path + name,
+                                         std::filesystem::last_write_time(folder + name));
+    }
+    cr_assert_eq(carry(source, to.path)->files_written(), 2U);
+    std::filesystem::remove_all(to.path + "/s");
+    const auto replace = [&] {
+        std::filesystem::rename(folder, folder + ".away");
+        std::filesystem::create_directory_symlink(outside.path, folder);
+    };
+    cr_assert_eq(carry(source, to.path, SIZE_MAX, nullptr, true, replace)->files_written(), 0U);
+    std::vector<std::string> complaints;
+    for (const Entry& entry : list_sources({source}, {"s"}, true, complaints))
+        cr_assert(entry.path.find("/d/") == std::string::npos, "%s", entry.path.c_str());
+}
+
 namespace {
 
 constexpr uid_t kSomebody = 65534;
