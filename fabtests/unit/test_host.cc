@@ -313,8 +313,8 @@ Test(host, different_lengths_of_every_kind_end_with_an_error) {
 
 Test(host, slots_are_as_large_as_memory_allows) {
     constexpr std::uint64_t kPlenty = std::uint64_t{24} << 30, kContainer = 64 << 20;
-    const auto kib = [](std::uint32_t members, std::uint64_t free_bytes) {
-        return host::slot_bytes_for(members, 8, free_bytes) >> 10;
+    const auto kib = [](std::uint32_t members, std::uint64_t spare_bytes) {
+        return host::slot_bytes_for(members, 8, spare_bytes) >> 10;
     };
     cr_assert_eq(kib(2, kPlenty), 32);
     cr_assert_eq(kib(64, kPlenty), 32, "16 MiB");

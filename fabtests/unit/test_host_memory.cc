@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -90,6 +91,30 @@ Test(host, what_a_crash_left_is_removed_by_the_next) {
     auto next = Team::open(config);
     cr_assert(next.ok());
     cr_assert_eq(exists(name), false);
+}
+
+Test(host, segments_leave_what_other_files_need) {
+    constexpr off_t kMiB = 1 << 20;
+    if (!private_shm("size=16m")) cr_skip_test("only root may mount a /dev/shm of its own");
+    const int sparse = ::open("/dev/shm/sparse", O_CREAT | O_RDWR, 0600);
+    cr_assert_eq(::ftruncate(sparse, 6 * kMiB), 0);
+    cr_assert_eq(host::Segment::spare().value(), 6 * kMiB, "16, less 6 for the file and 4 for files to come");
+    cr_assert_eq(host::Segment::create({}, kMiB + kMiB / 2 + 1).error().code, ENOSPC, "more than a quarter");
+    std::vector<std::shared_ptr<host::Segment>> segments;
+    for (;;) {
+        auto segment = host::Segment::create({}, kMiB / 4);
+        if (!segment) {
+            cr_assert_eq(segment.error().code, ENOSPC);
+            break;
+        }
+        segments.push_back(std::move(segment).value());
+    }
+    cr_assert_gt(segments.size(), 10U);
+    cr_assert_eq(::posix_fallocate(sparse, 0, 6 * kMiB), 0, "the file gets all of its pages");
+    const int later = ::open("/dev/shm/later", O_CREAT | O_RDWR, 0600);
+    cr_assert_eq(::posix_fallocate(later, 0, 4 * kMiB), 0, "and a later file finds room");
+    ::close(sparse);
+    ::close(later);
 }
 
 Test(host, foreign_memory_is_refused) {

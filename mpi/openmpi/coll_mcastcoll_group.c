@@ -181,6 +181,9 @@ static void report(ompi_communicator_t* comm, const MccModule* m, const char* st
                     ompi_comm_size(comm), m->hosts, 1 == m->hosts ? "" : "s");
         return;
     }
+    static int told;  // without an end to it, the same is true of the communicators to come
+    if (kMccLeft == m->state && error == told) return;
+    told = error;
     char later[64] = "";
     if (kMccLeft != m->state)
         snprintf(later, sizeof(later), "; to be tried again after %zu collectives", m->wanted);
@@ -241,8 +244,11 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
     int rc = mcc_meeting_agree(meeting, error, false, agreed, &lost);
     if (FI_EKEYREJECTED == agreed->error) *step = "decrypting the group's secret";
     if (0 == rc && 0 == agreed->error) {
-        *step = "join";
-        rc = mcc_meeting_agree(meeting, join(g), true, agreed, &lost);
+        error = join(g);
+        // Without it (a full /dev/shm) the members of one host would send each other multicasts.
+        const bool apart = 0 == error && 1 == m->hosts && g->join.hosts > 1;
+        *step = apart ? "shared memory of the host" : "join";
+        rc = mcc_meeting_agree(meeting, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
         if (0 == rc) note_join(m, agreed->error);
     }
     *group = g;

@@ -146,7 +146,7 @@ void Group::refuse_less_secure(const wire::ByteString& leader, std::uint32_t seq
 }
 
 void Group::end_without_memory(const Error& error) {
-    port_.warn("no shared memory with the other processes of this host: " + error.message);
+    port_.warn_of_memory(error.message);
     end_join(error.code);
 }
 

@@ -205,6 +205,8 @@ class Port : public JoinPort {
     // A sentence for the user to see; where a member is, for such a sentence.
     virtual void warn(std::string_view sentence) = 0;
     virtual std::string address_of(Rank rank) const = 0;
+    // Why this process can share no memory with others of its host, for the user to see once.
+    virtual void warn_of_memory(std::string_view why) { warn(why); }
     // Of a positive FI_E* code.
     virtual std::string text_of(int error) const = 0;
 

@@ -71,12 +71,12 @@ std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meet
 
 // The larger a slot, the fewer steps a long message takes, and turns of processes that share a core (two
 // cores, allreduce of 1 MiB among 16: 3.4 ms with 6 KiB, 1.0 with 32, 0.9 with 64). But teams are many, and
-// memory may be as little as a container's 64 MiB: one takes a small part of what is free, and never very
-// much.
-std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t free_bytes) {
-    constexpr std::uint64_t kMost = std::uint64_t{16} << 20, kShareOfFree = 32;
+// memory may be as little as a container's 64 MiB: one takes a small part of what is spare (Segment::spare),
+// and never very much.
+std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t spare_bytes) {
+    constexpr std::uint64_t kMost = std::uint64_t{16} << 20, kShareOfSpare = 32;
     constexpr std::uint32_t kLargest = 32 * kKiB, kLeast = 4 * kKiB;
-    const std::uint64_t most = std::min(kMost, free_bytes / kShareOfFree);
+    const std::uint64_t most = std::min(kMost, spare_bytes / kShareOfSpare);
     std::uint32_t bytes = kLargest;
     while (bytes > kLeast && std::uint64_t{bytes} * slots * members > most) bytes /= 2;
     return bytes;

@@ -50,9 +50,10 @@ std::uint32_t current_core() {
 
 Result<Formation::Found> make_segment(const TeamConfig& config) {
     const std::uint32_t slots = config.slots != 0 ? config.slots : 8;
-    const std::uint32_t slot_bytes = config.slot_bytes != 0
-                                         ? config.slot_bytes
-                                         : slot_bytes_for(config.size, slots, Segment::free_bytes());
+    const auto spare = Segment::spare();
+    if (!spare) return spare.error();
+    const std::uint32_t slot_bytes =
+        config.slot_bytes != 0 ? config.slot_bytes : slot_bytes_for(config.size, slots, spare.value());
     const Shape shape{config.size, slots, slot_bytes};
     const std::size_t rings = Rings::bytes_for(shape);
     auto segment = Segment::create(config.name, rings + config.table.size());

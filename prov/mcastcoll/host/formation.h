@@ -43,7 +43,7 @@ struct TeamConfig {
 };
 
 // How large each slot is, where so much memory can still be shared.
-std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t free_bytes);
+std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t spare_bytes);
 
 // So much of the slots measure_copies() reads and writes.
 inline constexpr std::size_t kMeasuredBytes = 27 * 1024;

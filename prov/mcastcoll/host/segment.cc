@@ -39,6 +39,23 @@ bool is_left_over(const char* name) {
     return !is_alive(static_cast<std::uint32_t>(pid), start);
 }
 
+// Bytes that the files of a folder have not got yet, by their sizes.
+std::uint64_t missing_bytes(DIR* folder) {
+    std::uint64_t missing = 0;
+    while (const dirent* entry = ::readdir(folder)) {
+        struct stat found {};
+        if (::fstatat(::dirfd(folder), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        const std::uint64_t present = static_cast<std::uint64_t>(found.st_blocks) * 512;
+        if (S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) > present)
+            missing += static_cast<std::uint64_t>(found.st_size) - present;
+    }
+    return missing;
+}
+
+std::unique_ptr<DIR, int (*)(DIR*)> open_folder() {
+    return {::opendir(kFolder), &::closedir};
+}
+
 // In pieces: a program's timer interrupts the call, which then has done nothing.
 int allocate(int file, std::size_t bytes) {
     constexpr std::size_t kPiece = std::size_t{1} << 20;
@@ -68,7 +85,7 @@ std::string Segment::name_of(std::uint32_t pid, std::uint64_t start_time, std::s
 
 std::size_t Segment::remove_leftovers() {
     std::size_t removed = 0;
-    const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(kFolder), &::closedir);
+    const auto list = open_folder();
     DIR* const folder = list.get();
     if (folder == nullptr) return 0;
     while (const dirent* entry = ::readdir(folder)) {
@@ -88,7 +105,16 @@ Result<std::shared_ptr<Segment>> Segment::map(const std::string& name, int descr
 }
 
 Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std::size_t bytes) {
+    constexpr std::uint64_t kShareOfSpare = 4;
     remove_leftovers();
+    const auto room = spare();
+    if (!room) return room.error();
+    if (bytes > room.value() / kShareOfSpare)
+        return Error{
+            ENOSPC,
+            fmt::format("{}: no room for {} bytes: {} of its bytes are spare, of which a segment takes "
+                        "a quarter at most",
+                        kFolder, bytes, room.value())};
     std::string name = wanted;
     if (name.empty()) {
         auto drawn = draw_name();
@@ -112,9 +138,17 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
     return mapped;
 }
 
-std::uint64_t Segment::free_bytes() {
+Result<std::uint64_t> Segment::spare() {
+    constexpr std::uint64_t kReservedShare = 4, kMostReserved = std::uint64_t{256} << 20;
+    const auto list = open_folder();
     struct statvfs found {};
-    return ::statvfs(kFolder, &found) == 0 ? std::uint64_t{found.f_bavail} * found.f_frsize : 0;
+    if (!list || ::fstatvfs(::dirfd(list.get()), &found) != 0)
+        return system_error(errno, fmt::format("cannot look into {}", kFolder));
+    if (found.f_blocks == 0) return std::uint64_t{INT64_MAX};  // a tmpfs without a limit
+    const std::uint64_t total = std::uint64_t{found.f_blocks} * found.f_frsize;
+    const std::uint64_t free = std::uint64_t{found.f_bavail} * found.f_frsize;
+    const std::uint64_t taken = std::min(total / kReservedShare, kMostReserved) + missing_bytes(list.get());
+    return free > taken ? free - taken : 0;
 }
 
 Result<void> Segment::probe(std::size_t bytes) {

@@ -3,8 +3,11 @@
 // The name is unguessable and nobody but the user gets in (mode 0600, O_EXCL; who attaches checks the owner).
 // It carries the creator's process number, start time and process namespace, so that a later creator can tell
 // what a crashed one has left behind, and removes it. All pages are reserved when it is made: a full /dev/shm
-// is an error then, not a SIGBUS later. A memfd needs no name, but can be opened by others only through
-// /proc/PID/fd, which a container may forbid even between processes of one user; so it is shm_open().
+// is an error then, not a SIGBUS later. Others do not reserve theirs: Open MPI's shared memory files are
+// sparse, and their owners die of SIGBUS where a page is missing. So segments take only a part of what all
+// files in /dev/shm leave free once each has all pages of its size (`spare()`). A memfd needs no name, but
+// can be opened by others only through /proc/PID/fd, which a container may forbid even between processes of
+// one user; so it is shm_open().
 #pragma once
 
 #include <cstddef>
@@ -18,12 +21,14 @@ namespace mcastcoll::host {
 
 class Segment {
   public:
-    // A fresh segment of zeroes. An empty name draws one.
+    // A fresh segment of zeroes. An empty name draws one. ENOSPC where it would take more than a quarter of
+    // what is spare.
     static Result<std::shared_ptr<Segment>> create(const std::string& name, std::size_t bytes);
     // One that is there; it must belong to this user. EAGAIN when it has not `least_bytes` yet.
     static Result<std::shared_ptr<Segment>> open(const std::string& name, std::size_t least_bytes);
-    // Of memory that can be shared; 0 where that is not known.
-    static std::uint64_t free_bytes();
+    // Bytes of /dev/shm that no file there is going to need, less a reserve for files to come: a quarter of
+    // the file system, at most 256 MiB.
+    static Result<std::uint64_t> spare();
     // Whether there is room for so many bytes more; the error says why not.
     static Result<void> probe(std::size_t bytes);
     // An unguessable name for a segment of this process.

@@ -219,6 +219,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     }
     std::string stray_greeting() override;
     void warn(std::string_view sentence) override { log_line(Level::warn, "{}: {}", plan_.name(), sentence); }
+    void warn_of_memory(std::string_view why) override { say_no_shared_memory(why); }
     std::string address_of(Rank rank) const override;
     std::string text_of(int error) const override { return fi_strerror(error); }
 

@@ -30,7 +30,7 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
         topology::discover(given, address ? address.value().address_bytes() : Bytes());
     if (const auto room = host::Segment::probe(kRoomWanted); !room && found.place.at(topology::Level::host)) {
         found.place.at(topology::Level::host).reset();
-        found.notes.push_back("served as a host of its own: " + room.error().message);
+        found.no_memory = room.error().message;
     }
     return found;
 }
@@ -134,6 +134,7 @@ Result<void> Station::open() {
     const std::string text = found.place.to_string();
     log_line(Level::info, "this process is at {}", text.empty() ? "no known place" : text);
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
+    if (!found.no_memory.empty()) say_no_shared_memory(found.no_memory);
 
     const std::uint32_t scope = scope_of(Bytes(name, length));
     if (auto opened = greetings.open(own_address_, scope); !opened) return opened.error();

@@ -47,11 +47,12 @@ Result<Subnet> own_subnet(Bytes address) {
 
 Discovery discover_host() {
     Discovery found;
-    if (auto identity = read_host_identity())
+    if (auto identity = read_host_identity()) {
         found.place.set(Level::host, host_id(identity.value()), host_name());
-    else
-        found.notes.push_back(
-            fmt::format("shares no memory with other processes: {}", identity.error().message));
+    } else {
+        found.no_memory = identity.error().message;
+        found.notes.push_back(fmt::format("shares no memory with other processes: {}", found.no_memory));
+    }
     if (auto machine = Machine::of_this_system())
         machine.value().locate(machine.value().own(), found.place);
     else

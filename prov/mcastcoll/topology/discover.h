@@ -13,6 +13,7 @@ Result<Override> read_override(const std::string& value);
 struct Discovery {
     Place place;
     std::vector<std::string> notes;  // what could not be found out, and why, for the log
+    std::string no_memory;           // why this process shares no memory with others; empty where it can
 };
 
 // `address`: the 4 or 16 bytes of the process's own address, or none. Never fails: what cannot be found out
