@@ -72,4 +72,16 @@ for c in ${cases//,/ }; do
     IFS=: read -r operations bytes victim <<<"$c"
     one "${operations//+/,}" "$bytes" "$victim"
 done
+if [ ${#alone[@]} -gt 0 ]; then
+    reports() { find "$shm/mcastcoll-$(id -u)" -name '*.json' | wc -l; }
+    before=$(reports) code=0
+    timeout -k 10 90 "${alone[@]}" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np 2 \
+        "${options[@]}" "$BUILD/fabtests/mpi/mpi_coll_check" --count 5 --max 1K >"$work/log" 2>&1 || code=$?
+    if [ $code = 0 ] && ((before > 0)) && [ "$(reports)" = 0 ]; then
+        pass "the next job removes the $before reports of killed processes"
+    else
+        tail -n 5 "$work/log" | sed 's/^/     /'
+        fail "of $before reports of killed processes the next job leaves $(reports), code $code"
+    fi
+fi
 finish
