@@ -100,6 +100,18 @@ fi
 on_host 3 120 without --mca coll_mcastcoll_enable ^bcast --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
 judge "all operations but one" without
 
+# Where few descriptors are left Open MPI gets them all, and one line says so.
+for few in 34 42 60; do
+    on_host 3 60 few sh -c "ulimit -n $few; exec $programs/mpi_coll_check --count 2 --max 1K --seed 1"
+    said=$(grep -c "is off, .* only [0-9]* file descriptors are left (ulimit -n is $few)" "$work/few") || :
+    if [ "$code" = 0 ] && [ "$said" = 1 ] && grep -q ' 0 bad$' "$work/few"; then
+        pass "ulimit -n $few: left to Open MPI"
+    else
+        tail -n 5 "$work/few" | sed 's/^/     /'
+        fail "ulimit -n $few: code $code$([ "$code" != 124 ] || echo ' (hung)'), $said lines say why"
+    fi
+done
+
 trouble() { # trouble LOG OPTIONS...: of mpirun, and behind -- of the program
     local log=$1 options=()
     shift

@@ -4,6 +4,8 @@ mcc_mpi_core = \
 	%reldir%/addresses.h \
 	%reldir%/collectives.c \
 	%reldir%/collectives.h \
+	%reldir%/descriptors.c \
+	%reldir%/descriptors.h \
 	%reldir%/layout.h \
 	%reldir%/plan.c \
 	%reldir%/plan.h \

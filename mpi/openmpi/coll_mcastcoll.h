@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "coll_mcastcoll_ompi.h"
+#include "core/descriptors.h"
 #include "core/plan.h"
 #include "core/provider.h"
 

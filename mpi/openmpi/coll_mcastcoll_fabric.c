@@ -33,7 +33,9 @@ static bool open_fabric(const char* provider, size_t peers, char* reason) {
 void mcc_fabric_open(void) {
     MccComponent* c = &mcc_component;
     if (c->opened || '\0' != c->reason[0]) return;
-    c->opened = mcc_load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
+    // Before libfabric, which does not survive to have none.
+    c->opened = mcc_descriptors_left(mcc_descriptors_to_open((int)ompi_process_info.num_procs), c->reason) &&
+                mcc_load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
     if (!c->opened) return;
     const size_t most = c->fabric.info->ep_attr->max_msg_size;
     c->longest = c->segment < most ? c->segment : most;

@@ -88,6 +88,8 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
 // when its first set was made, hence the whole world first.
 static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting) {
     MccProvider* fabric = &mcc_component.fabric;
+    char reason[kMccReasonBytes];
+    if (!mcc_descriptors_left(kMccDescriptorsOfGroup, reason)) return FI_EMFILE;
     if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_meet_all();
     // The attempt is in it as well: an earlier one may not be over.
     struct {

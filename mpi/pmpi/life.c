@@ -64,8 +64,9 @@ __attribute__((visibility("default"))) int MPI_Finalize(void) {
 // Local, and whatever fails is only noted: this process has to take part in the agreements all the same.
 static void open_provider(void) {
     char reason[kMccReasonBytes] = "";
-    int rank = 0;
+    int rank = 0, size = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
     const char* why = NULL;
     if (!pmpi_settings_read(&pmpi.settings, reason)) {
         if (0 == rank) pmpi_say(0, "%s; MPI's own collectives serve this job", reason);
@@ -74,6 +75,8 @@ static void open_provider(void) {
         why = "MCASTCOLL_PMPI_ENABLE leaves nothing";
     } else if (!pmpi_packs_plainly()) {
         why = "MPI_Pack of this MPI adds to the bytes";
+    } else if (!mcc_descriptors_left(mcc_descriptors_to_open(size), reason)) {
+        why = reason;
     } else if (!mcc_draw_key_pair(&pmpi.keys)) {
         why = "the kernel gives no random numbers";
     }

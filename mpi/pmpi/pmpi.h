@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/descriptors.h"
 #include "core/plan.h"
 #include "core/provider.h"
 
