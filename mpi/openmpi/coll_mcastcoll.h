@@ -322,8 +322,8 @@ bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
 uint64_t mcc_offers_digest(void);  // of what the provider has, once it is open
 
 // coll_mcastcoll_meeting.c
-// What members tell each other while a group forms. All waiting has an end when a member is known to be lost,
-// and no bound in time.
+// The messages between members while a group forms. Waiting ends when a member is known to be lost, and has
+// no limit in time.
 typedef struct {
     struct MccTalk* talk;  // while it goes on
     uint8_t* addresses;    // of all, one after the other
@@ -355,8 +355,8 @@ void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held)
 
 // coll_mcastcoll_windows.c
 void mcc_watch_windows(void);  // once Open MPI has its osc components
-// A blocking collective is called, and none of this communicator has been served: leaves it to others where
-// an osc component does so while it makes a window.
+// A blocking collective was called. Leaves the communicator to Open MPI if an osc component called it, for a
+// window that this thread is making.
 void mcc_note_window(MccModule* m, ompi_communicator_t* comm);
 
 // coll_mcastcoll_job.c
@@ -402,8 +402,8 @@ bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
 void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 
 // coll_mcastcoll_run.c
-// A member was lost, or an operation failed: no call succeeds any more, whoever would serve it, since members
-// no longer know of each other which calls they have made.
+// A member was lost, or an operation failed. No further call succeeds, neither here nor in the previous
+// modules, since members may have made different numbers of calls.
 bool mcc_has_failed(const MccModule* m);
 // Who serves this job, by what MPI makes equal on all ranks: its collective and its bytes (see
 // coll_mcastcoll_select.c), and whether the group has the provider's collective. Makes the group at the first

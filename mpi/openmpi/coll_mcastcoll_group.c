@@ -151,9 +151,9 @@ static void try_again(MccModule* m, int error) {
     if (FI_ETIMEDOUT == error && ++m->attempts < kMostAttempts) put_off(m);
 }
 
-// A join between hosts that times out does so, most often, for all communicators of the job: a firewall, an
-// address that leads elsewhere. So for some time this process joins no further group between hosts, nor does
-// any communicator that it is a member of.
+// A join between hosts that times out mostly has a cause that holds for all communicators of the job, such as
+// a firewall. So for some time this process, and every communicator that it is a member of, begins no other
+// join between hosts.
 static void note_join(const MccModule* m, int error) {
     MccComponent* c = &mcc_component;
     static const double kFirstRestS = 60, kTimes = 4, kLongestRestS = 3600;
@@ -195,10 +195,10 @@ static void report(ompi_communicator_t* comm, const MccModule* m, const char* st
                 comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error), later);
 }
 
-// A member is lost, and nobody knows what the others do now: an error is all that is left.
+// A member is lost. The surviving members may have completed different steps, so that none of them can go on.
 static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int lost) {
     char who[32] = "a rank";
-    // Open MPI's own collectives would wait for it without end.
+    // Open MPI's own collectives would wait for the lost member without end.
     m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
     if (lost >= 0) snprintf(who, sizeof(who), "rank %d", lost);
     opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s is gone: %s", comm->c_name,
@@ -206,8 +206,8 @@ static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int l
     return mcc_error_class(error);
 }
 
-// True where the meeting goes on: all members can take part, and want to. Else the rest is said and done, and
-// *rc is for the caller.
+// True: all members can and want to take part, and the meeting goes on. False: the meeting has ended, the
+// reason is reported, and *rc is the caller's result.
 static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, int* rc) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
@@ -235,8 +235,8 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     return false;
 }
 
-// The steps after the meeting. The group, or NULL: *step failed, as all have agreed, or a member was lost,
-// and the code is returned.
+// Joins, with an agreement after each step. An error code: a member was lost. Else *group is the group, or
+// NULL where *step failed on some member.
 static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, const char** step,
                     MccAgreed* agreed, MccGroup** group) {
     int error = 0, lost = -1;
@@ -286,7 +286,10 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     // name.
     m->sites = 0 != g->join.sites ? g->join.sites : 1;
     if (0 != g->join.hosts) m->hosts = (int)g->join.hosts;
-    if (!mcc_select(mcc_component.rules, m, g->join.size)) return OMPI_ERR_OUT_OF_RESOURCE;
+    if (!mcc_select(mcc_component.rules, m, g->join.size)) {
+        g->failed = true;  // the other members use the group now
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
     report(comm, m, step, 0, 0);
     return OMPI_SUCCESS;
 }

@@ -5,10 +5,10 @@
 //     2  up: the addresses of a subtree; down: those of all members
 //     3  after a step, before the join and after it: up: the worst result of a subtree; down: of all members
 //
-// A member that does not hear how a step ended for the others may not guess: it waits, as in 1 and 2.
-// Blocking collectives of Open MPI's cannot be left when a rank has died, and non-blocking ones must be
-// started in the same place of the communicator's order on all ranks, among those that MPI_Comm_idup starts
-// from within Open MPI's progress; hence messages of our own.
+// Either all members use the group or none, so that each member waits for the result of each step. Open MPI's
+// collectives cannot do this: a blocking one cannot be left when a rank has died, and a non-blocking one must
+// start at the same place of the communicator's order on all ranks, which MPI_Comm_idup's, started from Open
+// MPI's progress, do not allow.
 //
 // Each parent encrypts the secret for each of its children (core/secret.h).
 //
@@ -402,7 +402,7 @@ static void close_meeting(Meeting* t) {
     free(t);
 }
 
-// Nothing more is said of it, or to it. A positive FI_E code goes on.
+// Ends the meeting, and returns `error`.
 static int leave(MccMeeting* meeting, int error, int* lost) {
     Meeting* t = meeting->talk;
     meeting->talk = NULL;

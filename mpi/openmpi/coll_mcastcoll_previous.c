@@ -1,11 +1,12 @@
-// The modules that served a communicator before us, which Open MPI leaves to each module to remember, and
-// calls of them.
+// The modules that served a communicator before this component, and calls of them. Open MPI leaves each
+// module to remember the modules below it.
 //
-// Some of Open MPI's own operations are made of the communicator's other operations, and rely on these being
-// Open MPI's own: allgatherv (basic_default) and reduce_scatter(_block) (basic) ignore what the last of them
-// returns, coll/han falls back to whatever the communicator holds, which would be us, who call coll/han. So
-// during a call of a previous module the communicator holds the previous modules, as it would without us.
-// What the call replaces there, as coll/han does, becomes what served before us.
+// Some of Open MPI's operations consist of other operations of the same communicator. These composites assume
+// that the other operations are Open MPI's own: allgatherv (basic_default) and reduce_scatter(_block) (basic)
+// ignore the result of the last one, and coll/han falls back to the module that the communicator holds, which
+// must not be the module that called coll/han. So the communicator holds the previous modules during a call
+// of one of them, as it would without this component. A module that the call installs instead, as coll/han
+// does, is kept as the new previous module.
 
 #include "coll_mcastcoll.h"
 

@@ -1,16 +1,17 @@
-// Communicators of one-sided windows are left to Open MPI.
+// The communicators of one-sided windows are left to Open MPI.
 //
-// MPI_Win_fence and MPI_Win_free of Open MPI's osc components are a barrier on the window's communicator.
-// osc/rdma takes the local completion of a put for the remote one where the network (btl/ofi, btl/tcp) tells
-// no other, and relies on a barrier that travels behind the puts on the same connections. Ours overtakes
-// them. Nothing in Open MPI waits for the remote completion, so that there is nothing else to wait for first.
+// MPI_Win_fence and MPI_Win_free of Open MPI's osc components end with a barrier on the window's
+// communicator. osc/rdma treats the local completion of a put as the remote completion where the network
+// reports no other (btl/ofi, btl/tcp), and relies on a barrier that travels behind the puts on the same
+// connections. A barrier of a group overtakes the puts. Open MPI never waits for the remote completion, so
+// that a group cannot wait for it either.
 //
-// A window's communicator is a copy of the program's that the osc component makes, and looks like any other;
-// but each osc component calls collectives on it before MPI_Win_create returns. So a component of ours stands
-// among the osc components. It wants each window, hands it to the one that would have had it, and notes
-// meanwhile for which communicator this thread makes a window. A communicator whose first collective comes
-// then is a window's, or one more that the osc component has made: on all members, since creating a window is
-// collective.
+// A window's communicator is a copy that the osc component makes of the program's communicator, and has no
+// mark of its own. But each osc component calls collectives on the copy before MPI_Win_create returns. So
+// this file adds an osc component to Open MPI's list. That component accepts each window, passes it to the
+// component that Open MPI would have chosen, and records meanwhile for which communicator the thread makes a
+// window. A communicator whose first collective comes during that time belongs to the window, on all members
+// alike, since the creation of a window is collective.
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/osc/base/base.h"
@@ -31,7 +32,7 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
         Osc* one = (Osc*)(uintptr_t)item->cli_component;
         if (one == &windows) continue;
         const int priority = one->osc_query(win, base, size, unit, comm, info, flavor);
-        // Open MPI 4.1 ends its search here, too.
+        // Open MPI 4.1 stops its search here as well.
         if (MPI_WIN_FLAVOR_SHARED == flavor && OMPI_ERR_RMA_SHARED == priority) return priority;
         if (priority <= most) continue;
         most = priority;
@@ -40,7 +41,7 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
     return most;
 }
 
-// It is the first in the list, so that it is chosen where another has as much.
+// Open MPI chooses the first component of those with the highest priority, and this one is first in the list.
 static int query_windows(struct ompi_win_t* win, void** base, size_t size, int unit,
                          struct ompi_communicator_t* comm, struct opal_info_t* info, int flavor) {
     Osc* best;
@@ -94,7 +95,8 @@ void mcc_watch_windows(void) {
     opal_list_prepend(components, &item->super);
 }
 
-// Blocking calls do not come from Open MPI's progress, where others' communicators may be at work.
+// Called for blocking collectives only: non-blocking ones may be started by Open MPI's progress, within the
+// creation of a window, for any communicator.
 void mcc_note_window(MccModule* m, ompi_communicator_t* comm) {
     if (NULL == window_of || comm == window_of || MPI_COMM_WORLD == comm || 0 != m->seen) return;
     m->state = kMccLeft;
