@@ -70,6 +70,21 @@ MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollectiv
     return m->previous[kMccBlocking][collective];
 }
 
+// The communicator will never have a group: from the next call on it holds the previous modules for good, and
+// its calls cost what they cost without this component. Non-blocking forms stay: another thread may be about
+// to call one.
+static void step_down(MccModule* m, ompi_communicator_t* comm) {
+    for (int i = 0; i < kMccCollectives; ++i) {
+        const MccPrevious* previous = &m->previous[kMccBlocking][i];
+        MccPrevious held;
+        read_held(comm, kMccBlocking, i, &held);
+        if (NULL == previous->module || &m->super != held.module) continue;
+        OBJ_RETAIN(previous->module);
+        write_held(comm, kMccBlocking, i, previous);
+        OBJ_RELEASE(held.module);
+    }
+}
+
 // The references to the modules change places with them.
 void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held) {
     for (int i = 0; i < kMccCollectives; ++i) {
@@ -78,4 +93,5 @@ void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held)
         read_held(comm, kMccBlocking, i, previous);
         write_held(comm, kMccBlocking, i, &held->blocking[i]);
     }
+    if (kMccLeft == m->state) step_down(m, comm);
 }
