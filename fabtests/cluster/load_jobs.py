@@ -67,7 +67,7 @@ class Trouble:
     def __init__(self, draw, program):
         self.draw, self.program = draw, program
         self.over = threading.Event()
-        self.children, self.threads = [], []
+        self.children, self.threads, self.errors = [], [], []
 
     def __enter__(self):
         spin, fork = "while :; do :; done", "while :; do /bin/true; sleep 0.005; done"
@@ -89,6 +89,8 @@ class Trouble:
             try:
                 begin()
                 self.over.wait(seconds)
+            except (OSError, subprocess.SubprocessError) as error:
+                self.errors.append(error)
             finally:
                 end()
         self.threads.append(threading.Thread(target=run))
@@ -112,6 +114,8 @@ class Trouble:
         for child in self.children:
             child.kill()
             child.wait()
+        if self.errors:
+            raise RuntimeError(f"no trouble could be made: {self.errors}")
 
 
 def ends_of(host, way):
@@ -122,7 +126,7 @@ def ends_of(host, way):
 
 def silence(number, host, way):
     for space, device in ends_of(host, way):
-        rules = f"table netdev silent{number} {{ chain in {{ type filter hook ingress device {device} priority -20; policy drop; }} }}"
+        rules = f"table netdev silent{number} {{\nchain in {{\ntype filter hook ingress device {device} priority -20; policy drop;\n}}\n}}\n"
         subprocess.run(["ip", "netns", "exec", space, "nft", "-f", "-"], input=rules.encode(), check=True)
 
 
