@@ -1,8 +1,8 @@
 #!/bin/bash
 # mpi_networks.sh [--large] -- hosts with several networks, of which not all lead to the others.
 #
-# MPI jobs on four hosts that have docker0 with one address everywhere, no IPv4, link-local addresses only, or another order of
-# interfaces on one host.  Each is served at once, over the right network, or is left to Open MPI with one clear line and without a
+# MPI jobs on four hosts that have docker0 with one address everywhere, no IPv4, link-local addresses only, another order of
+# interfaces on one host, or a firewall that drops datagrams.  Each is served at once, over the right network, or is left to Open MPI with one clear line and without a
 # join that must fail.  Open MPI's own messages use eth0 in all of them.
 #   --large    also: docker0 as fast as a network card, three networks of which one carries multicast, no network in common
 set -euo pipefail
@@ -108,6 +108,27 @@ served "docker0, faster than eth0" faster "multicast on eth0"
 job chosen -x FI_MCASTCOLL_IFACE=docker0
 left "docker0 was asked for" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
 for i in 0 1 2 3; do ip -n "$VC-h$i" link del docker0; done
+
+# Nothing but an answer says that datagrams are dropped.
+for i in 0 1 2 3; do
+    in_host $i nft -f - <<'END'
+table inet fw {
+    chain in {
+        type filter hook input priority 0
+        iif lo accept
+        meta l4proto udp drop
+    }
+}
+END
+done
+job udp -x FI_MCASTCOLL_MULTICAST=off
+if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/udp" && ! grep -q 'timed out' "$work/udp" &&
+    [ "$(grep -c "leaves communicator MPI_COMM_WORLD .* UDP to rank 0's host (a firewall?) failed on rank 1" "$work/udp")" = 1 ]; then
+    pass "UDP is dropped: left to Open MPI, without waiting for a join"
+else
+    complain "UDP is dropped" udp
+fi
+for i in 0 1 2 3; do in_host $i nft delete table inet fw; done
 
 # A card that one host alone has, and lists first; then three networks of which one carries multicast.
 fast 2 fast0 10.250.0.1/24

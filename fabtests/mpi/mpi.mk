@@ -91,8 +91,12 @@ mca_accelerator_mccfake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -share
 mca_accelerator_mccfake_la_LIBADD = -L$(OMPI_LIBDIR) -lopen-pal
 endif
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_secret %reldir%/test_select
-TESTS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_secret %reldir%/test_select
+check_PROGRAMS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_probe %reldir%/test_secret %reldir%/test_select
+TESTS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_probe %reldir%/test_secret %reldir%/test_select
+%canon_reldir%_test_probe_SOURCES = %reldir%/test_probe.c mpi/core/probe.c
+%canon_reldir%_test_probe_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
+%canon_reldir%_test_probe_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
+%canon_reldir%_test_probe_LDADD = $(CRITERION_LIBS)
 %canon_reldir%_test_addresses_SOURCES = %reldir%/test_addresses.c mpi/core/addresses.c
 %canon_reldir%_test_addresses_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
 %canon_reldir%_test_addresses_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)

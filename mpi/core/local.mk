@@ -9,6 +9,8 @@ mcc_mpi_core = \
 	%reldir%/layout.h \
 	%reldir%/plan.c \
 	%reldir%/plan.h \
+	%reldir%/probe.c \
+	%reldir%/probe.h \
 	%reldir%/provider.c \
 	%reldir%/provider.h \
 	%reldir%/secret.c \

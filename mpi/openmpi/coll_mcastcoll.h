@@ -22,6 +22,7 @@
 #include "coll_mcastcoll_ompi.h"
 #include "core/descriptors.h"
 #include "core/plan.h"
+#include "core/probe.h"
 #include "core/provider.h"
 
 // For qsort().
@@ -308,6 +309,8 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
 bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason);
 // Whether the members' addresses, one after the other, can be those of one group; else the reason, as above.
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);
+// One member of each host but rank 0's, of not more hosts than are probed; how many.
+unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]);
 // The job's addresses, from the cards of those that published them. The lock is held.
 void mcc_peers_meet_all(void);
 // Those of the communicator's members, this one not, that are on its host and can be looked at; how many. To
@@ -330,6 +333,7 @@ typedef struct {
     bool has_secret;       // else the secret for this member was not for it, or was changed on its way
     MccSecret secret;      // rank 0's
     int unwilling;         // the first rank that does not want to join now, or -1
+    MccProbe probe;        // whether datagrams arrive, which the next agreement says
 } MccMeeting;
 // Now that the provider was opened: all of it, the addresses to be freed in any case, or the same reason on
 // all members, or that one does not want to join. 0, or a positive FI_E code: a member was lost (-1: it is

@@ -137,6 +137,11 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     return g;
 }
 
+// Nothing came through, in time or at all.
+static bool is_of_network(int error) {
+    return FI_ETIMEDOUT == error || FI_EHOSTUNREACH == error;
+}
+
 static void put_off(MccModule* m) {
     enum { kAtLeast = 100, kTimes = 10 };
     m->wanted = (m->wanted > kAtLeast ? m->wanted : kAtLeast) * kTimes;
@@ -148,7 +153,7 @@ static void put_off(MccModule* m) {
 // timeout, so there are few, ever further apart.
 static void try_again(MccModule* m, int error) {
     enum { kMostAttempts = 4 };
-    if (FI_ETIMEDOUT == error && ++m->attempts < kMostAttempts) put_off(m);
+    if (is_of_network(error) && ++m->attempts < kMostAttempts) put_off(m);
 }
 
 // A join between hosts that times out mostly has a cause that holds for all communicators of the job, such as
@@ -159,7 +164,7 @@ static void note_join(const MccModule* m, int error) {
     static const double kFirstRestS = 60, kTimes = 4, kLongestRestS = 3600;
     if (m->hosts < 2) return;
     pthread_mutex_lock(&c->fabric.lock);
-    if (FI_ETIMEDOUT == error) {
+    if (is_of_network(error)) {
         c->rest_s = c->rest_s > 0 ? fmin(kTimes * c->rest_s, kLongestRestS) : kFirstRestS;
         c->rests_until_s = mcc_now_s() + c->rest_s;
     } else if (0 == error) {
@@ -206,6 +211,22 @@ static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int l
     return mcc_error_class(error);
 }
 
+// Other providers than ours need not.
+static bool needs_datagrams(const MccModule* m) {
+    return m->hosts > 1 && !mcc_fabric_is_eager();
+}
+
+// Sends datagrams to rank 0, if this member does so for its host.
+static void probe(const MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
+    const MccProvider* fabric = &mcc_component.fabric;
+    const MccContextNumber number = mcc_context_number(comm);
+    if (!needs_datagrams(m)) return;
+    meeting->probe.group = mcc_digest(kMccDigest, &number, sizeof(number));
+    meeting->probe.count = mcc_peers_senders(comm, meeting->probe.ranks);
+    mcc_probe_send(&meeting->probe, ompi_comm_rank(comm), fabric->address, meeting->addresses,
+                   fabric->address_bytes);
+}
+
 // True: all members can and want to take part, and the meeting goes on. False: the meeting has ended, the
 // reason is reported, and *rc is the caller's result.
 static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, int* rc) {
@@ -214,6 +235,8 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
     pthread_mutex_unlock(&c->fabric.lock);
+    if (needs_datagrams(m) && 0 == ompi_comm_rank(comm) && c->opened)
+        mcc_probe_open(&meeting->probe, c->fabric.address, c->fabric.address_bytes);
     int lost = -1;
     int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
     MccAgreed agreed;
@@ -240,11 +263,16 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
 static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, const char** step,
                     MccAgreed* agreed, MccGroup** group) {
     int error = 0, lost = -1;
+    probe(m, comm, meeting);
     MccGroup* g = make_group(comm, m->attempts, meeting, &error);
     explicit_bzero(&meeting->secret, sizeof(meeting->secret));
     *step = "address vector";
     int rc = mcc_meeting_agree(meeting, error, false, agreed, &lost);
     if (FI_EKEYREJECTED == agreed->error) *step = "decrypting the group's secret";
+    if (0 == rc && FI_EHOSTUNREACH == agreed->error) {
+        *step = "UDP to rank 0's host (a firewall?)";
+        note_join(m, agreed->error);
+    }
     if (0 == rc && 0 == agreed->error) {
         error = join(g);
         // Without it (a full /dev/shm) the members of one host would send each other multicasts.
@@ -263,12 +291,13 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
 static int form(MccModule* m, ompi_communicator_t* comm) {
     const char* step = "";
     MccAgreed agreed = {.rank = -1};
-    MccMeeting meeting = {.addresses = NULL};
+    MccMeeting meeting = {.probe = {.socket = -1}};
     MccGroup* g = NULL;
     int rc = OMPI_SUCCESS;
     m->state = kMccForming;
     if (meet(m, comm, &meeting, &rc)) rc = join_all(m, comm, &meeting, &step, &agreed, &g);
     explicit_bzero(&meeting.secret, sizeof(meeting.secret));
+    mcc_probe_close(&meeting.probe);
     free(meeting.addresses);
     if (OMPI_SUCCESS != rc || (NULL == g && 0 == agreed.error)) return rc;
     if (NULL == g) {

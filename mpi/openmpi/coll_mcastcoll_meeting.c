@@ -445,13 +445,16 @@ int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting,
     return leave(meeting, error, lost);
 }
 
-static int exchange_votes(Meeting* t) {
+static int exchange_votes(Meeting* t, MccProbe* probe) {
     size_t bytes[kMostChildren];
     for (int i = 0; i < t->children; ++i) t->rooms[i] = &t->votes[i], bytes[i] = sizeof(t->votes[i]);
     if (0 != look(t) || 0 != hear_children(t, bytes)) return t->end.error;
     for (int i = 0; i < t->children; ++i)
         if (t->votes[i].worst > t->vote.worst) t->vote.worst = t->votes[i].worst;
     if (0 == t->rank) {
+        // All have sent their datagrams by now.
+        const int unheard = 0 == t->vote.worst ? mcc_probe_missing(probe) : -1;
+        if (unheard >= 0) t->vote.worst = mcc_word(FI_EHOSTUNREACH, unheard);
         t->voted = t->vote;
     } else {
         if (0 != say(t, t->parent, kMeetingTag, &t->vote, sizeof(t->vote))) return t->end.error;
@@ -464,7 +467,7 @@ int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agre
     Meeting* t = meeting->talk;
     *lost = -1;
     t->vote = (Vote){.worst = mcc_word(error, t->rank)};
-    int rc = exchange_votes(t);
+    int rc = exchange_votes(t, &meeting->probe);
     *agreed = (MccAgreed){.error = mcc_word_error(t->voted.worst), .rank = mcc_word_rank(t->voted.worst)};
     last = last || 0 != agreed->error;
     if (0 == rc && last) t->ends_up = t->ends_down = true;

@@ -277,6 +277,25 @@ bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
     return good;
 }
 
+unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]) {
+    MccComponent* c = &mcc_component;
+    const int size = ompi_comm_size(comm);
+    Host* hosts[kMccMaxProbed + 1];
+    unsigned count = 0;
+    pthread_mutex_lock(&c->fabric.lock);
+    for (int rank = 0; rank < size && count <= kMccMaxProbed; ++rank) {
+        const Peer* peer = find_peer(ompi_group_get_proc_name(comm->c_local_group, rank).vpid);
+        if (NULL == peer || NULL == peer->at || 0 != peer->at->place) continue;
+        if (0 == count && 0 != rank) break;  // rank 0's is not known
+        hosts[count] = peer->at;
+        if (count > 0) ranks[count - 1] = rank;
+        peer->at->place = ++count;
+    }
+    for (unsigned i = 0; i < count; ++i) hosts[i]->place = 0;
+    pthread_mutex_unlock(&c->fabric.lock);
+    return count > 0 ? count - 1 : 0;
+}
+
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason) {
     MccComponent* c = &mcc_component;
     const int size = ompi_comm_size(comm);
