@@ -251,7 +251,7 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
         mcc_report_off(comm, reason);
     } else {
         put_off(m);
-        snprintf(reason, sizeof(reason), "a join timed out, so that rank %d begins none for some time",
+        snprintf(reason, sizeof(reason), "rank %d begins no join for some time, since one failed",
                  meeting->unwilling);
         (void)is_left(comm, reason);
     }
