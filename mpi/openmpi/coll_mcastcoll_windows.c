@@ -26,19 +26,18 @@ static Osc windows;
 static int select_best(struct ompi_win_t* win, void** base, size_t size, int unit, ompi_communicator_t* comm,
                        struct opal_info_t* info, int flavor, Osc** best) {
     mca_base_component_list_item_t* item;
-    int most = -1;
+    int most = -1, refusal = -1;
     *best = NULL;
     OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
         Osc* one = (Osc*)(uintptr_t)item->cli_component;
         if (one == &windows) continue;
         const int priority = one->osc_query(win, base, size, unit, comm, info, flavor);
-        // Open MPI 4.1 stops its search here as well.
-        if (MPI_WIN_FLAVOR_SHARED == flavor && OMPI_ERR_RMA_SHARED == priority) return priority;
+        if (OMPI_ERR_RMA_SHARED == priority) refusal = priority;  // Open MPI 4.1 returns this code
         if (priority <= most) continue;
         most = priority;
         *best = one;
     }
-    return most;
+    return NULL != *best ? most : refusal;
 }
 
 // Open MPI chooses the first component of those with the highest priority, and this one is first in the list.
