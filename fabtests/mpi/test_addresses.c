@@ -127,9 +127,13 @@ Test(addresses, hosts_behind_routers_share_no_subnet) {
         add("virbr0", "192.168.122.1", 24, kMccInnerBridge, 100000);
         add("priv0", i % 2 ? "192.168.0.1" : "192.168.0.2", 16, kMccNetwork, 50000);
         add("eth0", text, 24, kMccNetwork, 1000);
+        add("eth0", number("fe80::%x:%x", i), 64, kMccLink, 1000);
         host(i);
     }
-    for (size_t i = 0; i < 4; ++i) cr_assert_str_eq(choice(4, i), "eth0");
+    for (size_t i = 0; i < 4; ++i) {
+        cr_assert_str_eq(choice(4, i), "eth0");
+        cr_assert_eq(chosen[0].bytes[0], 10, "all have a link-local address, on several links");
+    }
     add("eth0", "fd00::1", 64, kMccNetwork, 1000);
     host(3);
     cr_assert_str_eq(choice(4, 0), "none");

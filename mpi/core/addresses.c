@@ -298,6 +298,14 @@ size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size
     }
     for (uint32_t i = 0; i < hosts[0]->count; ++i) {
         const MccAddress* subnet = &hosts[0]->list[i];
+        // Link-local addresses look alike on all links: that hosts have them says nothing of a way between
+        // them.
+        if (0 == found && kMccNetwork != subnet->reach &&
+            (choose_apart(hosts, count, self, 4, owned, &chosen[0]) ||
+             choose_apart(hosts, count, self, 6, owned, &chosen[0]))) {
+            found = 1;
+            break;
+        }
         if (count != gather(hosts, count, subnet, owned)) continue;
         const MccAddress own = owned[self].address;
         const Owned* shared = find_shared(owned, count);
