@@ -124,6 +124,7 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
 ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
         meanwhile = [](void* station) {
+            const Uncancelled until_it_is_over;
             const auto held = static_cast<Station*>(station)->endpoint.lock();
             static_cast<Station*>(station)->progress();
             return 0;
@@ -168,6 +169,7 @@ bool nap(Group& group, const int& over, bool patient) {
 
 ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(void*), void* argument) {
     Station& station = Station::of(group);
+    const Uncancelled until_it_is_over;
     int over = kNotOver;
     {
         const auto held = station.endpoint.lock();
@@ -212,7 +214,9 @@ ssize_t run(Group& group, const fi_mcastcoll_request& request, int (*meanwhile)(
 ssize_t run_blocking(fid_mc* mc, const fi_mcastcoll_request* request, int (*meanwhile)(void*),
                      void* argument) noexcept {
     if (mc == nullptr || request == nullptr) return -FI_EINVAL;
-    return guard([&] { return run(Group::of(*mc), *request, meanwhile, argument); });
+    if (!Group::of(*mc).is_here()) return -FI_EBADF;
+    // In shared memory an operation takes less time than a few such calls.
+    return contain([&] { return run(Group::of(*mc), *request, meanwhile, argument); });
 }
 
 int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {

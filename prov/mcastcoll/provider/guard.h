@@ -1,6 +1,7 @@
 // Nothing thrown may reach the C code that calls us: every entry point runs its body in here.
 #pragma once
 
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 
 #include <exception>
@@ -10,8 +11,22 @@
 
 namespace mcastcoll::ofi {
 
+// A thread that is cancelled meanwhile goes on until this is over: glibc cancels by unwinding, which would
+// end the process here, and leave half done what others rely on.
+class Uncancelled {
+  public:
+    Uncancelled() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    ~Uncancelled() { ::pthread_setcancelstate(before_, nullptr); }
+    Uncancelled(const Uncancelled&) = delete;
+    Uncancelled& operator=(const Uncancelled&) = delete;
+
+  private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// Without that: for what makes no system call, or runs inside guard().
 template <typename Body>
-auto guard(Body&& body) noexcept -> decltype(body()) {
+auto contain(Body&& body) noexcept -> decltype(body()) {
     try {
         return body();
     } catch (const std::bad_alloc&) {
@@ -24,10 +39,16 @@ auto guard(Body&& body) noexcept -> decltype(body()) {
     }
 }
 
+template <typename Body>
+auto guard(Body&& body) noexcept -> decltype(body()) {
+    const Uncancelled until_it_is_over;
+    return contain(body);
+}
+
 // For what may go wrong without harm to anything else.
 template <typename Body>
 bool succeeds(Body&& body) noexcept {
-    return guard([&] { return body(), 0; }) == 0;
+    return contain([&] { return body(), 0; }) == 0;
 }
 
 }  // namespace mcastcoll::ofi
