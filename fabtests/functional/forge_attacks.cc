@@ -18,6 +18,7 @@
 #include "functional/forge_sender.h"
 #include "functional/forge_spoofed.h"
 #include "functional/multicast_sockets.h"
+#include "support/stalled.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::fabtest {
@@ -356,6 +357,38 @@ void watch_names(const Scene& scene) {
                                     fmt::format("{:x}", static_cast<std::uint32_t>(heard.epoch))})
         if (names.find(told) != std::string::npos) scene.board.words[kHarm].fetch_add(1);
     scene.board.words[kAttackMs] = 1;
+}
+
+// More than a member has receives. Those that members end come again.
+void stall_messages(const Scene& scene) {
+    constexpr std::size_t kForEach = 70;
+    struct Stalled {
+        FileDescriptor connection;
+        bool begun = false;
+    };
+    scene.board.words[kListening] = 1;
+    await_members(scene);
+    std::vector<sockaddr_in> listeners = listeners_of(members_of(scene));
+    // The application's endpoints are the inner provider's own.
+    for (unsigned rank = 0; rank < kAttacked; ++rank)
+        std::erase_if(listeners, [port = service_address(scene.board, rank).sin_port](const auto& listener) {
+            return listener.sin_port == port;
+        });
+    std::vector<Stalled> all(listeners.size() * kForEach);
+    attack(scene, [&] {
+        unsigned begun = 0;
+        for (std::size_t i = 0; i < all.size() && goes_on(scene); ++i) {
+            Stalled& one = all[i];
+            std::byte answer;
+            const bool there = one.connection.valid();
+            const ssize_t got = there ? recv(one.connection.get(), &answer, 1, MSG_DONTWAIT | MSG_PEEK) : 0;
+            if (got == 0 || (got < 0 && errno != EAGAIN))
+                one = {connect_stranger(listeners[i / kForEach], "127.0.0.2",
+                                        static_cast<std::uint16_t>(1000 + i % kForEach))};
+            if (!one.begun && one.connection.valid()) begun += one.begun = begin_message(one.connection);
+        }
+        return begun;
+    });
 }
 
 }  // namespace mcastcoll::fabtest

@@ -35,6 +35,8 @@ void greet_for_what_is_to_come(const Scene& scene);
 void abort_those_who_greet(const Scene& scene);
 void forge_multicasts(const Scene& scene);  // of broadcasts to come
 void repeat_greetings(const Scene& scene);  // genuine ones, of a join that is over
+// The same with a real connection: messages to the private endpoints that begin and do not end.
+void stall_messages(const Scene& scene);
 // Another user of the host: messages to the private endpoints.
 void tell_words_of_the_end(const Scene& scene);
 void send_foreseen_data(const Scene& scene);

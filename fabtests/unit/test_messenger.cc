@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "ports/messenger.h"
+#include "ports/strangers.h"
+#include "support/stalled.h"
 
 using namespace mcastcoll;
 using ofi::Messenger;
@@ -222,4 +224,109 @@ Test(messenger, more_messages_than_receive_buffers_wait) {
             cr_assert_eq(sent, want);
             cr_assert(pair.settle(), "%zu messages of %zu bytes", want, bytes);
         }
+}
+
+namespace {
+
+constexpr std::size_t kStrangers = kReceives + 6;
+
+// As many as there are receives, and more, in the middle of a message each.
+class Strangers {
+  public:
+    explicit Strangers(Messenger& at) {
+        sockaddr_in address{};
+        std::memcpy(&address, at.address().data(), sizeof address);
+        for (std::uint16_t i = 0; i < kStrangers; ++i) {
+            // One after the other: the connections that are not taken yet have little room.
+            all_.push_back(
+                fabtest::connect_stranger(address, "127.0.0.2", static_cast<std::uint16_t>(1000 + i)));
+            cr_assert(all_.back().valid());
+            bool began = false;
+            for (const auto end = Clock::now() + kLimit; !began && Clock::now() < end;) {
+                at.poll();
+                began = fabtest::begin_message(all_.back());
+            }
+            cr_assert(began);
+        }
+    }
+    void leave() { all_.clear(); }
+
+  private:
+    std::vector<FileDescriptor> all_;
+};
+
+// The provider that carries our own messages over TCP.
+const char* own_provider() {
+    return Info::there("net") ? "net" : kTcp;
+}
+
+SocketAddress listens_at(const Messenger& messenger) {
+    return SocketAddress::from_bytes(messenger.address()).value();
+}
+
+bool becomes_starved(Messenger& messenger) {
+    for (const auto end = Clock::now() + kLimit; Clock::now() < end;)
+        if (messenger.is_starved()) return true;
+    return false;
+}
+
+}  // namespace
+
+Test(messenger, receives_that_wait_are_not_starved) {
+    for (const char* provider : {own_provider(), kTcp}) {
+        Pair pair(provider);
+        for (int round = 0; round < 3; ++round) {
+            for (std::size_t i = 0; i < 2 * kReceives; ++i) cr_assert_not(pair.receiver().is_starved());
+            cr_assert(pair.send(5, 100) == 5 && pair.settle());
+        }
+    }
+}
+
+Test(messenger, strangers_in_the_middle_of_messages_are_ended) {
+    Pair pair(own_provider());
+    cr_assert(pair.send(1, 100) == 1 && pair.settle());
+    const Strangers strangers(pair.receiver());
+    cr_assert(becomes_starved(pair.receiver()));
+    cr_assert(pair.send(5, 100) == 5);
+    std::size_t members = 0;
+    const std::size_t ended =
+        ofi::end_connections(listens_at(pair.receiver()), [&](const SocketAddress& from) {
+            const bool is_member = from.same_host(listens_at(pair.receiver()));
+            members += is_member;
+            return !is_member;
+        });
+    cr_assert_eq(ended, kStrangers);
+    cr_assert_eq(members, 1);
+    cr_assert(pair.settle());
+    cr_assert_not(pair.receiver().is_starved());
+}
+
+// A message that ends in its middle gives its receive back.
+Test(messenger, strangers_that_leave_take_no_receives_with_them) {
+    Pair pair(own_provider());
+    cr_assert(pair.send(1, 100) == 1 && pair.settle());
+    Strangers strangers(pair.receiver());
+    cr_assert(becomes_starved(pair.receiver()));
+    strangers.leave();
+    cr_assert(pair.send(5, 100) == 5 && pair.settle());
+}
+
+Test(strangers, are_looked_for_where_nothing_comes) {
+    constexpr auto at = [](std::int64_t ms) { return Nanoseconds::from_ms(ms); };
+    ofi::StrangerPace pace;
+    pace.heard(at(5000));
+    cr_assert(pace.next_look() == at(6000));
+    pace.has_looked(false, at(6000));
+    cr_assert(pace.next_look() == at(7000));
+    pace.has_looked(false, at(7000));
+    cr_assert(pace.next_look() == at(9000), "less and less often");
+    for (int i = 0; i < 20; ++i) pace.has_looked(false, at(9000));
+    cr_assert(pace.next_look() == at(9000 + 32'000));
+    pace.has_looked(true, at(41'000));
+    cr_assert(pace.is_alert() && pace.next_look() == at(41'010), "often");
+    pace.heard(at(41'020));
+    cr_assert(pace.next_look() == at(41'030));
+    pace.has_looked(false, at(101'000));
+    cr_assert_not(pace.is_alert());
+    cr_assert(pace.next_look() == at(102'000));
 }

@@ -27,7 +27,10 @@ void Station::progress(bool everywhere) {
     const Nanoseconds time = monotonic_now();
     ++turns_;
     // Something may have been begun since the last turn.
-    if (busy_groups_ == 0) note_busy();
+    if (busy_groups_ == 0) {
+        note_busy();
+        stranger_pace_.heard(time);
+    }
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
@@ -42,6 +45,8 @@ void Station::progress(bool everywhere) {
     if (look_around) groups_.look_around(time);
     groups_.for_each_ready([&](Group& group) { group.within(time, [&] { group.pump(time); }); });
     note_busy();
+    if (look_around && busy_groups_ > 0 && time >= stranger_pace_.next_look())
+        succeeds([&] { look_for_strangers(time); });
     succeeds([&] {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
             messenger->poll();  // what it still said counts
@@ -63,6 +68,36 @@ void Station::note_busy() {
         ++busy_groups_;
         expected_ |= group->core().expects();
     }
+}
+
+// Members are waited for, and no message has come for a while: perhaps because none can.
+void Station::look_for_strangers(Nanoseconds time) {
+    std::size_t ended = 0;
+    SocketAddress one;
+    if (listens_at_ && messenger->is_starved())
+        ended = end_connections(*listens_at_, [&](const SocketAddress& from) {
+            if (has_members_at(from)) return false;
+            one = from;
+            return true;
+        });
+    if (ended > 0 && !stranger_pace_.is_alert())
+        log_line(Level::warn,
+                 "{} connections of hosts that are no members', such as {}, kept members' messages from this "
+                 "process, and were ended; a firewall should keep such hosts from port {}",
+                 ended, one.to_string(), listens_at_->port());
+    strangers_ended_ += ended;
+    stranger_pace_.has_looked(ended > 0, time);
+}
+
+// Of any group: members connect from the addresses that they listen at.
+bool Station::has_members_at(const SocketAddress& host) const {
+    const auto is_there = [&](const wire::ByteString& address) {
+        const auto member = SocketAddress::from_bytes(address);
+        return member && member.value().same_host(host);
+    };
+    return is_there(own_address_) || std::ranges::any_of(groups_, [&](const auto& group) {
+               return std::ranges::any_of(*group->members(), is_there);
+           });
 }
 
 void Station::receive_greetings(Nanoseconds time) {
@@ -113,6 +148,7 @@ void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nano
 // The messenger has more of them, and its buffers to post again.
 void Station::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
+    stranger_pace_.heard(time);
     const auto take = [&] { dispatch(message, time); };
     // Once more, when there may be memory again: what threw is the reading of it.
     if (succeeds(take) || succeeds(take)) return;
@@ -147,6 +183,7 @@ void Station::on_send_error(fi_addr_t peer, int error) {
 Nanoseconds Station::next_deadline() const {
     Nanoseconds next = std::min(watch.next_deadline(), groups_.next_deadline());
     if (multicast) next = std::min(next, multicast.transport().next_deadline());
+    if (busy_groups_ > 0 && listens_at_) next = std::min(next, stranger_pace_.next_look());
     return next;
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "group/attention.h"
 #include "ofi/group.h"
+#include "ports/strangers.h"
 #include "topology/report.h"
 
 namespace mcastcoll::ofi {
@@ -54,6 +55,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     void on_send_error(fi_addr_t peer, int error) override;
     void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void note_busy();
+    void look_for_strangers(Nanoseconds now);
+    bool has_members_at(const SocketAddress& host) const;
     void receive_greetings(Nanoseconds now);
     std::uint64_t foreign_datagrams() const {
         return joins.foreign_datagrams() + secrets.foreign_datagrams();
@@ -80,7 +83,10 @@ class Station final : public Facilities, private Messenger::Receiver {
     Nanoseconds looked_around_at_{}, greetings_at_{};
     GreetingPace greeting_pace_;
     bool greetings_heeded_ = true, slept_ = false;
-    std::uint64_t foreign_messages_ = 0;
+    std::uint64_t foreign_messages_ = 0, strangers_ended_ = 0;
+    // Of the private endpoint, where strangers can be told from members by their addresses.
+    std::optional<SocketAddress> listens_at_;
+    StrangerPace stranger_pace_;
 
     // What mcastcoll-topo --job shows of this endpoint, in a file of its own (topology/report.h).
     std::optional<topology::JobReport> report_;

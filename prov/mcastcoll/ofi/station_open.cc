@@ -154,6 +154,9 @@ Result<void> Station::open() {
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
     greetings.use(*messenger);
+    // Through gateways members come from the gateways' addresses.
+    if (auto own = SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
+        listens_at_ = own.value();
     PeerWatchOptions watching;
     watching.peer_timeout_ms = settings.peer_timeout_ms;
     if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value().seen_from(scope);
@@ -322,6 +325,7 @@ void Station::write_statistics() const {
     add("verbs_revivals", verbs != nullptr ? verbs->counters().revivals : 0);
     add("foreign_messages", foreign_messages_);
     add("foreign_datagrams", foreign_datagrams());
+    add("strangers_ended", strangers_ended_);
     add("doubts", watch.doubts());
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);

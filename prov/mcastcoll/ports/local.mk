@@ -23,7 +23,9 @@ mcc_rooms += %reldir%/all.cc
 	%reldir%/multicast_choice.h \
 	%reldir%/munge.h \
 	%reldir%/munge_call.cc \
-	%reldir%/munge_library.h
+	%reldir%/munge_library.h \
+	%reldir%/strangers.cc \
+	%reldir%/strangers.h
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 # libmunge is opened at run time: of it the header alone is needed here.
 if HAVE_MUNGE

@@ -205,7 +205,20 @@ Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
 void Messenger::post_receive(Request& request) {
     const ssize_t rc = fi_recv(endpoint_.get(), request.buffer, kMessageBytes, memory_descriptor_,
                                FI_ADDR_UNSPEC, &request.context);
-    if (rc != 0) blocked_receives_.push_back(&request);
+    if (rc != 0)
+        blocked_receives_.push_back(&request);
+    else
+        latest_receive_ = &request;
+}
+
+bool Messenger::is_starved() {
+    poll();
+    Request* const latest = latest_receive_;
+    if (latest == nullptr || !blocked_receives_.empty()) return false;
+    called_back_ = false;
+    (void)fi_cancel(&endpoint_->fid, &latest->context);
+    poll();  // posts it again
+    return !called_back_ && latest_receive_ == latest;
 }
 
 bool Messenger::try_send(Request& request) {
@@ -317,7 +330,10 @@ void Messenger::read_errors() {
     if (fi_cq_readerr(cq_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
     auto& request = *static_cast<Request*>(entry.op_context);
     if (request.use == Request::Use::receive) {
-        if (entry.err != FI_ECANCELED) post_receive(request);
+        // Also where it was canceled: that is what becomes of a receive whose message ends in the middle
+        // because its connection does.
+        called_back_ |= &request == latest_receive_ && entry.err == FI_ECANCELED;
+        post_receive(request);
         return;
     }
     const fi_addr_t peer = request.peer;

@@ -225,10 +225,12 @@ class Reader {
 };
 
 // With gateways between the sites a file says where those are, and so nobody need measure it.
-Result<void> place_by_sites_file(topology::Override& topology) {
+Result<void> place_by_sites_file(Settings& settings) {
     static_assert(relay::kMaxSiteName <= topology::Name::kMost);
+    topology::Override& topology = settings.topology;
     const char* const path = ::secure_getenv("MCASTCOLL_SITES");
-    if (path == nullptr || *path == '\0' || topology.places_sites()) return {};
+    settings.has_gateways = path != nullptr && *path != '\0';
+    if (!settings.has_gateways || topology.places_sites()) return {};
     const auto sites = relay::read_sites(path);
     if (!sites) return Error{sites.error().code, "MCASTCOLL_SITES: " + sites.error().message};
     for (const relay::Site& site : sites.value().sites)
@@ -287,7 +289,7 @@ Result<Settings> read_settings() {
     read.number("linger", settings.linger_ms);
     read.number("stall_timeout", settings.stall_timeout_s);
     read.parsed("topology", settings.topology, topology::read_override);
-    if (auto placed = place_by_sites_file(settings.topology); !placed) read.complain(placed.error());
+    if (auto placed = place_by_sites_file(settings); !placed) read.complain(placed.error());
     read.parsed("selection", settings.selection, read_selection);
     read.choice("security", settings.security,
                 {{"auto", std::nullopt},

@@ -43,6 +43,7 @@ struct Settings {
     int linger_ms = 2000;
     int stall_timeout_s = 0;  // 0: never
     topology::Override topology;
+    bool has_gateways = false;           // between sites
     std::vector<levels::Row> selection;  // the user's; the built-in ones come after them
     InterceptorSpec fault;
     std::string stats;  // empty: none

@@ -1,0 +1,53 @@
+#include "ports/strangers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "base/file_descriptor.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+// Where the connection of this socket comes from, if it was accepted at `own`. Outgoing connections have
+// ports of their own, since `own` is bound.
+std::optional<SocketAddress> peer_of(int descriptor, const SocketAddress& own) {
+    const auto name = SocketAddress::of_socket(descriptor);
+    if (!name || name.value().port() != own.port() || !(own.is_wildcard() || name.value().same_host(own)))
+        return {};
+    SocketAddress peer;
+    socklen_t length = SocketAddress::capacity();
+    if (::getpeername(descriptor, peer.data(), &length) != 0 || !peer.valid()) return {};  // it listens
+    return peer;
+}
+
+bool is_stream(int descriptor) {
+    int type = 0;
+    socklen_t length = sizeof type;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
+}
+
+}  // namespace
+
+std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_stranger) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc/self/fd"), &::closedir);
+    if (!all) return 0;
+    std::size_t ended = 0;
+    while (const dirent* entry = ::readdir(all.get())) {
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+        const int descriptor = std::atoi(entry->d_name);
+        if (!peer_of(descriptor, own)) continue;
+        // Another thread may close the descriptor meanwhile, and open something else by the same number.
+        const FileDescriptor ours(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+        const auto peer = ours.valid() ? peer_of(ours.get(), own) : std::nullopt;
+        if (!peer || !is_stream(ours.get()) || !is_stranger(*peer)) continue;
+        ended += ::shutdown(ours.get(), SHUT_RDWR) == 0;
+    }
+    return ended;
+}
+
+}  // namespace mcastcoll::ofi
