@@ -1,6 +1,9 @@
 // Many groups: made and freed by the thousand without a trace, dozens at once with traffic in all of them,
 // subsets of every shape over every choice of multicast addresses, and what happens when addresses run out.
 #include <netinet/in.h>
+#include <rdma/fi_errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -289,6 +292,41 @@ void add_links(Program& program) {
                  .after = [=] { check_precious(prefix, kMembers); }});
 }
 
+// What a child of fork() finds wrong, as a program that closes what it has inherited: 0, or a number.
+int inherit(Member& me, Join& group, Buffer& buffer) {
+    fi_cq_tagged_entry entry{};
+    std::uint32_t event = 0;
+    fi_context2 context{};
+    if (fi_broadcast(me.ep(), buffer.data(), buffer.size(), nullptr, group.address(), 0, FI_UINT8, 0,
+                     &context) != -FI_EBADF)
+        return 1;
+    if (fi_barrier(me.ep(), group.address(), &context) != -FI_EBADF) return 2;
+    if (fi_cq_read(me.cq(), &entry, 1) != -FI_EBADF) return 3;
+    if (fi_eq_read(me.eq(), &event, &entry, sizeof entry, 0) != -FI_EBADF) return 4;
+    if (fi_close(&group.mc.release()->fid) != 0) return 5;
+    if (fi_close(&me.ep()->fid) != 0) return 6;
+    return 0;
+}
+
+// The group goes on without noticing.
+void children(Member& me) {
+    const Subgroup all = make(me, all_ranks(me));
+    for (unsigned round = 0; round < 4; ++round) {
+        prove_all(me, all);
+        me.stage("children close what they have inherited");
+        Buffer buffer(1000);
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) _exit(inherit(me, *all.join, buffer));
+        int status = 0;
+        for (unsigned i = 0; i < 20; ++i) prove(me, all, i % me.size(), 1000, round);
+        me.wait_until("the child", [&] { return waitpid(child, &status, WNOHANG) == child; });
+        if (status != 0) fail("the child: status {}", status);
+        me.meet();
+    }
+    CHECK(me.group_errors().empty());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -311,6 +349,7 @@ int main(int argc, char** argv) {
                  .members = 6,
                  .environment = {{"FI_MCASTCOLL_PLAN", "own"}},
                  .only_mcastcoll = true});
+    program.add({.name = "children of fork()", .body = children, .only_mcastcoll = true});
     program.add({.name = "hundreds come and go", .body = hundreds, .timeout_s = 600, .only_mcastcoll = true});
     program.add({.name = "ten thousand come and go",
                  .body = ten_thousand,

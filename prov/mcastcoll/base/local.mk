@@ -6,6 +6,7 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/clock.h \
 	%reldir%/collective.h \
 	%reldir%/file_descriptor.h \
+	%reldir%/fork.h \
 	%reldir%/function_ref.h \
 	%reldir%/new_file.cc \
 	%reldir%/new_file.h \

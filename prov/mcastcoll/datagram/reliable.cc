@@ -128,6 +128,7 @@ void Reliable::Group::look(std::size_t size) {
 }
 
 int Reliable::Group::send(Pieces pieces, std::size_t size) {
+    if (!reliable_.process_.is_here()) return -FI_EBADF;
     if (!protocol_.can_send(size)) return -FI_EAGAIN;
     protocol_.send(gather(pieces, reliable_.message_), monotonic_now());
     reliable_.keep_alarm();
@@ -149,6 +150,7 @@ void Reliable::Group::on_packet(const feed::Header& header, Bytes packet, const 
 // False: there is no room in the socket's buffer or the network's queue now. Whatever else the kernel says of
 // packets, they count as sent, and as lost by the network.
 bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
+    if (!reliable_.process_.is_here()) return true;
     const int socket = reliable_.own_socket_;
     if (packets.size() > unit && reliable_.sends_rows_) {
         const int error = transmit(socket, packets, unit, address_);
@@ -167,6 +169,7 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
 }
 
 void Reliable::Group::send(const feed::Place& to, Bytes packet) {
+    if (!reliable_.process_.is_here()) return;
     // What the kernel does not take is lost, like what the network loses.
     transmit(reliable_.own_socket_, packet, packet.size(), address_of(to));
 }
@@ -249,6 +252,7 @@ Result<std::unique_ptr<Reliable::Group>> Reliable::join(const SocketAddress& gro
 }
 
 void Reliable::progress() {
+    if (!process_.is_here()) return;
     Nanoseconds now = monotonic_now();
     if (now >= armed_for_) {
         alarm_.set_alarm(kNever);
@@ -268,6 +272,7 @@ void Reliable::progress() {
 }
 
 void Reliable::arm() {
+    if (!process_.is_here()) return;
     slept_on_ = true;
     for (Group* group : groups_) group->protocol_.flush(monotonic_now());
     keep_alarm();
@@ -275,7 +280,7 @@ void Reliable::arm() {
 
 // Another thread may sleep meanwhile, and nobody says when it does not any more.
 void Reliable::keep_alarm() {
-    if (!slept_on_) return;
+    if (!slept_on_ || !process_.is_here()) return;
     Nanoseconds soonest = kNever;
     for (Group* group : groups_) soonest = std::min(soonest, group->protocol_.next_deadline());
     // Waking too early does no harm.

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fork.h"
 #include "datagram/channel.h"
 #include "datagram/fabric.h"
 #include "feed/feed.h"
@@ -48,6 +49,7 @@ class Reliable {
     bool is_spoilt();
     void keep_alarm();
 
+    const OwnProcess process_;
     const Settings& settings_;
     Inbox& inbox_;
     const int own_socket_;
@@ -75,7 +77,7 @@ class Reliable::Group final : private feed::Feed::Host {
     // All who hear the group know of this endpoint, as far as can be told.
     bool is_ready() const;
     // All that was sent is with all receivers.
-    bool is_settled() const { return protocol_.settled(); }
+    bool is_settled() const { return protocol_.settled() || !reliable_.process_.is_here(); }
     // Before a message of so many bytes is sent: who has joined is to get it, and what was taken makes room.
     void look(std::size_t size);
     // 0, or -FI_EAGAIN while a receiver is a window behind.

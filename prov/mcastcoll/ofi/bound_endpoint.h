@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/fork.h"
 #include "provider/completions.h"
 #include "provider/owners.h"
 #include "provider/wait_object.h"
@@ -60,6 +61,7 @@ struct BoundEndpoint {
     fid_eq* eq = nullptr;
     CollectiveCompletions* tx = nullptr;
     bool selective = false;  // completions of success only when asked for
+    const OwnProcess process{};
 
     std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex); }
     // Some thread sleeps until a descriptor wakes it, or is about to.

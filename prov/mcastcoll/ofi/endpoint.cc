@@ -25,6 +25,7 @@ ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
         Result<Request> request = make_request(words...);
         if (!request) return refuse(request.error());
         Endpoint& endpoint = Graft<fi_ops_collective>::owner_of<Endpoint>(fid->collective);
+        if (!endpoint.process.is_here()) return -FI_EBADF;
         const auto lock = endpoint.lock();
         // Without a station no group can have been joined.
         Group* const group = endpoint.station ? endpoint.station->find(request.value().group) : nullptr;
@@ -103,6 +104,9 @@ Endpoint& of(const fid& object) {
 int close(fid* object) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
+        // What the parent works with is left to it: the station speaks to members as it goes.
+        if (!endpoint.process.is_here())
+            return close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         {
             const auto lock = endpoint.lock();
             if (endpoint.station && endpoint.station->has_open_groups()) return -FI_EBUSY;
@@ -138,6 +142,7 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
             const fi_ops_cm* inner = endpoint.cm_graft.inner();
             return has(inner, &fi_ops_cm::join) ? inner->join(fid, address, flags, mc, context) : -FI_ENOSYS;
         }
+        if (!endpoint.process.is_here()) return -FI_EBADF;
         const auto* where = static_cast<const fi_collective_addr*>(address);
         if (where == nullptr || mc == nullptr || AvSet::find(where->set) == nullptr) return -FI_EINVAL;
         if (endpoint.av == nullptr) return -FI_ENOAV;

@@ -41,6 +41,7 @@ void Fabric::progress_on_read() {
 }
 
 bool Fabric::prepare_wait() {
+    if (!is_here()) return true;
     const std::lock_guard lock(mutex_);
     bool may_sleep = true;
     for (std::size_t i = 0; i < stations_.size(); ++i)
@@ -76,6 +77,7 @@ int Fabric::add_wait_object(WaitObject& one) {
 }
 
 void Fabric::remove_wait_object(WaitObject& one) {
+    if (!is_here()) return;
     const std::lock_guard lock(mutex_);
     std::erase(wait_objects_, &one);
 }

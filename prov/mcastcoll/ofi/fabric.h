@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/fork.h"
 #include "ofi/graft.h"
 #include "provider/wait_object.h"
 
@@ -53,6 +54,8 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
 
     // No station, no cost: reads look at nothing but this.
     bool active() const { return active_.load(std::memory_order_relaxed); }
+    // Else its stations are those of the parent process.
+    bool is_here() const { return process_.is_here(); }
     // What a read does for collectives. A busy station moves every time, an idle one only now and then,
     // because looking after its sockets costs system calls.
     void progress_on_read();
@@ -75,6 +78,7 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     const std::vector<WaitObject*>& wait_objects() const { return wait_objects_; }  // look with the lock held
 
   private:
+    const OwnProcess process_;
     std::mutex mutex_;
     std::atomic<bool> active_{false};
     unsigned reads_ = 0;

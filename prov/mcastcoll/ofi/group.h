@@ -114,6 +114,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Group& operator=(const Group&) = delete;
 
     Facilities& facilities() { return shared_; }
+    // Else it is of the parent process.
+    bool is_here() const { return shared_.endpoint.process.is_here(); }
     static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
     const wire::JoinId& join_id() const override { return plan_.core.id; }
     std::size_t size() const { return plan_.members->size(); }

@@ -11,6 +11,7 @@ namespace {
 
 int close_mc(fid* object) noexcept {
     Group& group = Group::of(*reinterpret_cast<fid_mc*>(object));
+    if (!group.is_here()) return 0;  // it is the parent's, and goes on
     return guard([&] { return Station::of(group).close_group(group); });
 }
 
@@ -19,6 +20,7 @@ template <typename Tell>
 int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
     if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
     Group& group = Group::of(*mc);
+    if (!group.is_here()) return -FI_EBADF;
     const auto lock = Station::of(group).endpoint.lock();
     return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
 }

@@ -44,7 +44,7 @@ void Cq::fill(fi_ops_cq& ops) {
     };
     ops.readerr = [](fid_cq* object, fi_cq_err_entry* entry, std::uint64_t flags) noexcept -> ssize_t {
         Cq& cq = of(*object);
-        if (cq.has_own()) {
+        if (cq.has_own() && cq.fabric_.is_here()) {
             const std::lock_guard lock(cq.fabric_.mutex());
             if (cq.own_.take_error(*entry, cq.fabric_.api_version()) > 0) return 1;
         }
@@ -88,6 +88,7 @@ ssize_t Cq::readfrom(void* buffer, std::size_t count, fi_addr_t* source) {
 
 ssize_t Cq::progress_and_read_own(void* buffer, std::size_t count, fi_addr_t* source) {
     if (!fabric_.active() && !has_own()) return -FI_EAGAIN;
+    if (!fabric_.is_here()) return -FI_EBADF;
     return guard([&] {
         fabric_.progress_on_read();
         return read_own(buffer, count, source);
@@ -145,6 +146,7 @@ int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
 }
 
 ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+    if (fabric_.active() && !fabric_.is_here()) return -FI_EBADF;
     if (fabric_.active()) succeeds([&] { fabric_.progress_on_read(); });
     return inner_ops().read(&inner_, event, buffer, length, flags);
 }
