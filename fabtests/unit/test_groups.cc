@@ -65,6 +65,17 @@ Test(groups, every_collective_over_hosts_and_sites) {
             }
 }
 
+// Only the group's own members end it, once it has been joined.
+Test(groups, ends_of_an_earlier_run_end_nothing) {
+    GroupOptions options = everybody(4, 2, 2);
+    options.groups[0].script = all_kinds(8);
+    options.faults.loss = 0.02;
+    options.security = wire::Security::authenticate;
+    options.key = wire::Key{std::byte{7}};
+    options.ends_repeated = 0.2;
+    expect_fine(std::move(options));
+}
+
 // Without a key the stranger's bytes are taken, which shows that there are any.
 Test(groups, what_a_stranger_has_changed_is_not_taken) {
     for (const wire::Security security :

@@ -287,6 +287,18 @@ void GroupProcess::on_datagram(std::uint32_t from, Bytes bytes) {
         joins_.on_datagram(bytes, bytes_of(from), world_.now());
 }
 
+void GroupProcess::on_earlier_ends() {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        const group::Group& group = members_[i]->core();
+        if (!group.joined()) continue;
+        const wire::JoinId id = group.id();
+        for (const wire::ByteString& word :
+             {wire::encode(wire::Ended{id, ECONNRESET, kNoRank}),
+              wire::encode(wire::Answer{wire::JoinKind::abort, id, ECONNRESET})})
+            joins_.on_word(wire::prove(word, members_[i]->key()), world_.now());
+    }
+}
+
 void GroupProcess::on_message(Bytes message) {
     if (wire::peek_list(message)) {
         joins_.on_word(message, world_.now());

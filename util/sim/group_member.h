@@ -89,6 +89,8 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     void call(std::uint32_t group);
     void on_datagram(std::uint32_t from, Bytes bytes);
     void on_message(Bytes message);
+    // Words that an earlier run of the same members has left, which had the same names and the same secret.
+    void on_earlier_ends();
     void on_multicast(Bytes datagram);
     void on_peer_lost(Address peer);
     // Pumps the groups and lets the applications work, until nothing more comes of it.

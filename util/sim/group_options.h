@@ -20,6 +20,7 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     // again.
     double forged = 0;
     double words_doubled = 0;           // of a join, later, as by somebody who has heard them
+    double ends_repeated = 0;           // of messages: words of an earlier run's end come before them
     std::size_t messages_at_once = 32;  // that one process may have under way
     bool tells_failed_sends = true;     // to processes that are gone
     Nanoseconds watch_delay = Nanoseconds::from_ms(20);

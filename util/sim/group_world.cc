@@ -146,6 +146,7 @@ void GroupWorld::on_packet(std::uint32_t endpoint, Bytes datagram) {
 
 void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message) {
     turn(endpoint, [&](GroupProcess& process) {
+        if (options_.ends_repeated > 0 && random_.chance(options_.ends_repeated)) process.on_earlier_ends();
         const bool is_word = wire::peek_list(message).has_value();
         const bool forges = !is_word && random_.chance(options_.forged);
         if (forges) process.on_message(forge(message));

@@ -20,9 +20,9 @@ Nanoseconds stalled_at(const Patience& patience, const LevelSet& levels) {
 }
 
 void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
-                 [[maybe_unused]] const wire::Ended& word) {
+                 [[maybe_unused]] wire::ByteString word) {
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
-    port.tell_for_good(std::move(whom), wire::encode(word));
+    port.tell_for_good(std::move(whom), std::move(word));
 #endif
 }
 
@@ -154,6 +154,7 @@ void Group::end_without_memory(const Error& error) {
 void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
     roster_.fill(standing.table, plan_.self);
+    if (plan_.means.key) words_key_ = key_of_group(agreement, *plan_.means.key, "words");
     agreed_ = {.repair = static_cast<engine::Repair>(agreement.repair),
                .redundancy = static_cast<engine::Redundancy>(agreement.redundancy),
                .channels = agreement.channels,
@@ -378,11 +379,16 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
 
 void Group::on_waiting(Rank from) {
     if (error() == 0 || !roster_.answer(from)) return;
-    if (const auto peer = roster_.peer(index_of(from), port_)) tell_of_end(port_, {*peer}, ended_word());
+    if (const auto peer = roster_.peer(index_of(from), port_))
+        tell_of_end(port_, {*peer}, of_group(ended_word()));
 }
 
 wire::Ended Group::ended_word() const {
     return {id(), static_cast<std::uint32_t>(failure_.error), failure_.rank};
+}
+
+wire::ByteString Group::of_group(const wire::Ended& word) const {
+    return wire::prove(wire::encode(word), words_key_);
 }
 
 // Not at once: one may greet for another group, which is called here a moment later.
@@ -453,7 +459,10 @@ void Group::tell_others(Rank lost, bool had_joined) {
     const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
     wire::Ended word = ended_word();
     word.lost = lost;
-    tell_of_end(port_, roster_.peers_of(whom, port_), word);
+    const std::vector<Outbox::Peer> peers = roster_.peers_of(whom, port_);
+    tell_of_end(port_, peers, of_group(word));
+    // Some have not formed the group.
+    if (!had_joined && words_key_) tell_of_end(port_, peers, wire::encode(word));
 }
 
 void Group::break_down(int error, Nanoseconds now) noexcept {

@@ -49,8 +49,14 @@ class Group final : private levels::Owner {
     bool formed() const { return levels_ != nullptr; }
     // Positive FI_E* code of a group that has failed after its welcome; 0: it has not.
     int error() const { return failure_.error; }
-    // The word of it, and how everybody is reached, for who asks later.
+    // What it says of its end, and how everybody is reached, for who asks later.
     wire::Ended ended_word() const;
+    // Where there are proofs a word of a formed group has one more, which only this group's members can make:
+    // words of the join are alike in each run of the same members.
+    wire::ByteString of_group(const wire::Ended& word) const;
+    bool is_of_group(Bytes told) const { return formed() && wire::proven(told, words_key_).has_value(); }
+    // Somebody who has not formed the group may still end it.
+    bool takes_words_of_join() const { return !plan_.means.key || !formed() || state_ == State::forming; }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }
     // What was agreed; once formed.
@@ -137,7 +143,8 @@ class Group final : private levels::Owner {
     Losses::Loss failure_;
     std::set<Rank> told_deaths_;  // because of whom others were told of the end
     GroupSettings agreed_;
-    std::uint32_t sequence_;  // of what the group is called
+    std::uint32_t sequence_;   // of what the group is called
+    wire::JoinKey words_key_;  // once it is formed, if there are proofs
     std::unique_ptr<LevelSet> levels_;
     Patience patience_;
     bool touched_ = false;     // something came since the last pump()

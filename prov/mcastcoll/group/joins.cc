@@ -89,7 +89,9 @@ void Joins::remove(Member& member) noexcept {
     attempt([&] { memory_.keep_greeted(list, member.core().join().heard()); });
     if (member.core().error() == 0) return;
     attempt([&] {
-        memory_.keep_failed_group({member.core().ended_word(), member.members(), member.core().roster()});
+        const Group& group = member.core();
+        memory_.keep_failed_group(
+            {group.ended_word(), member.members(), group.roster(), group.of_group(group.ended_word())});
     });
 }
 
@@ -219,7 +221,7 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
-        port_.tell({peer.value()}, prove(waiting.id, wire::encode(failed->word)));
+        port_.tell({peer.value()}, prove(waiting.id, failed->told));
 #endif
 }
 
@@ -246,15 +248,27 @@ bool Joins::on_word(Bytes told, Nanoseconds now) {
         // Of one that greets: unless it is a late word of the failed group that had its number before.
         const bool is_late =
             member != nullptr && !member->core().formed() && memory_.failed_group(ended->id) != nullptr;
-        if (member != nullptr && !is_late)
+        if (member != nullptr && !is_late && member->core().takes_words_of_join())
             member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
     } else if (const auto answer = wire::decode_answer(word);
                answer && answer->kind == wire::JoinKind::abort) {
-        if (Member* member = find(answer->id))
+        Member* const member = find(answer->id);
+        if (member != nullptr && member->core().takes_words_of_join())
             member->within(now, [&] { member->core().on_abort(answer->error, kNoRank, now); });
     } else {
-        return false;
+        return *key && on_word_of_group(word, now);
     }
+    return true;
+}
+
+// What a member of a formed group says of it.
+bool Joins::on_word_of_group(Bytes word, Nanoseconds now) {
+    if (word.size() < wire::kTagBytes) return false;
+    const auto ended = wire::decode_ended(word.first(word.size() - wire::kTagBytes));
+    if (!ended) return false;
+    Member* const member = find_called(ended->id);
+    if (member != nullptr && member->core().is_of_group(word))
+        member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
     return true;
 }
 

@@ -137,6 +137,7 @@ class JoinMemory {
         wire::Ended word;
         MemberList members;
         Roster roster;
+        wire::ByteString told{};  // the word, as a member of that group says it
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
     // Null: none that is remembered.
@@ -246,6 +247,7 @@ class Joins {
                    const Source& source, Nanoseconds now);
     void on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now);
     void welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now);
+    bool on_word_of_group(Bytes word, Nanoseconds now);
     void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
