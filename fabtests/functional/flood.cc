@@ -221,12 +221,12 @@ class Target {
     pid_t reader_ = -1;
 };
 
-constexpr const char* kPortNames[] = {"service port", "multicast port", "private endpoint"};
+constexpr const char* kPortNames[] = {"service port", "multicast port", "private endpoint", "unknown lists"};
 
 void survive(Member& me) {
     Target target(me, false);
     const std::size_t descriptors = open_descriptors(), memory = resident_bytes();
-    for (const Port port : {Port::service, Port::multicast, Port::messages}) {
+    for (const Port port : {Port::service, Port::multicast, Port::messages, Port::unknown}) {
         me.stage(kPortNames[static_cast<std::size_t>(port)]);
         const auto until = Clock::now() + std::chrono::milliseconds(500);
         Target::Measured last;
@@ -254,7 +254,7 @@ void measure_costs(Member& me) {
     constexpr unsigned kRounds = 7;
     Target target(me, true);
     std::vector<std::uint64_t> floods{0};
-    for (const Port port : {Port::service, Port::multicast, Port::messages})
+    for (const Port port : {Port::service, Port::multicast, Port::messages, Port::unknown})
         for (const Victim victim : {Victim::unread, Victim::read, Victim::members})
             if (port != Port::messages || victim != Victim::unread)
                 floods.push_back(Flood{port, victim}.code());

@@ -118,9 +118,13 @@ class Source {
             inet_pton(AF_INET, kSinkGroup, &sink.sin_addr);
             barrage->add(packet(), ear_.latest()->from, members ? ear_.latest()->to : sink);
         } else {
-            for (unsigned rank = 0; rank < kFlooded; ++rank)
-                barrage->add(greeting(), service_address(board_, (rank + 1) % kFlooded),
+            const bool known = flood.port == Port::service;
+            for (unsigned i = 0; i < (known ? kFlooded : kUnknownLists); ++i) {
+                const unsigned rank = i % kFlooded;
+                barrage->add(greeting(words_[kFloodList].load() + (known ? 0 : i + 1)),
+                             service_address(board_, (rank + 1) % kFlooded),
                              members ? service_address(board_, rank) : at(rank, sink_of(flood.victim)));
+            }
         }
         return [barrage] { return barrage->send(); };
     }
@@ -174,9 +178,10 @@ class Source {
         bytes[wire::kTagOffset] ^= std::byte{1};
         return bytes;
     }
-    ByteString greeting() const {
+    static constexpr unsigned kUnknownLists = 20'000;  // more than are kept
+    static ByteString greeting(std::uint64_t list) {
         wire::Hello hello;
-        hello.id = {words_[kFloodList].load(), 0};
+        hello.id = {list, 0};
         hello.rank = Rank{1};
         hello.members = kFlooded;
         hello.address_family = 4;

@@ -6,16 +6,18 @@
 
 namespace mcastcoll::fabtest {
 
-enum class Port : std::uint8_t { service, multicast, messages };
+// unknown: the service port, by greetings for joins that nobody calls.
+enum class Port : std::uint8_t { service, multicast, messages, unknown };
+inline constexpr std::uint64_t kPorts = 4;
 // To the members themselves; to sockets beside them that nobody reads; to such that somebody reads.
 enum class Victim : std::uint8_t { members, unread, read };
 
 struct Flood {
     Port port = Port::service;
     Victim victim = Victim::members;
-    std::uint64_t code() const { return 1U + std::uint64_t(port) + 3 * std::uint64_t(victim); }
+    std::uint64_t code() const { return 1U + std::uint64_t(port) + kPorts * std::uint64_t(victim); }
     static Flood of(std::uint64_t code) {
-        return {static_cast<Port>((code - 1) % 3), static_cast<Victim>((code - 1) / 3)};
+        return {static_cast<Port>((code - 1) % kPorts), static_cast<Victim>((code - 1) / kPorts)};
     }
 };
 

@@ -2,9 +2,10 @@
 #include <criterion/criterion.h>
 
 #include "group/joins.h"
+#include "wire/bytes.h"
 
 using namespace mcastcoll;
-using group::JoinMemory;
+using group::EarlyGreetings, group::EarlyHello, group::JoinMemory;
 
 namespace {
 
@@ -15,24 +16,45 @@ wire::Hello hello_of(std::uint32_t sequence, std::uint32_t rank) {
     return hello;
 }
 
-std::size_t early_count(JoinMemory& memory) {
-    std::size_t count = 0;
-    for ([[maybe_unused]] const auto& early : memory.early()) ++count;
-    return count;
+wire::ByteString place(std::uint32_t number) {
+    wire::ByteString bytes(sizeof number);
+    wire::put(bytes.data(), number);
+    return bytes;
 }
 
 }  // namespace
 
 Test(join_memory, the_latest_greeting_from_a_place_counts) {
-    JoinMemory memory;
-    const group::Source here(6, std::byte{1});
-    memory.keep_early(hello_of(0, 1), {}, here);
-    memory.keep_early(hello_of(0, 1), {}, here);
-    memory.keep_early(hello_of(0, 2), {}, here);
-    memory.keep_early(hello_of(1, 1), {}, here);
-    cr_assert_eq(early_count(memory), 3U);
-    memory.forget_early({7, 0});
-    cr_assert_eq(early_count(memory), 1U);
+    EarlyGreetings early;
+    const group::Source here = place(1);
+    early.keep({hello_of(0, 1), place(1), here});
+    early.keep({hello_of(0, 1), place(2), here});
+    early.keep({hello_of(0, 2), {}, here});
+    early.keep({hello_of(1, 1), {}, here});
+    cr_assert_eq(early.size(), 3U);
+    const auto is_first = [](const EarlyHello& one) {
+        return one.hello.id.sequence == 0 && one.hello.rank == rank_of(1);
+    };
+    cr_assert(early.latest(is_first)->word == place(2));
+    early.forget({7, 0});
+    cr_assert_eq(early.size(), 1U);
+    cr_assert_null(early.latest(is_first));
+}
+
+// A place that sends many does not take the room of others. One less, exactly, one more.
+Test(join_memory, early_greetings_of_a_place_are_bounded) {
+    constexpr std::uint32_t kMost = EarlyGreetings::kMostOfSource;
+    for (const std::uint32_t count : {kMost - 1, kMost, kMost + 1, 3 * kMost}) {
+        EarlyGreetings early;
+        early.keep({hello_of(0, 7), {}, place(1)});
+        for (std::uint32_t i = 0; i < count; ++i) early.keep({hello_of(i, 1), {}, place(2)});
+        cr_assert_eq(early.size(), 1 + std::min(count, kMost));
+        std::uint32_t next = count;
+        early.visit([&](const EarlyHello& one) {
+            if (one.source == place(2)) cr_assert_eq(one.hello.id.sequence, --next, "the oldest go first");
+        });
+        cr_assert_not_null(early.latest([](const EarlyHello& one) { return one.source == place(1); }));
+    }
 }
 
 Test(join_memory, a_join_that_was_given_up_is_told_of_once) {
@@ -77,22 +99,22 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     wire::Hello hello = hello_of(0, 1);
     hello.peer.place.resize(wire::kMostAddressBytes);
     hello.peer.watch_point.resize(wire::kMostAddressBytes);
-    const auto each = [&] { return JoinMemory::EarlyHello{hello, {}, {}}.bytes(); };
+    const auto each = [&] { return EarlyHello{hello, {}, place(0)}.bytes(); };
     cr_assert_geq(each(), sizeof hello + 2 * wire::kMostAddressBytes);
-    cr_assert_gt(JoinMemory::kEarlyBytes / each(), 64 * 32,
+    cr_assert_gt(EarlyGreetings::kMostBytes / each(), 64 * 32,
                  "of dozens of joins that this member gathers for");
     hello.peer.place.resize(10'000);  // fewer of them, for a quick test
-    const std::size_t most = JoinMemory::kEarlyBytes / each();
+    const std::size_t most = EarlyGreetings::kMostBytes / each();
     for (const std::size_t count : {most - 1, most, most + 1}) {
-        JoinMemory memory;
+        EarlyGreetings early;
         for (std::uint32_t i = 0; i < count; ++i) {
             hello.id.sequence = i;
-            memory.keep_early(hello, {}, {});
+            early.keep({hello, {}, place(i)});
         }
-        cr_assert_eq(early_count(memory), std::min(count, most));
-        memory.forget_early({7, 5});
-        memory.keep_early(hello_of(5, 1), {}, {});
-        cr_assert_eq(early_count(memory), std::min(count, most), "what is forgotten makes room");
+        cr_assert_eq(early.size(), std::min(count, most));
+        early.forget({7, 5});
+        early.keep({hello_of(5, 1), {}, place(5)});
+        cr_assert_eq(early.size(), std::min(count, most), "what is forgotten makes room");
     }
 }
 

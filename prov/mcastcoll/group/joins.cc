@@ -72,18 +72,18 @@ const wire::JoinKey* Joins::key_of(std::uint64_t list) {
 }
 
 // Of a list that was unknown when it came anybody may have said it.
-bool Joins::is_of(Member& member, const JoinMemory::EarlyHello& early) {
+bool Joins::is_of(Member& member, const EarlyHello& early) {
     return wire::proven(early.word, member.key()) && member.comes_from(early.hello.rank, early.source);
 }
 
 void Joins::deliver_early(Member& member, Nanoseconds now) {
-    for (const JoinMemory::EarlyHello& early : memory_.early())
+    memory_.early().visit([&](const EarlyHello& early) {
         if (early.hello.id == member.join_id() && is_of(member, early))
             member.core().on_join([&](Join& join) { join.on_hello(early.hello, now); }, now);
+    });
 }
 
 void Joins::remove(Member& member) noexcept {
-    std::erase(members_, &member);
     const std::uint64_t list = member.join_id().list_hash;
     attempt([&] { memory_.keep_key(list, member.key()); });
     attempt([&] { memory_.keep_greeted(list, member.core().join().heard()); });
@@ -139,10 +139,12 @@ void Joins::on_unknown(Bytes word, const Source& source) {
         hello->id = request->id, hello->rank = request->rank, hello->members = request->members;
     } else if (!hello && word.size() > wire::kTagBytes)
         hello = wire::decode_hello(word.first(word.size() - wire::kTagBytes));
-    if (hello)
-        memory_.keep_early(*hello, word, source);
-    else
+    if (!hello) {
         ++foreign_datagrams_;
+        return;
+    }
+    ++early_datagrams_;
+    memory_.early().keep({*hello, {word.begin(), word.end()}, source});
 }
 
 void Joins::reply(const Source& source, const wire::Answer& answer) {
@@ -171,7 +173,7 @@ void Joins::on_hello(const wire::Hello& hello, Bytes word, const Source& source,
     if (const wire::Answer* failed = memory_.failed(hello.id)) return reply(source, *failed);
     // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
     // lose it.
-    memory_.keep_early(hello, word, source);
+    memory_.early().keep({hello, {word.begin(), word.end()}, source});
 }
 
 void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now) {
@@ -297,15 +299,15 @@ bool Joins::comes_late(const wire::Hello& hello) const {
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
-    const JoinMemory::EarlyHello* found = memory_.early().latest([&](const JoinMemory::EarlyHello& early) {
+    const EarlyHello* found = memory_.early().latest([&](const EarlyHello& early) {
         return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
                is_of(member, early) && !comes_late(early.hello);
     });
     return found == nullptr ? nullptr : &found->hello;
 }
 
-const JoinMemory::EarlyHello* Joins::stray_hello(Member& member) {
-    return memory_.early().latest([&](const JoinMemory::EarlyHello& early) {
+const EarlyHello* Joins::stray_hello(Member& member) {
+    return memory_.early().latest([&](const EarlyHello& early) {
         const wire::Hello& hello = early.hello;
         return key_of(hello.id.list_hash) == nullptr && hello.members == member.members()->size() &&
                member.core().join().misses(hello.rank) &&

@@ -7,31 +7,22 @@
 #include <map>
 #include <utility>
 
+#include "group/early_greetings.h"
 #include "group/group.h"
 
 namespace mcastcoll::group {
 
-// The latest of something, at most so many, or so many bytes of what says how many it has: who has no room
-// for another forgets the oldest.
+// The latest so many of something: who has no room for another forgets the oldest.
 template <typename T, std::size_t kMost>
 class Recent {
   public:
     void keep(T one) {
-        const std::size_t size = size_of(one);
-        while (!entries_.empty() && size_ + size > kMost) {
-            size_ -= size_of(entries_.front());
-            entries_.pop_front();
-        }
+        if (entries_.size() == kMost) entries_.pop_front();
         entries_.push_back(std::move(one));
-        size_ += size;
     }
     template <typename Predicate>
     void forget_if(Predicate&& predicate) {
-        std::erase_if(entries_, [&](const T& one) {
-            const bool goes = predicate(one);
-            size_ -= goes ? size_of(one) : 0;
-            return goes;
-        });
+        std::erase_if(entries_, predicate);
     }
     // The latest for which this holds, or null.
     template <typename Predicate>
@@ -43,24 +34,11 @@ class Recent {
     T* latest(Predicate&& predicate) {
         return const_cast<T*>(std::as_const(*this).latest(std::forward<Predicate>(predicate)));
     }
-    // From the latest to the oldest.
-    auto begin() const { return entries_.rbegin(); }
-    auto end() const { return entries_.rend(); }
 
   private:
-    static std::size_t size_of(const T& one) {
-        if constexpr (requires { one.bytes(); })
-            return one.bytes();
-        else
-            return 1;
-    }
-
     std::deque<T> entries_;
-    std::size_t size_ = 0;
 };
 
-// Where a datagram came from, in the words of whoever receives datagrams.
-using Source = wire::ByteString;
 // Addresses of members by rank, as the application knows them.
 using MemberList = std::shared_ptr<const std::vector<wire::ByteString>>;
 
@@ -68,31 +46,7 @@ using MemberList = std::shared_ptr<const std::vector<wire::ByteString>>;
 // not called here yet, and how joins and groups that are gone have ended. The oldest are forgotten.
 class JoinMemory {
   public:
-    struct EarlyHello {
-        wire::Hello hello;
-        wire::ByteString word;  // it, with its proof:
-        Source source;          // both tell who it is when the join is called
-        std::size_t bytes() const {
-            const wire::Peer& peer = hello.peer;
-            return sizeof *this + word.size() + source.size() + hello.verbs.source.size() +
-                   peer.private_address.size() + peer.multicast_source.size() + peer.watch_point.size() +
-                   peer.place.size();
-        }
-    };
-    // Some 5,000 greetings: of dozens of joins that this member gathers for, or of thousands that nobody
-    // calls.
-    static constexpr std::size_t kEarlyBytes = std::size_t{2} << 20;
-    // The latest from a place is from the process that lives.
-    void keep_early(const wire::Hello& hello, Bytes word, const Source& source) {
-        early_.forget_if([&](const EarlyHello& one) {
-            return one.hello.id == hello.id && one.hello.rank == hello.rank && one.source == source;
-        });
-        early_.keep({hello, {word.begin(), word.end()}, source});
-    }
-    void forget_early(const wire::JoinId& id) {
-        early_.forget_if([&](const EarlyHello& one) { return one.hello.id == id; });
-    }
-    auto& early() { return early_; }
+    EarlyGreetings& early() { return early_; }
 
     // A join that this member led has failed: for who greets it still.
     void keep_failed(const wire::JoinId& id, int error) {
@@ -162,7 +116,7 @@ class JoinMemory {
     const Greeted* greeted(std::uint64_t list) const {
         return greeted_.latest([&](const Greeted& one) { return one.list == list; });
     }
-    Recent<EarlyHello, kEarlyBytes> early_;
+    EarlyGreetings early_;
     Recent<Greeted, 64> greeted_;
     Recent<ListKey, 256> keys_;
     Recent<wire::Answer, 64> failed_;
@@ -209,7 +163,7 @@ class Joins {
     void add(Member& member) { members_.push_back(&member); }
     // Its join is called: greetings for it that have come before. The members' places are known by now.
     void deliver_early(Member& member, Nanoseconds now);
-    void forget_early(const wire::JoinId& id) { memory_.forget_early(id); }
+    void forget_early(const wire::JoinId& id) { memory_.early().forget(id); }
     // It is done. Who waits for a group that has failed is told so from now on, too.
     void remove(Member& member) noexcept;
     // Its join has ended without a group.
@@ -222,10 +176,12 @@ class Joins {
     const wire::Hello* miscounted_hello(Member& member, Rank rank);
     // The latest greeting for a list that is not known here, as one of the missing members of this join would
     // send it that has another secret: that is in the list's number. Or null. It proves nothing.
-    const JoinMemory::EarlyHello* stray_hello(Member& member);
+    const EarlyHello* stray_hello(Member& member);
 
     // From who is no member.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
+    // And those of which only a join to come will tell whether they were.
+    std::uint64_t doubtful_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
 
   private:
     Member* find(const wire::JoinId& id) const;
@@ -236,7 +192,7 @@ class Joins {
     bool comes_late(const wire::Hello& hello) const;
     // Null: no member of such a list is known.
     const wire::JoinKey* key_of(std::uint64_t list);
-    static bool is_of(Member& member, const JoinMemory::EarlyHello& early);
+    static bool is_of(Member& member, const EarlyHello& early);
     void reply(const Source& source, const wire::Answer& answer);
     wire::ByteString prove(const wire::JoinId& id, Bytes word);
     void on_hello(const wire::Hello& hello, Bytes word, const Source& source, Nanoseconds now);
@@ -253,7 +209,7 @@ class Joins {
     Port& port_;
     std::vector<Member*> members_;
     JoinMemory memory_;
-    std::uint64_t foreign_datagrams_ = 0;
+    std::uint64_t foreign_datagrams_ = 0, early_datagrams_ = 0;
     bool foreign_seen_ = false;  // a greeting of another version
     Nanoseconds foreign_since_{};
     std::uint32_t foreign_answers_ = 0;  // since then

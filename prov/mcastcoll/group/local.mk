@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 mcc_parts += \
 	%reldir%/attention.h \
+	%reldir%/early_greetings.h \
 	%reldir%/gathering.cc \
 	%reldir%/gathering.h \
 	%reldir%/group.cc \

@@ -103,14 +103,15 @@ bool Station::has_members_at(const SocketAddress& host) const {
 void Station::receive_greetings(Nanoseconds time) {
     greetings_at_ = time;
     const unsigned most = greeting_pace_.may_read(groups_.any_greeting(), busy_groups_ > 0, time);
-    const std::uint64_t foreign_before = foreign_datagrams();
+    const auto strangers = [&] { return joins.doubtful_datagrams() + secrets.foreign_datagrams(); };
+    const std::uint64_t strangers_before = strangers();
     const std::size_t count = greetings.receive(most, [&](Bytes bytes, const group::Source& source) {
         // A greeting that is lost comes again. Echoes measure: what was done before took its time.
         succeeds([&] {
             if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
         });
     });
-    greeting_pace_.has_read(count, most, foreign_datagrams() > foreign_before, time);
+    greeting_pace_.has_read(count, most, strangers() > strangers_before, time);
 }
 
 void Station::receive_multicasts(Nanoseconds time) {
