@@ -53,22 +53,27 @@ bool JoinMemory::comes_late(const wire::Hello& hello) const {
            hello.id.sequence <= known->second.second;
 }
 
+const std::vector<Joins::Member*>& Joins::members_of(std::uint64_t list) const {
+    static const std::vector<Member*> none;
+    const auto found = members_.find(list);
+    return found == members_.end() ? none : found->second;
+}
+
 Joins::Member* Joins::find(const wire::JoinId& id) const {
-    const auto found =
-        std::find_if(members_.begin(), members_.end(), [&](Member* one) { return one->join_id() == id; });
-    return found == members_.end() ? nullptr : *found;
+    for (Member* member : members_of(id.list_hash))
+        if (member->join_id() == id) return member;
+    return nullptr;
 }
 
 Joins::Member* Joins::find_called(const wire::JoinId& id) const {
-    const auto found =
-        std::find_if(members_.begin(), members_.end(), [&](Member* one) { return one->core().id() == id; });
-    return found == members_.end() ? nullptr : *found;
+    for (Member* member : members_of(id.list_hash))
+        if (member->core().id() == id) return member;
+    return nullptr;
 }
 
 const wire::JoinKey* Joins::key_of(std::uint64_t list) {
-    for (const Member* member : members_)
-        if (member->join_id().list_hash == list) return &member->key();
-    return memory_.key_of(list);
+    const std::vector<Member*>& members = members_of(list);
+    return members.empty() ? memory_.key_of(list) : &members.front()->key();
 }
 
 // Of a list that was unknown when it came anybody may have said it.
@@ -85,6 +90,10 @@ void Joins::deliver_early(Member& member, Nanoseconds now) {
 
 void Joins::remove(Member& member) noexcept {
     const std::uint64_t list = member.join_id().list_hash;
+    if (const auto found = members_.find(list); found != members_.end()) {
+        std::erase(found->second, &member);
+        if (found->second.empty()) members_.erase(found);
+    }
     attempt([&] { memory_.keep_key(list, member.key()); });
     attempt([&] { memory_.keep_greeted(list, member.core().join().heard()); });
     if (member.core().error() == 0) return;
@@ -292,10 +301,9 @@ void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Na
 }
 
 bool Joins::comes_late(const wire::Hello& hello) const {
-    return memory_.comes_late(hello) || std::ranges::any_of(members_, [&](Member* member) {
-               return member->join_id().list_hash == hello.id.list_hash &&
-                      member->core().join().has_greeted(hello);
-           });
+    return memory_.comes_late(hello) ||
+           std::ranges::any_of(members_of(hello.id.list_hash),
+                               [&](Member* member) { return member->core().join().has_greeted(hello); });
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "group/early_greetings.h"
@@ -160,7 +161,7 @@ class Joins {
 
     explicit Joins(Port& port) : port_(port) {}
 
-    void add(Member& member) { members_.push_back(&member); }
+    void add(Member& member) { members_[member.join_id().list_hash].push_back(&member); }
     // Its join is called: greetings for it that have come before. The members' places are known by now.
     void deliver_early(Member& member, Nanoseconds now);
     void forget_early(const wire::JoinId& id) { memory_.early().forget(id); }
@@ -207,7 +208,10 @@ class Joins {
     void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
-    std::vector<Member*> members_;
+    // Those of one list, which may be joined again and again.
+    const std::vector<Member*>& members_of(std::uint64_t list) const;
+
+    std::unordered_map<std::uint64_t, std::vector<Member*>> members_;
     JoinMemory memory_;
     std::uint64_t foreign_datagrams_ = 0, early_datagrams_ = 0;
     bool foreign_seen_ = false;  // a greeting of another version
