@@ -220,6 +220,16 @@ Test(protection, words_have_their_tag_behind_them) {
     cr_assert(wire::proven(word, {}).has_value());
 }
 
+Test(protection, keys_leave_nothing_behind) {
+    alignas(wire::Key) std::byte memory[sizeof(wire::Key)];
+    auto* const key = new (memory) wire::Key{std::byte{1}, std::byte{2}};
+    const wire::Key copy = *key;
+    key->~Key();
+    cr_assert(std::ranges::all_of(std::span<volatile std::byte>(memory),
+                                  [](auto byte) { return byte == std::byte{}; }));
+    cr_assert(copy[1] == std::byte{2});
+}
+
 // RFC 4231, test case 1, whose key is shorter: HMAC pads it with zeros to what this one is.
 Test(protection, derives_by_hmac_sha256) {
     wire::Key key{};

@@ -71,7 +71,7 @@ class AvSet final : public fid_av_set {
 
   private:
     explicit AvSet(Av& av) : fid_av_set{}, av_(av) {}
-    ~AvSet() = default;
+    ~AvSet() { wire::wipe(key_); }
     static AvSet& from(fid_av_set& set) { return static_cast<AvSet&>(set); }
     // The tables of every set; the second is the public extension, mcastcoll/mcastcoll.h.
     static fi_ops_av_set& operations();

@@ -54,8 +54,12 @@ struct JoinPlan {
     std::optional<MungeSecret::Plan> munge{};
     wire::ByteString set_key{};
 
+    // Of the words of the join, and nothing else: it is remembered when the group is gone.
+    wire::JoinKey words_key{};
+
     // The secret is known.
     void settle(const wire::Key& secret);
+    void make_words_key();
     std::string name() const {
         return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members->size());
     }
@@ -121,7 +125,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::size_t size() const { return plan_.members->size(); }
     Rank self() const { return plan_.core.self; }
     const group::MemberList& members() const override { return plan_.members; }
-    const wire::JoinKey& key() const override { return plan_.core.means.key; }
+    const wire::JoinKey& key() const override { return plan_.words_key; }
     group::Group& core() override { return *core_; }
     const group::Group& core() const { return *core_; }
     // Once it is formed. Of what travels for this group: its own, and its engine's, which may be the same.

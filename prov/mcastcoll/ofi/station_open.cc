@@ -248,6 +248,7 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
                   .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
                   .context = context,
                   .counted_as = hash};
+    plan.make_words_key();
     if (!by_munge) return plan;
     if (auto planned = plan_munge(plan, set.key()); !planned) return planned.error();
     return plan;
@@ -265,6 +266,7 @@ Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key
     plan.set_key = set_key;
     plan.core.id = {list, sequences_[list]};
     plan.core.means.key = nobodys.value();
+    plan.make_words_key();
     plan.munge = {.socket = *settings.munge,
                   .patience = Nanoseconds::from_ms(settings.peer_timeout_ms),
                   .request = {.id = plan.core.id,

@@ -12,9 +12,11 @@ std::optional<std::string> munge_socket(const std::string& value) {
 
 Result<wire::JoinKey> read_key_file(const std::string& path) {
     if (path.empty()) return wire::JoinKey();
-    const auto secret = read_secret_file(path);
+    auto secret = read_secret_file(path);
     if (!secret) return secret.error();
-    return wire::JoinKey(wire::derive({}, "key file", secret.value()));
+    wire::JoinKey key = wire::derive({}, "key file", secret.value());
+    wire::wipe(secret.value());
+    return key;
 }
 
 }  // namespace mcastcoll::ofi

@@ -13,12 +13,13 @@
 
 namespace mcastcoll::wire {
 Key hmac(const Key& key, Bytes bytes) {
-    static_assert(std::tuple_size_v<Key> == SHA256_DIGEST_SIZE);
+    static_assert(kKeyBytes == SHA256_DIGEST_SIZE);
     Key out;
     hmac_sha256_ctx context;
     ::hmac_sha256_set_key(&context, key.size(), raw(key));
     ::hmac_sha256_update(&context, bytes.size(), raw(bytes));
     ::hmac_sha256_digest(&context, out.size(), raw(out.data()));
+    ::explicit_bzero(&context, sizeof context);
     return out;
 }
 
@@ -45,12 +46,14 @@ bool are_equal(Bytes one, Bytes other) {
 }
 
 Mac::Mac(const Key& key) : context_(std::make_unique<umac64_ctx>()) {
-    static_assert(UMAC_KEY_SIZE <= std::tuple_size_v<Key> && kBytes == UMAC64_DIGEST_SIZE);
+    static_assert(UMAC_KEY_SIZE <= kKeyBytes && kBytes == UMAC64_DIGEST_SIZE);
     ::umac64_set_key(context_.get(), raw(key));
 }
 
 Mac::Mac(Mac&&) noexcept = default;
-Mac::~Mac() = default;
+Mac::~Mac() {
+    if (context_) ::explicit_bzero(context_.get(), sizeof *context_);
+}
 
 Mac::Tag Mac::tag(Bytes nonce, Bytes first, Bytes second) {
     ::umac64_set_nonce(context_.get(), nonce.size(), raw(nonce));

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 
 #include "base/types.h"
 
@@ -12,7 +14,18 @@ struct umac64_ctx;
 
 namespace mcastcoll::wire {
 
-using Key = std::array<std::byte, 32>;
+// It leaves nothing behind where it was.
+struct Key : std::array<std::byte, 32> {
+    constexpr ~Key() {
+        if (!std::is_constant_evaluated()) ::explicit_bzero(data(), size());
+    }
+};
+inline constexpr std::size_t kKeyBytes = sizeof(Key);
+// The same for other secrets.
+template <typename Container>
+void wipe(Container& secret) {
+    ::explicit_bzero(secret.data(), secret.size() * sizeof *secret.data());
+}
 
 // HMAC-SHA-256 (RFC 2104).
 Key hmac(const Key& key, Bytes bytes);

@@ -12,9 +12,14 @@ namespace {
 class NettleGcm final : public Gcm {
   public:
     explicit NettleGcm(const Key& key) {
-        static_assert(AES128_KEY_SIZE <= std::tuple_size_v<Key>);
+        static_assert(AES128_KEY_SIZE <= kKeyBytes);
         static_assert(kNonceBytes == GCM_IV_SIZE && kTagBytes == GCM_DIGEST_SIZE);
         ::gcm_aes128_set_key(&context_, raw(key));
+    }
+
+    ~NettleGcm() override {
+        ::explicit_bzero(&context_, sizeof context_);
+        wipe(rest_);
     }
 
     Tag tag(const Nonce& nonce, Bytes first, Bytes second) override {

@@ -24,6 +24,11 @@ class MultiBufferGcm final : public Gcm {
   public:
     MultiBufferGcm(const IMB_MGR& by, const Key& key) : by_(by) { by_.gcm128_pre(key.data(), &key_); }
 
+    ~MultiBufferGcm() override {
+        ::explicit_bzero(&key_, sizeof key_);
+        ::explicit_bzero(&context_, sizeof context_);
+    }
+
     Tag tag(const Nonce& nonce, Bytes first, Bytes second) override {
         if (second.empty()) return run(by_.gcm128_enc, nonce, first, {}, nullptr);
         by_.gmac128_init(&key_, &context_, raw(nonce), nonce.size());
