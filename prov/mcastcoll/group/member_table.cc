@@ -1,6 +1,7 @@
 #include "group/member_table.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace mcastcoll::group {
@@ -56,8 +57,12 @@ std::optional<MemberTable> MemberTable::view(SharedBytes shared) {
         rest = rest.subspan(numbers.size_bytes());
         return numbers;
     };
-    const auto counts = take(kCounts);
+    const auto told = take(kCounts);
     if (!whole) return {};
+    // Others of this host may write into it: what is checked is what is used.
+    std::array<std::uint32_t, kCounts> counts;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+        counts[i] = *static_cast<const volatile std::uint32_t*>(&told[i]);
     const auto places = levels::Places::view(take(counts[kPlaces]));
     if (!places || places->members() == 0) return {};
     MemberTable table(std::move(shared.owner), *places);
