@@ -17,7 +17,9 @@ struct File {
     explicit File(std::size_t bytes, char with = 'k') : File("", bytes, with) {}
     File(const std::string& end, std::size_t bytes, char with = 'k') {
         const int descriptor = mkstemp(path.data());
-        const std::string text = std::string(bytes, with) + end;
+        std::string text;
+        for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(with + i % 16);
+        text += end;
         cr_assert(descriptor >= 0 &&
                   write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
         close(descriptor);
@@ -54,6 +56,17 @@ Test(key_file, lengths) {
     for (const std::size_t good : {16, 17, 4095, 4096}) cr_assert_eq(File(good).refusal(), "", "%zu", good);
     for (const std::size_t bad : {0, 15, 4097})
         cr_assert(has(File(bad).refusal(), "16 to 4096 bytes"), "%zu", bad);
+}
+
+// One less, exactly, one more different bytes than there must be.
+Test(key_file, what_can_be_guessed_is_refused) {
+    for (const std::size_t different : {1, 7, 8, 9}) {
+        std::string text;
+        for (std::size_t i = 0; i < 32; ++i) text += static_cast<char>('a' + i % different);
+        const std::string refusal = File(text, 0).refusal();
+        cr_assert_eq(refusal.empty(), different >= 8, "%s", refusal.c_str());
+        if (different < 8) cr_assert(has(refusal, "/dev/urandom"));
+    }
 }
 
 Test(key_file, line_breaks_at_its_end_do_not_count) {

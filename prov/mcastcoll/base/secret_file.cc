@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/file_descriptor.h"
@@ -14,6 +16,7 @@ namespace mcastcoll {
 namespace {
 
 constexpr std::size_t kLeastBytes = 16, kMostBytes = 4096;
+constexpr std::ptrdiff_t kLeastDifferent = 8;  // bytes: of 16 random ones there are as many, but for 1 in 1e9
 
 Error refused(const std::string& path, std::string_view why) {
     return {EACCES, fmt::format("{} {}", path, why)};
@@ -44,6 +47,10 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
     while (!secret.empty() && is_line_break(secret.back())) secret.pop_back();
     if (is_longer || secret.size() < kLeastBytes)
         return refused(path, fmt::format("does not have {} to {} bytes", kLeastBytes, kMostBytes));
+    std::array<bool, 256> seen{};
+    for (const std::byte byte : secret) seen[std::to_integer<std::size_t>(byte)] = true;
+    if (std::ranges::count(seen, true) < kLeastDifferent)
+        return refused(path, "can be guessed: use random bytes, as of head -c 32 /dev/urandom");
     return secret;
 }
 
