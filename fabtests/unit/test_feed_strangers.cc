@@ -68,6 +68,30 @@ Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
     cr_assert(node.losses.empty() && sender.feed().settled());
 }
 
+// Where there is no key anybody can ask for repairs, again and again: there is an end to what is multicast.
+Test(feed_strangers, who_asks_for_everything_again_gets_some_of_it) {
+    Network network(14, 0);
+    Node& sender = network.add(true, false);
+    Node& node = network.add(false, true);
+    network.run_ms(100);
+    constexpr std::uint64_t kMs = 1000, kAtOnce = 2048, kEachMs = 20;
+    std::uint64_t packets = 0;
+    for (; packets < 400 && sender.feed().can_send(100); ++packets) {
+        sender.publish(network.now());
+        sender.feed().flush(network.now());
+    }
+    for (std::uint64_t ms = 2; ms <= kMs; ms += 2) {
+        Header header{.kind = Kind::report, .flags = 0, .size = 64, .group = 7, .from = node.id()};
+        header.to = sender.id();
+        header.number = header.oldest = 1;
+        sender.hear(make(header, kBitmapBytes), place(node.id()),
+                    network.now() + Nanoseconds::from_ms(static_cast<std::int64_t>(ms)));
+    }
+    const std::uint64_t repaired = sender.feed().counters().repaired;
+    cr_assert_gt(repaired, kAtOnce, "%zu", static_cast<std::size_t>(repaired));
+    cr_assert_leq(repaired, kAtOnce + kEachMs * kMs + packets);
+}
+
 Test(feed_strangers, no_byte_of_a_packet_can_be_changed) {
     Network network(12, 0);
     network.key = kKey;

@@ -115,6 +115,19 @@ class Feed {
     void drop_unanswered(Nanoseconds now);
     void bar_silent(Nanoseconds now);
 
+    // How often packets are multicast again where anybody can ask for that, who need not even be a member.
+    class RepairBudget {
+      public:
+        bool any(Nanoseconds now);
+        void take() { --left_; }
+
+      private:
+        std::uint64_t left_ = kMostRepairs;
+        Nanoseconds filled_at_;
+    };
+    static constexpr std::uint64_t kMostRepairs = 2048;                    // at once: a window's
+    static constexpr Nanoseconds kRepairEvery = Nanoseconds::from_us(50);  // afterwards
+
     const Config config_;
     Host& host_;
     Proof proof_;
@@ -125,6 +138,7 @@ class Feed {
     unsigned probes_left_ = kProbes;
     const Nanoseconds meets_until_;
     Nanoseconds impatient_until_;
+    RepairBudget repairs_;
     Nanoseconds probe_at_, stray_at_, looked_at_, flush_at_ = kNever, beat_at_ = kNever, beat_after_;
     FeedCounters counters_;
 };

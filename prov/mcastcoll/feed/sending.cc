@@ -88,12 +88,25 @@ void Feed::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
     const std::size_t bits = 8 * std::min(bitmap.size(), kBitmapBytes);
     for (std::size_t bit = 0; bit < bits; ++bit) {
         if ((bitmap[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
+        if (!proof_.on() && !repairs_.any(now)) return;  // the rest is asked for again
         const Bytes packet = outgoing_.again(report.oldest + bit, now, kRepairPause);
         if (packet.empty()) continue;
+        if (!proof_.on()) repairs_.take();
         ++counters_.repaired;
         // What the system has no room for is asked for again.
         host_.multicast(packet, packet.size());
     }
+}
+
+bool Feed::RepairBudget::any(Nanoseconds now) {
+    const auto more = static_cast<std::uint64_t>((now - filled_at_).value / kRepairEvery.value);
+    if (more > 0) {
+        left_ = std::min(left_ + more, kMostRepairs);
+        filled_at_ = left_ == kMostRepairs
+                         ? now
+                         : filled_at_ + Nanoseconds{static_cast<std::int64_t>(more) * kRepairEvery.value};
+    }
+    return left_ > 0;
 }
 
 void Feed::trim() {
