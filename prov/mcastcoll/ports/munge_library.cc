@@ -33,9 +33,9 @@ struct Library {
     }
 };
 
-// Never closed: threads may be in it.
+// Never closed, nor destroyed at exit: threads may be in it.
 const Library& library() {
-    static const Library loaded = [] {
+    static const Library& loaded = *new Library([] {
         Library found;
         void* const library = ::dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) {
@@ -52,7 +52,7 @@ const Library& library() {
         found.find(library, found.get, "munge_ctx_get");
         found.find(library, found.set, "munge_ctx_set");
         return found;
-    }();
+    }());
     return loaded;
 }
 
