@@ -85,7 +85,7 @@ class OpenOperations {
 
     bool full() const { return free_.empty(); }
     // May be asked without the lock.
-    bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
+    bool empty() const { return count_.load() == 0; }
     // Call only when not full. Throws nothing.
     std::uint32_t open(OpenOperation operation) {
         const std::uint32_t cookie = free_.back();
@@ -151,8 +151,14 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // A blocking call may go straight to the host's shared memory, past everything else and without the lock.
     // If it does it leaves afterwards.
     bool enter_team() {
-        return operations_.empty() && team_alone_.load(std::memory_order_acquire) &&
-               !in_team_.exchange(true, std::memory_order_acquire);
+        if (!operations_.empty() || !team_alone_.load(std::memory_order_acquire) || in_team_.exchange(true))
+            return false;
+        // Another thread may have begun an operation meanwhile: submit() looks the other way round, so that
+        // at most one of both goes on.
+        if (operations_.empty()) [[likely]]
+            return true;
+        leave_team();
+        return false;
     }
     void leave_team() { in_team_.store(false, std::memory_order_release); }
     // Once the host's leader has made it.
