@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "mcastcoll/mcastcoll.h"
 #include "support/process.h"
 #include "support/program.h"
 #include "support/statistics.h"
@@ -151,6 +152,30 @@ void hundreds(Member& me) {
 
 void ten_thousand(Member& me) {
     come_and_go(me, 10'000);
+}
+
+// A turn of progress visits the group that works, and few of those that are idle.
+void idle_ones(Member& me) {
+    constexpr std::size_t kIdle = 200, kMostVisits = 8;
+    constexpr int kBarriers = 500;
+    std::vector<Subgroup> groups;
+    for (std::size_t i = 0; i <= kIdle; ++i) groups.push_back(make(me, all_ranks(me)));
+    const Join& busy = *groups.front().join;
+    fi_mcastcoll_group_ops* ops = nullptr;
+    CHECK_RETURNS(
+        0, fi_open_ops(&busy.mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, reinterpret_cast<void**>(&ops), nullptr));
+    const auto counted = [&](const char* name) {
+        std::uint64_t value = 0;
+        CHECK_RETURNS(0, ops->get_counter(busy.mc.get(), name, &value));
+        return value;
+    };
+    const std::uint64_t turns_before = counted("turns"), visits_before = counted("group_visits");
+    for (int i = 0; i < kBarriers; ++i) me.finish(me.barrier(busy));
+    const std::uint64_t turns = counted("turns") - turns_before,
+                        visits = counted("group_visits") - visits_before;
+    if (turns == 0 || visits > kMostVisits * turns)
+        fail("{} turns visited {} groups, of which one is busy and {} are idle", turns, visits, kIdle);
+    me.meet();
 }
 
 // All at once, with operations under way in all of them: what belongs to one must not turn up in another.
@@ -350,6 +375,8 @@ int main(int argc, char** argv) {
                  .environment = {{"FI_MCASTCOLL_PLAN", "own"}},
                  .only_mcastcoll = true});
     program.add({.name = "children of fork()", .body = children, .only_mcastcoll = true});
+    program.add(
+        {.name = "idle ones", .body = idle_ones, .members = 2, .timeout_s = 600, .only_mcastcoll = true});
     program.add({.name = "hundreds come and go", .body = hundreds, .timeout_s = 600, .only_mcastcoll = true});
     program.add({.name = "ten thousand come and go",
                  .body = ten_thousand,

@@ -43,7 +43,10 @@ void Station::progress(bool everywhere) {
     slept_ = false;
     if (look.multicasts) receive_multicasts(time);
     if (look_around) groups_.look_around(time);
-    groups_.for_each_ready([&](Group& group) { group.within(time, [&] { group.pump(time); }); });
+    groups_.for_each_ready([&](Group& group) {
+        ++visits_;
+        group.within(time, [&] { group.pump(time); });
+    });
     note_busy();
     if (look_around && busy_groups_ > 0 && time >= stranger_pace_.next_look())
         succeeds([&] { look_for_strangers(time); });
@@ -246,6 +249,8 @@ std::optional<std::uint64_t> Station::counter(std::string_view name) const {
         if (name == one.name) return counters.*one.member;
     for (const group::NamedLevelCounter& one : group::kLevelCounters)
         if (name == one.name) return levels.*one.member;
+    if (name == "turns") return turns_;
+    if (name == "group_visits") return visits_;
     return {};
 }
 

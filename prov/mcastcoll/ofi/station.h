@@ -76,7 +76,7 @@ class Station final : public Facilities, private Messenger::Receiver {
     GroupTable groups_;
     std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by JoinPlan::counted_as
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
-    std::uint64_t turns_ = 0;
+    std::uint64_t turns_ = 0, visits_ = 0;  // of progress; of groups in these
     std::size_t busy_groups_ = 0;
     engine::Expectation expected_ = engine::kAnything;  // by them
     group::Attention attention_;

@@ -326,6 +326,8 @@ void Station::write_statistics() const {
     add("verbs_datagrams_sent", verbs != nullptr ? verbs->counters().datagrams_sent : 0);
     add("verbs_revivals", verbs != nullptr ? verbs->counters().revivals : 0);
     add("foreign_messages", foreign_messages_);
+    add("turns", turns_);
+    add("group_visits", visits_);
     add("foreign_datagrams", foreign_datagrams());
     add("strangers_ended", strangers_ended_);
     add("doubts", watch.doubts());
