@@ -328,12 +328,12 @@ uint64_t mcc_offers_digest(void);  // of what the provider has, once it is open
 // The messages between members while a group forms. Waiting ends when a member is known to be lost, and has
 // no limit in time.
 typedef struct {
-    struct MccTalk* talk;  // while it goes on
-    uint8_t* addresses;    // of all, one after the other
-    bool has_secret;       // else the secret for this member was not for it, or was changed on its way
-    MccSecret secret;      // rank 0's
-    int unwilling;         // the first rank that does not want to join now, or -1
-    MccProbe probe;        // whether datagrams arrive, which the next agreement says
+    void* talk;          // while it goes on
+    uint8_t* addresses;  // of all, one after the other
+    bool has_secret;     // else the secret for this member was not for it, or was changed on its way
+    MccSecret secret;    // rank 0's
+    int unwilling;       // the first rank that does not want to join now, or -1
+    MccProbe probe;      // whether datagrams arrive, which the next agreement says
 } MccMeeting;
 // Now that the provider was opened: all of it, the addresses to be freed in any case, or the same reason on
 // all members, or that one does not want to join. 0, or a positive FI_E code: a member was lost (-1: it is

@@ -22,6 +22,8 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_run.c \
 	%reldir%/coll_mcastcoll_select.c \
 	%reldir%/coll_mcastcoll_settings.c \
+	%reldir%/coll_mcastcoll_tree.c \
+	%reldir%/coll_mcastcoll_tree.h \
 	%reldir%/coll_mcastcoll_variables.c \
 	%reldir%/coll_mcastcoll_windows.c
 mca_coll_mcastcoll_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(OMPI_CPPFLAGS)
