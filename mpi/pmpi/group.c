@@ -132,8 +132,9 @@ static bool form(PmpiGroup* g, char* reason) {
     PmpiSharing* sharing = pmpi_sharing_make(g->join.size);
     const bool drawn = 0 != g->join.rank || mcc_draw_secret(&key.secret);
     const bool good = NULL != addresses && NULL != sharing && drawn;
-    const bool begun = agree(g, "malloc, or getrandom", good ? 0 : FI_ENOMEM, reason) &&
-                       agree(g, "the group's secret, or the address vector,", begin(g, addresses, sharing, &key), reason);
+    const bool begun =
+        agree(g, "malloc, or getrandom", good ? 0 : FI_ENOMEM, reason) &&
+        agree(g, "the group's secret, or the address vector,", begin(g, addresses, sharing, &key), reason);
     explicit_bzero(&key, sizeof(key));
     free(sharing);
     free(addresses);
