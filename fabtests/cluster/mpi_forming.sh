@@ -69,7 +69,7 @@ on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include l
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 judge "4 ranks, listened to" secret
 judge_listener "4 ranks" "$work/secret"
-# Who changes it on its way keeps the group from forming, and the job goes on.
+# A secret that is changed on its way keeps the group from forming, and the job goes on.
 on_host 4 120 changed --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" -x LISTENER_CHANGES=1 "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/changed" && grep -q 'leaves communicator MPI_COMM_WORLD.*Key was rejected' "$work/changed" &&

@@ -974,7 +974,7 @@ def case_services_of_other_sites_are_out_of_reach():
     with Lab() as lab:
         lab.start().up()
         service, process = None, Server(echo)
-        while service is None:  # somebody else may have that one
+        while service is None:  # until a port is free
             with contextlib.suppress(OSError):
                 service = Server(echo, port=random.randrange(2049, 32768))
         with lab.connect(service.address) as sock:

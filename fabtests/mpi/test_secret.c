@@ -79,7 +79,7 @@ Test(secret, it_is_for_one_context, .init = draw) {
     cr_assert(is_refused(&below, NULL, 0, &wrapped));
 }
 
-// These points have small orders: the product is zero, which everybody knows.
+// Points of small order: their product with any private key is zero.
 Test(secret, public_keys_of_no_process_are_refused, .init = draw) {
     MccPublicKey zero = {{0}}, one = {{1}};
     MccEdgeKey edge;

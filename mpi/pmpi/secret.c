@@ -1,5 +1,5 @@
 // How rank 0's secret comes to the other members: by collectives of the program's own communicator, since a
-// message of ours could be taken by a receive of the program's. What they carry is encrypted, once for each
+// message of ours could be taken by a receive of the program's. The secret is encrypted once for each
 // receiver.
 //
 // Encrypting for one receiver takes some 100 us. So rank 0 does it for the first member of each block, and
@@ -9,7 +9,7 @@
 
 enum { kBlock = 32 };
 
-// What a wrapped secret is bound to.
+// A wrapped secret is bound to this.
 typedef struct {
     int64_t number;
     int32_t from, to;

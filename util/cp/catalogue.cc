@@ -38,7 +38,7 @@ class Lister {
     Lister(Catalogue& catalogue, std::vector<std::string>& complaints)
         : catalogue_(catalogue), complaints_(complaints) {}
 
-    // What the user has named.
+    // A source as the user has named it.
     void add(const std::string& source, const std::string& path) {
         named_ = source.size();
         add(AT_FDCWD, source, source, path);

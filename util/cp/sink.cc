@@ -19,7 +19,7 @@ bool is_root() {
     return ::geteuid() == 0;
 }
 
-// Without the owner the bits that lend his rights mean somebody else.
+// Set-user-ID and set-group-ID bits are kept only where the file also gets the owner that they stand for.
 std::uint32_t mode_of(const Entry& entry) {
     return is_root() || entry.user == ::geteuid() ? entry.mode : entry.mode & 01777;
 }
@@ -38,7 +38,7 @@ bool is_complete(const struct stat& found, const Entry& entry) {
     return !lends_rights(mode_of(entry)) || (owners && (found.st_mode & 07777) == mode_of(entry));
 }
 
-// Of an earlier run of this user: nobody else has it open for writing.
+// A partial file of an earlier run of this user, which no other user can have open for writing.
 bool is_partial(const struct stat& found) {
     if (!S_ISREG(found.st_mode)) return false;
     return !is_root() || (found.st_uid == 0 && found.st_nlink == 1 && (found.st_mode & 07777) == 0600);
@@ -260,7 +260,7 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
     const Place& place = open.place;
     for (;;) {
         const auto is = place.look(place.name);
-        // What is no file would be in the way when this one is complete.
+        // A folder of that name would be in the way when the file is complete.
         if (is && S_ISDIR(is->st_mode)) return errno = EISDIR, false;
         // Another host or process may have completed it meanwhile.
         if (is && is_complete(*is, catalogue_[open.entry])) {

@@ -90,8 +90,8 @@ void Source::send_files(const Catalogue& catalogue, const std::vector<std::uint6
     chunker.finish();
 }
 
-// Below what the user has named no link is followed: whoever owns a folder there could have root read
-// anything.
+// Follows no symbolic link below the source that the user has named: the owner of a folder there could have
+// root read any file.
 FileDescriptor Source::open_file(const Entry& entry) {
     constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     const std::string& source = entry.source;

@@ -274,8 +274,7 @@ Test(copy, who_is_written_is_not_stale) {
     cr_assert(std::filesystem::exists(partial));
 }
 
-// What lies beside a descriptor is reached; what a link stands before is not, whatever the kernel has for
-// that.
+// Folders below a descriptor are opened, but none behind a symbolic link, with openat2() and without it.
 Test(copy, no_folder_is_reached_through_a_link) {
     const Folder top;
     std::filesystem::create_directories(top.path + "/a/b/c");
@@ -296,7 +295,7 @@ Test(copy, no_folder_is_reached_through_a_link) {
     }
 }
 
-// While a copy runs somebody puts a link in the place of a folder: what it leads to stays as it was.
+// A symbolic link takes the place of a folder while a copy runs: files behind the link stay as they were.
 Test(copy, a_link_that_takes_a_folders_place_is_not_followed) {
     const Folder from, to, outside;
     const std::string source = from.path + "/s", folder = to.path + "/s/d";
@@ -394,7 +393,7 @@ Test(copy, root_does_not_take_what_others_have_planted) {
     cr_assert_neq(mode_of(target), 04755U);
 }
 
-// Whoever has made the partial file before keeps no descriptor of what root writes.
+// Another user who made the partial file in advance has no open descriptor of the file that root writes.
 Test(copy, root_does_not_write_into_others_partial_files) {
     if (::geteuid() != 0) return;
     const Folder from, to;
