@@ -113,7 +113,7 @@ namespace {
 
 Outcome play(const Round& round, const Options& options, std::string& figures) {
     // What is bounded in a round, one after the other: joins, one operation that fails, and what comes after.
-    const unsigned most_s = ((round.groups + 1) * kJoinTimeoutMs + kPeerTimeoutMs + 5 * kBusyMs) / 1000;
+    const unsigned most_s = ((round.groups + 1) * kJoinTimeoutMs + kHostTimeoutMs + 5 * kBusyMs) / 1000;
     const Preparation preparation(round, options.cluster);
     SharedBoard board;
     Team team{.processes = round.members + 1, .timeout_s = most_s, .victims = {}};

@@ -58,7 +58,7 @@ std::string describe(const Round& round);
 
 // What is set for all members, and what they are held to. Slowness is no failure: what a busy machine may add
 // is the same again, several times.
-inline constexpr unsigned kPeerTimeoutMs = 3000, kJoinTimeoutMs = 6000;
+inline constexpr unsigned kHostTimeoutMs = 3000, kJoinTimeoutMs = 6000;
 inline constexpr unsigned kBusyMs = 12'000;
 
 // Words of the board.

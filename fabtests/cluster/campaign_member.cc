@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kJoinEnds{kJoinTimeoutMs + kBusyMs}, kOperationEnds{kPeerTimeoutMs + kBusyMs};
+constexpr milliseconds kJoinEnds{kJoinTimeoutMs + kBusyMs}, kOperationEnds{kHostTimeoutMs + kBusyMs};
 constexpr unsigned kLastOperations = 8;
 
 // All hosts' clocks differ by hours, as machines' do that were not started together. Whoever shares a host
@@ -43,7 +43,7 @@ void set_environment(const Round& round, const Options& options) {
     set("FI_PROVIDER", "mcastcoll");
     set("FI_MCASTCOLL_TOPOLOGY", "auto");
     set("FI_MCASTCOLL_IFACE", "eth0");
-    set("FI_MCASTCOLL_PEER_TIMEOUT", std::to_string(kPeerTimeoutMs));
+    set("FI_MCASTCOLL_HOST_TIMEOUT", std::to_string(kHostTimeoutMs));
     set("FI_MCASTCOLL_JOIN_TIMEOUT", std::to_string(kJoinTimeoutMs));
     set("FI_MCASTCOLL_LINGER", "500");
     set("FI_MCASTCOLL_REPAIR", round.repair);

@@ -30,7 +30,7 @@ program=$BUILD/fabtests/mpi/mpi_first_death
 start_cluster "$hosts"
 all=$((hosts * ranks))
 # A join that begins before the death ends in this time, and what members agree on about it in six times as long.
-export OMPI_MCA_coll_mcastcoll_join_timeout=1000 FI_MCASTCOLL_PEER_TIMEOUT=2000
+export OMPI_MCA_coll_mcastcoll_join_timeout=1000
 
 # Open MPI's launcher does not always notice that such a job is over.
 one() { # one WHAT OPTION...

@@ -2,7 +2,7 @@
 # mpi_host_kill.sh [options] -- ranks of one host, one is killed in mid-operation: the others get an error in time, nothing is left.
 #
 #   --ranks N          processes (default 4)
-#   --timeout MS       FI_MCASTCOLL_PEER_TIMEOUT (default 3000); the bound for the others is 5 s more
+#   --within MS        the bound for the others (default 8000)
 #   --ours WORDS       how ours is switched on: NAME=VALUE for the environment, else options of mpirun (default $MCASTCOLL_OURS, or
 #                      --mca pml cm --mca mtl ofi, with which the component serves single hosts, too)
 #   --cases C,C,..     OPERATIONS:BYTES:VICTIM, operations joined by + (default bcast:65536:last, bcast:8:first, bcast:4194304:middle,
@@ -15,22 +15,22 @@ set -u
 . "$(dirname "$0")/common.sh"
 # shellcheck source-path=SCRIPTDIR source=kill.sh
 . "$(dirname "$0")/kill.sh"
-n=4 timeout_ms=3000 ours=${MCASTCOLL_OURS:---mca pml cm --mca mtl ofi}
+n=4 within_ms=8000 ours=${MCASTCOLL_OURS:---mca pml cm --mca mtl ofi}
 cases=bcast:65536:last,bcast:8:first,bcast:4194304:middle,bcast+barrier:8:middle,barrier:4:last,allreduce:8:first,allreduce:65536:middle
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
-        --ranks | --timeout | --ours | --cases) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --ranks | --within | --ours | --cases) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
         --ranks) n=$2; shift 2 ;;
-        --timeout) timeout_ms=$2; shift 2 ;;
+        --within) within_ms=$2; shift 2 ;;
         --ours) ours=$2; shift 2 ;;
         --cases) cases=$2; shift 2 ;;
         *) bad_usage "'$1' is no option" ;;
     esac
 done
 [[ $n =~ ^[1-9][0-9]{0,2}$ ]] && ((n >= 3)) || bad_usage "--ranks '$n': give 3 or more"
-[[ $timeout_ms =~ ^[1-9][0-9]{0,5}$ ]] || bad_usage "--timeout '$timeout_ms': give milliseconds"
+[[ $within_ms =~ ^[1-9][0-9]{0,5}$ ]] || bad_usage "--within '$within_ms': give milliseconds"
 for c in ${cases//,/ }; do
     [[ $c =~ ^(bcast|barrier|allreduce)(\+(bcast|barrier|allreduce))*:[1-9][0-9]{0,8}:(first|middle|last)$ ]] ||
         bad_usage "--cases '$c': give OPERATIONS:BYTES:first, middle or last, operations being bcast, barrier, allreduce, joined by +"
@@ -45,7 +45,7 @@ if unshare --mount true 2>/dev/null; then
     shm=$(mktemp -d -p /dev/shm mcc-kill-XXXXXX)
     alone=(unshare --mount sh -c 'mount --bind "$1" /dev/shm && shift && exec "$@"' sh "$shm")
 fi
-export FI_PROVIDER=mcastcoll FI_MCASTCOLL_PEER_TIMEOUT=$timeout_ms
+export FI_PROVIDER=mcastcoll
 options=()
 for word in $ours; do
     if [[ $word =~ ^[A-Za-z_][A-Za-z0-9_]*= ]]; then export "${word?}"; else options+=("$word"); fi
@@ -61,7 +61,7 @@ one() { # one OPERATIONS BYTES VICTIM
     find "$shm" -mindepth 1 -printf '%f\n' >"$work/before"
     timeout -k 10 90 ${alone[@]+"${alone[@]}"} mpirun.openmpi --allow-run-as-root --leave-session-attached --oversubscribe --bind-to none \
         --mca mpi_yield_when_idle 1 "${outlive[@]}" -np "$n" "${options[@]}" \
-        "$kill" --mark "$work/mark" --victim $victim --bytes "$2" --within $((timeout_ms + 5000)) --operations "${1//+/,}" >"$work/log" 2>&1 &
+        "$kill" --mark "$work/mark" --victim $victim --bytes "$2" --within $within_ms --operations "${1//+/,}" >"$work/log" 2>&1 &
     # Who never ran leaves nothing, so that counts for those only that had their errors.
     judge_survivors "$what" "$n" $! "$work/log" || return
     # What killed processes told mcastcoll-topo is removed by whoever reports next.

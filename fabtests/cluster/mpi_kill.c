@@ -33,13 +33,14 @@ struct options {
 
 static const char kUsage[] =
     "usage: mpi_kill --mark FILE [--victim RANK] [--warmup N] [--bytes N] [--within MS]\n"
-    "                [--operations LIST]\n"
+    "                [--operations LIST] [--orphan S]\n"
     "  --mark FILE    where the victim leaves the time of its death; must not exist\n"
     "  --victim RANK  the rank that dies (default: the last one)\n"
     "  --warmup N     rounds before it may die (default 50)\n"
     "  --bytes N      of each broadcast or allreduce, of the latter a multiple of 4 (default 65536)\n"
     "  --within MS    how soon the others must get an error (default 15000)\n"
     "  --operations LIST  what a round consists of: bcast, barrier, allreduce (default bcast)\n"
+    "  --orphan S     a child of the victim, made by fork(), lives for so many seconds more\n"
     "Needs mpirun --mca orte_abort_on_non_zero_status 0, or Open MPI ends all ranks at once.\n";
 
 static int64_t now_ns(void) {
@@ -49,6 +50,7 @@ static int64_t now_ns(void) {
 }
 
 static const char* mark_path;
+static unsigned orphan_s;  // for so long a child of the victim lives on, with its descriptors
 
 // Leaves this moment in the file, then dies as by kill -9.  Only calls that are safe in a signal handler.
 static void die_now(int signal_number) {
@@ -56,6 +58,10 @@ static void die_now(int signal_number) {
     int64_t t = now_ns();
     int fd = open(mark_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0 || write(fd, &t, sizeof t) != (ssize_t)sizeof t) _exit(4);
+    if (orphan_s > 0 && fork() == 0) {
+        sleep(orphan_s);
+        _exit(0);
+    }
     kill(getpid(), SIGKILL);
 }
 
@@ -102,15 +108,12 @@ static int parse_operations(char* text) {
 }
 
 static struct options parse(int argc, char** argv) {
-    static const struct option known[] = {{"mark", required_argument, NULL, 'm'},
-                                          {"victim", required_argument, NULL, 'v'},
-                                          {"warmup", required_argument, NULL, 'w'},
-                                          {"bytes", required_argument, NULL, 'b'},
-                                          {"within", required_argument, NULL, 'i'},
-                                          {"operations", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"mark", required_argument, NULL, 'm'},   {"victim", required_argument, NULL, 'v'},
+        {"warmup", required_argument, NULL, 'w'}, {"bytes", required_argument, NULL, 'b'},
+        {"within", required_argument, NULL, 'i'}, {"operations", required_argument, NULL, 'o'},
+        {"orphan", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     struct options o = {.victim = -1, .warmup = 50, .bytes = 65536, .within_ms = 15000, .operations = BCAST};
     int c;
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) switch (c) {
@@ -131,6 +134,9 @@ static struct options parse(int argc, char** argv) {
                 break;
             case 'o':
                 o.operations = parse_operations(optarg);
+                break;
+            case 'r':
+                orphan_s = (unsigned)parse_number(optarg, "orphan", 1);
                 break;
             case 'h':
                 fputs(kUsage, stdout);

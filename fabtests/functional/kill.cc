@@ -13,10 +13,9 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
-// What FI_MCASTCOLL_PEER_TIMEOUT is set to. How long it may take is only to tell late from never: operations
-// of 64 MiB are under way, and the machine may be busy with other things.
-constexpr const char* kPeerTimeout = "2000";
-constexpr milliseconds kMustEndWithin{2000 + 60'000};
+// A death is noticed at once: this is less than FI_MCASTCOLL_HOST_TIMEOUT, which plays no part in it. It is
+// so long only because operations of 64 MiB are under way, and the machine may be busy with other things.
+constexpr milliseconds kMustEndWithin{60'000};
 constexpr milliseconds kSleeps{3000};
 
 [[noreturn]] void die() {
@@ -357,9 +356,8 @@ void stalled(Member& me) {
 
 int main(int argc, char** argv) {
     Program program("fi_mcc_kill", "Members that die or stop in the middle of operations");
-    const std::map<std::string, std::string> quick = {{"FI_MCASTCOLL_PEER_TIMEOUT", kPeerTimeout}};
-    const std::map<std::string, std::string> quick_join = {{"FI_MCASTCOLL_PEER_TIMEOUT", kPeerTimeout},
-                                                           {"FI_MCASTCOLL_JOIN_TIMEOUT", "3000"}};
+    const std::map<std::string, std::string> usual;
+    const std::map<std::string, std::string> quick_join = {{"FI_MCASTCOLL_JOIN_TIMEOUT", "3000"}};
     const auto add = [&](const char* name, void (*body)(Member&), std::vector<unsigned> victims,
                          const auto& environment) {
         program.add({.name = name,
@@ -369,12 +367,12 @@ int main(int argc, char** argv) {
                      .environment = environment,
                      .only_mcastcoll = true});
     };
-    add("the root dies", root_dies, {0}, quick);
-    add("a receiver dies", receiver_dies, {3}, quick);
-    add("a member dies outside a barrier", dies_outside_barrier, {2}, quick);
-    add("a member dies in a stream of operations", dies_in_stream, {1}, quick);
+    add("the root dies", root_dies, {0}, usual);
+    add("a receiver dies", receiver_dies, {3}, usual);
+    add("a member dies outside a barrier", dies_outside_barrier, {2}, usual);
+    add("a member dies in a stream of operations", dies_in_stream, {1}, usual);
     add("a member dies in a join", dies_in_join, {3}, quick_join);
-    add("a stopped member is not dead", stopped_is_not_dead, {}, quick);
+    add("a stopped member is not dead", stopped_is_not_dead, {}, usual);
     add("a member makes the others wait too long", stalled, {},
         std::map<std::string, std::string>{{"FI_MCASTCOLL_STALL_TIMEOUT", "1"}});
     const auto add_restart = [&](const char* name, void (*body)(Member&),
@@ -383,7 +381,7 @@ int main(int argc, char** argv) {
                      .body = body,
                      .members = kRestarted,
                      .victims = {victim},
-                     .environment = quick,
+                     .environment = usual,
                      .only_mcastcoll = true,
                      .outsider = outsider});
     };

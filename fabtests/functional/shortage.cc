@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
     setenv("FI_PROVIDER", "mcastcoll", 0);
     setenv("FI_MCASTCOLL_TOPOLOGY", "flat", 0);
-    setenv("FI_MCASTCOLL_PEER_TIMEOUT", "1000", 0);
+    setenv("FI_MCASTCOLL_HOST_TIMEOUT", "1000", 0);
     setenv("FI_MCASTCOLL_JOIN_TIMEOUT", "2000", 0);
     setenv("FI_MCASTCOLL_LINGER", "100", 0);
     if (!options.inner.empty()) setenv("FI_MCASTCOLL_INNER", options.inner.c_str(), 1);

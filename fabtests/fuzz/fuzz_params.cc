@@ -17,10 +17,11 @@ fi_provider& ofi::provider() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     constexpr const char* kVariables[] = {
-        "INNER",        "MULTICAST",    "TRANSPORT",     "RECEIVES",    "IFACE",  "IP",
-        "TTL",          "PORT",         "PLAN",          "MEMBERSHIPS", "RCVBUF", "SNDBUF",
-        "REPAIR",       "REDUNDANCY",   "CHANNELS",      "ROOT_SYNC",   "WINDOW", "LINGER",
-        "JOIN_TIMEOUT", "PEER_TIMEOUT", "STALL_TIMEOUT", "SECURITY",    "FAULT",  "STATS"};
+        "INNER",        "MULTICAST",     "TRANSPORT", "RECEIVES",     "IFACE",
+        "IP",           "TTL",           "PORT",      "PLAN",         "MEMBERSHIPS",
+        "RCVBUF",       "SNDBUF",        "REPAIR",    "REDUNDANCY",   "CHANNELS",
+        "ROOT_SYNC",    "WINDOW",        "LINGER",    "JOIN_TIMEOUT", "PEER_TIMEOUT",
+        "HOST_TIMEOUT", "STALL_TIMEOUT", "SECURITY",  "FAULT",        "STATS"};
     if (size == 0) return 0;
     const std::string name = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
     // In memory of our own: setenv() keeps each value for good.
@@ -32,7 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         fuzz::check(read.group.channels >= 1 && read.group.channels <= group::kMostChannels, "channels");
         fuzz::check(read.group.root_delay_us <= group::kMostRootDelayUs, "a root's delay");
         fuzz::check(read.receives >= 1 && read.memberships >= 1, "as many as there have to be");
-        fuzz::check(read.join_timeout_ms >= 1 && read.peer_timeout_ms >= 1 && read.stall_timeout_s >= 0,
+        fuzz::check(read.join_timeout_ms >= 1 && read.peer_timeout_ms >= 1 && read.host_timeout_ms >= 1 &&
+                        read.stall_timeout_s >= 0,
                     "times");
     } else {
         fuzz::check(!settings.error().message.empty(), "who is refused hears why");

@@ -79,7 +79,8 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, bool by_tcp) 
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].id, 7);
-    expect_reason(dead[0], by_tcp ? "the idle connection to 127.0.0.1:"
+    cr_assert_eq(dead[0].error, ECONNRESET);
+    expect_reason(dead[0], by_tcp ? "its process has ended"
                                   : "its process " + std::to_string(child.pid()) + " has ended");
     cr_assert_eq(watch->watched(), 0);
     cr_assert(deaths(*watch, 1, 20).empty(), "a death is told once");
@@ -129,7 +130,7 @@ Test(transport_watch, neighbour_stopped_and_killed) {
 }
 
 Test(transport_watch, tcp_stopped_and_killed) {
-    stopped_lives_killed_is_dead({.local = loopback(), .peer_timeout_ms = 1000}, true);
+    stopped_lives_killed_is_dead({.local = loopback(), .host_timeout_ms = 1000}, true);
 }
 
 Test(transport_watch, a_peer_already_gone_is_dead_at_once) {
@@ -146,7 +147,7 @@ Test(transport_watch, a_peer_already_gone_is_dead_at_once) {
         cr_assert(watch->watch(1, point, now()).ok());
         const auto dead = deaths(*watch, 1, kPatienceMs);
         cr_assert_eq(dead.size(), 1);
-        expect_reason(dead[0], by_tcp ? "nobody listens at 127.0.0.1:" : "its process ");
+        expect_reason(dead[0], "its process ");
     }
 }
 
@@ -185,7 +186,7 @@ Test(transport_watch, unwatched_peers_are_not_told) {
 }
 
 Test(transport_watch, many_watchers_of_one_that_never_polls) {
-    const PeerWatchOptions options{.local = loopback(), .peer_timeout_ms = 2000};
+    const PeerWatchOptions options{.local = loopback(), .host_timeout_ms = 2000};
     const Pipe pipe;
     Child child([&] { return peer(options, pipe); });
     const WatchPoint point = receive_point(pipe, true);
@@ -209,7 +210,7 @@ Test(transport_watch, many_watchers_of_one_that_never_polls) {
 Test(transport_watch, churning_watchers_do_not_fill_the_backlog) {
     enter_network_namespace();
     shell("echo 16 > /proc/sys/net/core/somaxconn");
-    const PeerWatchOptions options{.local = loopback(), .peer_timeout_ms = 2000};
+    const PeerWatchOptions options{.local = loopback(), .host_timeout_ms = 2000};
     auto watched = must(PeerWatch::open(options));
     const WatchPoint point = over_tcp(watched->local_point());
     std::array<PeerWatch::Death, 4> dead;
@@ -238,7 +239,7 @@ Test(transport_watch, an_address_that_does_not_answer_is_dead_after_the_timeout)
     cr_assert(watch->next_deadline() != kNever);
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
-    expect_reason(dead[0], "10.77.0.99:4000 could not be reached for 500 ms");
+    expect_reason(dead[0], "its host answered nothing for 5");
     cr_assert(now() - start >= Nanoseconds::from_ms(500));
 }
 
@@ -253,8 +254,9 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
     shell("nsenter -t " + std::to_string(far.pid()) + " -n ip route add blackhole 10.77.0.1/32");
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
-    expect_reason(dead[0], "10.77.0.2:");
-    expect_reason(dead[0], "answered no keepalive for 2000 ms");
+    cr_assert_eq(dead[0].error, EHOSTDOWN);
+    expect_reason(dead[0], "its host answered nothing for ");
+    expect_reason(dead[0], " at 10.77.0.2:");
 }
 
 // Its connections are nobody's any more, and it has not said so.
@@ -287,7 +289,7 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     cr_assert_eq(found.size(), 1, "who is not looked at is asked much later");
     cr_assert_eq(found[0].id, 3);
     cr_assert_eq(found[0].error, ECONNRESET);
-    expect_reason(found[0], "the idle connection to 10.77.0.2:");
+    expect_reason(found[0], "has ended");
 }
 
 // From none to enough, while somebody looks again and again: whoever lives and can be asked is watched, and
@@ -332,9 +334,9 @@ Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
 
 Test(transport_watch, limits_and_bad_input) {
     PeerWatchOptions options;
-    options.peer_timeout_ms = 0;
+    options.host_timeout_ms = 0;
     cr_assert_not(PeerWatch::open(options).ok());
-    options.peer_timeout_ms = 1000;
+    options.host_timeout_ms = 1000;
     auto watch = must(PeerWatch::open(options));
     WatchPoint wildcard;
     wildcard.listener = SocketAddress::parse("0.0.0.0:5").value();
@@ -352,19 +354,21 @@ Test(transport_watch, limits_and_bad_input) {
 
 Test(transport_watch, points_travel) {
     for (const char* text : {"10.1.2.3:4", "[fd00::1]:65535", "0.0.0.0:9"}) {
-        WatchPoint point{SocketAddress::parse(text).value(), 4711, 0x123456789abcdef0, 0xfedcba9876543210};
+        WatchPoint point{SocketAddress::parse(text).value(), 4711, 0x123456789abcdef0, 0xfedcba9876543210,
+                         0x89abcdef};
         auto back = decode_watch_point(encode_watch_point(point));
         cr_assert(back.ok());
         cr_assert(back.value().listener == point.listener);
         cr_assert_eq(back.value().pid, point.pid);
         cr_assert_eq(back.value().start_time, point.start_time);
         cr_assert_eq(back.value().host, point.host);
+        cr_assert_eq(back.value().token, point.token);
     }
     const WatchPoint point{SocketAddress::parse("10.1.2.3:4").value(), 1, 2, 3};
     const auto good = encode_watch_point(point);
     cr_assert_not(decode_watch_point(Bytes(good).first(good.size() - 1)).ok());
     auto bad = good;
-    bad[0] = std::byte{2};
+    bad[0] = std::byte{1};
     cr_assert_not(decode_watch_point(bad).ok(), "version");
     bad = good;
     bad[1] = std::byte{5};
@@ -394,7 +398,7 @@ Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
     for (const bool reachable : {true, false}) {
         PeerWatchOptions options;
         if (reachable) options.local = loopback();
-        options.peer_timeout_ms = 400;
+        options.host_timeout_ms = 400;
         auto watch = must(PeerWatch::open(options));
         const Pipe pipe;
         Child child([&] { return peer(options, pipe); });
@@ -415,7 +419,7 @@ Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
 
 Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
     PeerWatchOptions options;
-    options.peer_timeout_ms = kPatienceMs;
+    options.host_timeout_ms = kPatienceMs;
     auto watch = must(PeerWatch::open(options));
     const Pipe pipe;
     Child child([&] { return peer(options, pipe); });

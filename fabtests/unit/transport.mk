@@ -12,6 +12,7 @@ test_transport_parts = \
 	%reldir%/test_transport_rendezvous.cc \
 	%reldir%/test_transport_wait_set.cc \
 	%reldir%/test_transport_watch.cc \
+	%reldir%/test_transport_watch_limits.cc \
 	%reldir%/transport_fixture.cc \
 	%reldir%/transport_fixture.h
 %reldir%/transport/all.cc: parts = $(test_transport_parts)

@@ -39,7 +39,7 @@ use_build
 rm -f "$out"/ud.*.json "$out"/udp.*.json
 # The queues and the patience are those of in_lab.sh.
 words="openmpi FI_UNIVERSE_SIZE=16 --mca pml cm --mca mtl ofi --mca btl ^ofi,openib --mca coll_mcastcoll_join_timeout 60000"
-ours="$words FI_PROVIDER=mcastcoll FI_MCASTCOLL_INNER='verbs;ofi_rxm' FI_MCASTCOLL_PEER_TIMEOUT=30000 FI_MCASTCOLL_JOIN_TIMEOUT=60000"
+ours="$words FI_PROVIDER=mcastcoll FI_MCASTCOLL_INNER='verbs;ofi_rxm' FI_MCASTCOLL_JOIN_TIMEOUT=60000"
 rank=$TOP/util/rxe/rank
 code=0 picture=()
 ! command -v gnuplot >/dev/null || picture=(--svg "$out/compare.svg")

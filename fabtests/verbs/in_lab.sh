@@ -19,7 +19,7 @@ export FI_UNIVERSE_SIZE=16
 # ofi_rxm 1.17 may crash as it closes connections over verbs, unless they share their buffers (docs/VERBS.md).
 export FI_OFI_RXM_USE_SRX=1
 # Emulated, a process may not get to run for long.
-export FI_MCASTCOLL_PEER_TIMEOUT=${FI_MCASTCOLL_PEER_TIMEOUT:-30000} FI_MCASTCOLL_JOIN_TIMEOUT=60000
+export FI_MCASTCOLL_JOIN_TIMEOUT=60000
 work=$(mktemp -d)
 addresses=$(seq -f '10.9.0.%g' -s , "$RXE_HOSTS")
 
@@ -57,7 +57,7 @@ mpi_command() { # for eval; a rank on each host, by util/rxe/rank: Debian 13's m
     rm -f "$work"/stats.*
     printf '%q ' timeout -k 10 "${MPI_LIMIT:-300}" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml cm --mca mtl ofi --mca coll_mcastcoll_form_after 0 \
         --mca btl '^ofi,openib' --mca mpi_yield_when_idle 1 --np "$RXE_HOSTS" -x FI_UNIVERSE_SIZE -x FI_PROVIDER_PATH -x FI_PROVIDER=mcastcoll \
-        -x 'FI_MCASTCOLL_INNER=verbs;ofi_rxm' -x FI_MCASTCOLL_PEER_TIMEOUT -x FI_MCASTCOLL_JOIN_TIMEOUT \
+        -x 'FI_MCASTCOLL_INNER=verbs;ofi_rxm' -x FI_MCASTCOLL_JOIN_TIMEOUT \
         -x "FI_LOG_LEVEL=${FI_LOG_LEVEL:-warn}" -x FI_LOG_PROV=mcastcoll -x "FI_MCASTCOLL_STATS=$work/stats" \
         "$TOP/util/rxe/rank" "$BUILD/fabtests/mpi/mpi_coll_check" --count "${COUNT:-60}" --max 64K --seed 7
 }

@@ -158,7 +158,7 @@ Result<void> Station::open() {
     if (auto own = SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
         listens_at_ = own.value();
     PeerWatchOptions watching;
-    watching.peer_timeout_ms = settings.peer_timeout_ms;
+    watching.host_timeout_ms = settings.host_timeout_ms;
     if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value().seen_from(scope);
     if (auto opened = watch.open(watching); !opened) return opened.error();
     if (auto opened = wait_set.open(); !opened) return opened.error();
@@ -268,7 +268,8 @@ Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key
     plan.core.means.key = nobodys.value();
     plan.make_words_key();
     plan.munge = {.socket = *settings.munge,
-                  .patience = Nanoseconds::from_ms(settings.peer_timeout_ms),
+                  // Before the join's deadline, so that the warning says what the join waited for.
+                  .patience = Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
                   .request = {.id = plan.core.id,
                               .rank = plan.core.self,
                               .members = static_cast<std::uint32_t>(plan.members->size()),

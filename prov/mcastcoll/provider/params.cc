@@ -83,8 +83,13 @@ constexpr Param kParams[] = {
      "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold"},
     {"join_timeout", FI_PARAM_INT, "30000", Allowed(1, kMostMs),
      "Milliseconds after which a join that is not complete fails"},
+    {"host_timeout", FI_PARAM_INT, "120000", Allowed(1, kMostMs),
+     "Milliseconds after which a host that answers nothing counts as dead; operations with its processes "
+     "then "
+     "fail. Only a host without power or network is found so: the end of a process is noticed at once"},
     {"peer_timeout", FI_PARAM_INT, "5000", Allowed(1, kMostMs),
-     "Milliseconds of silence after which another host counts as dead; operations with it then fail"},
+     "Of reliable multicast messages: milliseconds without progress after which a receiver is expelled, and "
+     "without a packet after which a sender that owes something is given up"},
     {"linger", FI_PARAM_INT, "2000", Allowed(0, kMostMs),
      "Milliseconds that closing an endpoint waits at most for members that may still need a repair"},
     {"stall_timeout", FI_PARAM_INT, "0", Allowed(0, 2147483647),
@@ -285,6 +290,7 @@ Result<Settings> read_settings() {
     read.root_sync(settings);
     read.number("window", settings.window);
     read.number("join_timeout", settings.join_timeout_ms);
+    read.number("host_timeout", settings.host_timeout_ms);
     read.number("peer_timeout", settings.peer_timeout_ms);
     read.number("linger", settings.linger_ms);
     read.number("stall_timeout", settings.stall_timeout_s);

@@ -39,7 +39,8 @@ struct Settings {
     std::optional<std::string> munge;        // its socket, or "", where it carries secrets
     unsigned window = 0;                     // fragments; 0: from the receive buffer
     int join_timeout_ms = 30000;
-    int peer_timeout_ms = 5000;
+    int host_timeout_ms = 120'000;
+    int peer_timeout_ms = 5000;  // of reliable messages
     int linger_ms = 2000;
     int stall_timeout_s = 0;  // 0: never
     topology::Override topology;

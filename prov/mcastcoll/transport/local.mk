@@ -25,6 +25,8 @@ mcc_parts += \
 	%reldir%/verbs_options.h \
 	%reldir%/wait_set.cc \
 	%reldir%/wait_set.h \
+	%reldir%/watch_listener.cc \
+	%reldir%/watch_listener.h \
 	%reldir%/watch_point.cc \
 	%reldir%/watch_point.h
 nodist_%canon_reldir%_libmcctransport_la_SOURCES = %reldir%/all.cc

@@ -19,10 +19,14 @@
 namespace mcastcoll {
 namespace {
 
-constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
-constexpr Nanoseconds kBacklogPeriod = Nanoseconds::from_ms(1000);
-constexpr int kAttempts = 4;  // requests to connect within the timeout
-constexpr int kKeepaliveProbes = 3;
+// The longest wait for an answer to a request to connect, before another is sent.
+constexpr Nanoseconds kAttempt = Nanoseconds::from_ms(5000);
+constexpr int kAttempts = 4;  // at least, within the timeout
+constexpr std::int64_t kMostKeepaliveSeconds = 10;
+// A peer whose connection was closed, and that answers nothing since then, is dead after so long.
+constexpr Nanoseconds kAfterClosing = Nanoseconds::from_ms(10'000);
+// So many connections to it that were closed one after the other, none of which lasted so long.
+constexpr unsigned kMostClosings = 3;
 
 // glibc got a wrapper only in 2.36, and not in a C++ friendly header everywhere.
 FileDescriptor open_process(std::uint32_t pid) {
@@ -34,9 +38,9 @@ bool is_ready(int descriptor, short events) {
     return ::poll(&entry, 1, 0) > 0;
 }
 
-// The host answered for itself: nobody listens there any more.
-bool is_certain_death(int code) {
-    return code == ECONNREFUSED || code == ECONNRESET || code == EPIPE;
+// The other side's kernel, or one in between, has ended it.
+bool is_end_of_connection(int code) {
+    return code == ECONNRESET || code == EPIPE;
 }
 
 // 0 or an errno.
@@ -46,58 +50,58 @@ int error_of_socket(int descriptor) {
     return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno;
 }
 
-int keep_alive(int descriptor, std::int64_t timeout_ms) {
+Nanoseconds part_of(Nanoseconds whole, int parts, Nanoseconds most) {
+    return std::clamp(Nanoseconds{whole.value / parts}, Nanoseconds::from_ms(1), most);
+}
+
+// The last part of the timeout is for asking once more, by another connection.
+Nanoseconds last_part(Nanoseconds timeout) {
+    return part_of(timeout, 8, kAttempt);
+}
+
+int keep_alive(int descriptor, Nanoseconds timeout) {
+    const std::int64_t silent_ms = (timeout - last_part(timeout)).value / 1'000'000;
     const int period_s =
-        static_cast<int>(std::clamp<std::int64_t>(timeout_ms / 1000 / (kKeepaliveProbes + 1), 1, 32767));
+        static_cast<int>(std::clamp<std::int64_t>(silent_ms / 1000 / kAttempts, 1, kMostKeepaliveSeconds));
     const auto set = set_options(
         descriptor, {{SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"},
                      {IPPROTO_TCP, TCP_KEEPIDLE, period_s, "TCP_KEEPIDLE"},
                      {IPPROTO_TCP, TCP_KEEPINTVL, period_s, "TCP_KEEPINTVL"},
-                     {IPPROTO_TCP, TCP_KEEPCNT, kKeepaliveProbes, "TCP_KEEPCNT"},
-                     {IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(timeout_ms), "TCP_USER_TIMEOUT"}});
+                     {IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::max<std::int64_t>(silent_ms, 1)),
+                      "TCP_USER_TIMEOUT"}});
     return set ? 0 : set.error().code;
 }
 
-// False once the other side has closed. Nobody has anything to tell us on these connections: what comes is
-// thrown away.
-bool is_open(int descriptor) {
-    std::array<std::byte, 256> ignored;
-    for (int turn = 0; turn < 4; ++turn) {
-        const ssize_t got = ::recv(descriptor, ignored.data(), ignored.size(), MSG_DONTWAIT);
-        if (got > 0) continue;
-        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-    }
-    return true;
+std::string text_of_time(std::int64_t ms) {
+    return ms < 10'000 ? fmt::format("{} ms", ms) : fmt::format("{} s", (ms + 500) / 1000);
+}
+
+std::string text_of_end(const WatchPoint& point) {
+    return point.pid == 0 ? std::string("its process has ended")
+                          : fmt::format("its process {} has ended", point.pid);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const PeerWatchOptions& options) {
-    if (options.peer_timeout_ms < 1 || options.peer_timeout_ms > INT32_MAX)
-        return Error{EINVAL, fmt::format("the peer timeout is 1 to {} ms, not {}", INT32_MAX,
-                                         options.peer_timeout_ms)};
+    if (options.host_timeout_ms < 1 || options.host_timeout_ms > INT32_MAX)
+        return Error{EINVAL, fmt::format("the host timeout is 1 to {} ms, not {}", INT32_MAX,
+                                         options.host_timeout_ms)};
     std::unique_ptr<PeerWatch> watch(new PeerWatch);
-    watch->timeout_ms_ = options.peer_timeout_ms;
+    watch->timeout_ = Nanoseconds::from_ms(options.host_timeout_ms);
     watch->epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     if (!watch->epoll_.valid()) return system_error(errno, "cannot watch peers");
-    watch->local_point_.host = local_host_id();
-    watch->local_point_.pid = static_cast<std::uint32_t>(::getpid());
-    if (auto start = process_start_time(::getpid())) watch->local_point_.start_time = start.value();
-    if (options.local.valid())
-        if (auto opened = watch->open_listener(options.local); !opened) return opened.error();
+    WatchPoint& point = watch->local_point_;
+    point.host = local_host_id();
+    point.pid = static_cast<std::uint32_t>(::getpid());
+    if (auto start = process_start_time(::getpid())) point.start_time = start.value();
+    if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&point.token, 1))); !drawn)
+        return drawn.error();
+    if (!options.local.valid()) return watch;
+    auto listening = watch->listener_.open(options.local, point.token);
+    if (!listening) return listening.error();
+    point.listener = listening.value();
     return watch;
-}
-
-Result<void> PeerWatch::open_listener(const SocketAddress& local) {
-    const SocketAddress at = local.with_port(0);
-    listener_ = FileDescriptor(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!listener_.valid()) return system_error(errno, "cannot open the socket that peers watch us by");
-    if (::bind(listener_.get(), at.data(), at.size()) != 0 || ::listen(listener_.get(), kBacklog) != 0)
-        return system_error(errno, fmt::format("cannot listen at {} for peers to watch us", at));
-    auto bound = SocketAddress::of_socket(listener_.get());
-    if (!bound) return bound.error();
-    local_point_.listener = bound.value();
-    return {};
 }
 
 Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
@@ -112,7 +116,8 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     if (!fresh.reachable && !fresh.neighbour)
         return Error{EOPNOTSUPP,
                      fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
-    fresh.give_up = now + Nanoseconds::from_ms(timeout_ms_);
+    fresh.since = now;
+    fresh.give_up = now + timeout_;
     const int code = restart(fresh, now);
     if (code != 0 && !fresh.reachable && !is_own_shortage(code))
         return system_error(code, fmt::format("cannot watch process {}", point.pid));
@@ -147,60 +152,84 @@ int PeerWatch::watch_process(Watch& watch) {
         ended = start && watch.point.start_time != 0 && start.value() != watch.point.start_time;
     }
     if (!ended)
-        if (const int failed = subscribe(watch, EPOLLIN); failed != 0) return failed;
+        if (const int failed = subscribe(watch.descriptor, watch.id, EPOLLIN); failed != 0) return failed;
     watch.state = State::kProcess;
-    if (ended) mark_process_dead(watch);
+    if (ended) mark_dead(watch, ECONNRESET, text_of_end(watch.point));
     return 0;
 }
 
 // Asks for the process, or sends a request to connect in place of an earlier unanswered one: 0 or an errno.
-// A kernel that refuses us the process leaves TCP.
+// A kernel that refuses us the process leaves TCP. A host that has not answered the first request may still
+// live, and only have no room for another connection: another port is asked, too.
 int PeerWatch::restart(Watch& watch, Nanoseconds now) {
-    const std::int64_t period_ns = std::max<std::int64_t>(timeout_ms_ * 1'000'000 / kAttempts, 1'000'000);
-    watch.try_again = now + Nanoseconds{period_ns};
+    watch.try_again = now + part_of(timeout_, kAttempts, kAttempt);
     int code = watch.neighbour ? watch_process(watch) : EINPROGRESS;
-    if (code != 0 && watch.reachable) code = connect_to(watch);
+    if (code != 0 && watch.reachable) {
+        drop(watch);
+        if (watch.attempts++ > 0) ask_host(watch);
+        code = request(watch.point.listener, watch.descriptor, watch.id);
+    }
     if (code == 0 || code == EINPROGRESS) return 0;
     note_unanswered(watch, code);
     return code;
 }
 
-// Unreachable for now may pass: the next attempt asks again until the timeout.
+// The connection has ended without the peer's process having ended for sure.
+void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds now) {
+    watch.state = State::kConnecting;
+    watch.since = silent_since;
+    watch.give_up = now + limit;
+    watch.attempts = 0;
+    watch.unanswered = 0;
+    restart(watch, now);
+    due_ = std::min({due_, watch.give_up, watch.try_again});
+}
+
+// Any answer will do. Most likely nobody listens there, and the host's kernel says so.
+void PeerWatch::ask_host(Watch& watch) {
+    const SocketAddress& listener = watch.point.listener;
+    if (request(listener.with_port(listener.port() ^ 1U), watch.other_port, watch.id) == 0) return;
+    drop(watch.other_port);
+}
+
+// Unreachable for now may pass: the next attempt asks again until the timeout. But where nobody listens any
+// more the host has answered for itself.
 void PeerWatch::note_unanswered(Watch& watch, int code) {
-    drop(watch);
+    drop(watch.descriptor);
     watch.unanswered = code;
-    if (is_certain_death(code))
-        mark_dead(watch, fmt::format("nobody listens at {} any more ({}): its process has ended",
-                                     watch.point.listener, std::strerror(code)));
+    if (code == ECONNREFUSED) mark_dead(watch, ECONNRESET, text_of_end(watch.point));
 }
 
-int PeerWatch::connect_to(Watch& watch) {
-    const SocketAddress& to = watch.point.listener;
-    drop(watch);
-    watch.descriptor = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!watch.descriptor.valid()) return errno;
-    const int descriptor = watch.descriptor.get();
-    if (const int code = keep_alive(descriptor, timeout_ms_); code != 0) return code;
-    if (::connect(descriptor, to.data(), to.size()) != 0 && errno != EINPROGRESS) return errno;
-    return subscribe(watch, EPOLLOUT);
+// 0, or an errno.
+int PeerWatch::request(const SocketAddress& to, FileDescriptor& connection, Id id) {
+    drop(connection);
+    connection = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!connection.valid()) return errno;
+    if (const int code = keep_alive(connection.get(), timeout_); code != 0) return code;
+    if (::connect(connection.get(), to.data(), to.size()) != 0 && errno != EINPROGRESS) return errno;
+    return subscribe(connection, id, EPOLLOUT);
 }
 
-int PeerWatch::subscribe(const Watch& watch, std::uint32_t events) {
+int PeerWatch::subscribe(const FileDescriptor& descriptor, Id id, std::uint32_t events) {
     epoll_event event{};
     event.events = events;
-    event.data.u64 = watch.id;
-    const int descriptor = watch.descriptor.get();
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) return 0;
+    event.data.u64 = id;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor.get(), &event) == 0) return 0;
     if (errno != EEXIST) return errno;
-    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0 ? 0 : errno;
+    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor.get(), &event) == 0 ? 0 : errno;
 }
 
 // A child of fork() may hold it: then closing it here does not take it out of the set. But a child that
 // closes what it has inherited has the same set, and is to leave it as it is.
+void PeerWatch::drop(FileDescriptor& descriptor) {
+    if (descriptor.valid() && ::getpid() == opener_)
+        (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor.get(), nullptr);
+    descriptor.reset();
+}
+
 void PeerWatch::drop(Watch& watch) {
-    if (watch.descriptor.valid() && ::getpid() == opener_)
-        (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch.descriptor.get(), nullptr);
-    watch.descriptor.reset();
+    drop(watch.descriptor);
+    drop(watch.other_port);
 }
 
 void PeerWatch::unwatch(Id id) {
@@ -210,67 +239,86 @@ void PeerWatch::unwatch(Id id) {
     watches_.erase(found);
 }
 
-void PeerWatch::mark_dead(Watch& watch, std::string reason) {
+void PeerWatch::mark_dead(Watch& watch, int error, std::string reason) {
     watch.state = State::kDead;
+    watch.error = error;
     watch.reason = std::move(reason);
     drop(watch);
     due_ = Nanoseconds{0};
 }
 
-void PeerWatch::mark_process_dead(Watch& watch) {
-    mark_dead(watch, fmt::format("its process {} has ended", watch.point.pid));
-}
-
-// The event may be of before the last change: what counts is what the descriptor says.
-void PeerWatch::on_event(Watch& watch) {
-    const int descriptor = watch.descriptor.get();
+// The event may be of before the last change: what counts is what the descriptors say.
+void PeerWatch::on_event(Watch& watch, Nanoseconds now) {
+    const auto is_answered = [](const FileDescriptor& connection) {
+        return connection.valid() && is_ready(connection.get(), POLLOUT);
+    };
     switch (watch.state) {
         case State::kDead:
             return;
         case State::kProcess:
-            if (is_ready(descriptor, POLLIN)) mark_process_dead(watch);
+            if (is_ready(watch.descriptor.get(), POLLIN))
+                mark_dead(watch, ECONNRESET, text_of_end(watch.point));
             return;
         case State::kConnecting:
-            if (is_ready(descriptor, POLLOUT)) on_connecting(watch);
+            if (is_answered(watch.other_port)) on_host_answer(watch, now);
+            if (is_answered(watch.descriptor)) on_connecting(watch, now);
             return;
         case State::kConnected:
-            on_connected(watch);
+            on_connected(watch, now);
             return;
     }
 }
 
-void PeerWatch::on_connecting(Watch& watch) {
+void PeerWatch::on_host_answer(Watch& watch, Nanoseconds now) {
+    const int code = error_of_socket(watch.other_port.get());
+    drop(watch.other_port);
+    if (code != 0 && code != ECONNREFUSED && code != ECONNRESET) return;
+    watch.since = now;
+    watch.give_up = now + timeout_;
+}
+
+void PeerWatch::on_connecting(Watch& watch, Nanoseconds now) {
     int code = error_of_socket(watch.descriptor.get());
-    if (code == 0) code = subscribe(watch, EPOLLIN | EPOLLRDHUP);
-    if (code == 0)
-        watch.state = State::kConnected;
-    else
-        note_unanswered(watch, code);
+    if (code == 0) code = send_watch_token(watch.descriptor.get(), watch.point.token);
+    if (code == 0) code = subscribe(watch.descriptor, watch.id, EPOLLIN | EPOLLRDHUP);
+    if (is_end_of_connection(code)) return on_closed(watch, now);
+    if (code != 0) return note_unanswered(watch, code);
+    drop(watch.other_port);
+    watch.state = State::kConnected;
+    watch.since = now;
 }
 
-void PeerWatch::on_connected(Watch& watch) {
+// Reset, ended, or silent for as long as the kernel was told to wait: the errors of that depend on why
+// nothing comes back.
+void PeerWatch::on_connected(Watch& watch, Nanoseconds now) {
     const int code = error_of_socket(watch.descriptor.get());
-    // Reset, ended, or silent for as long as the kernel was told to wait.
-    const SocketAddress& at = watch.point.listener;
-    if (code == ETIMEDOUT)
-        mark_dead(watch, fmt::format("{} answered no keepalive for {} ms", at, timeout_ms_));
-    else if (code != 0)
-        mark_dead(watch, fmt::format("the idle connection to {} broke: {}", at, std::strerror(code)));
-    else if (!is_open(watch.descriptor.get()))
-        mark_dead(watch, fmt::format("the idle connection to {} was closed: its process has ended", at));
+    if (code == 0 && is_connection_open(watch.descriptor.get())) return;
+    if (code == 0 || is_end_of_connection(code)) return on_closed(watch, now);
+    const Nanoseconds last = last_part(timeout_);
+    reconnect(watch, now - (timeout_ - last), last, now);
 }
 
-// Who could not be asked, because nothing is left here to ask with, may be alive. But whoever waits for it
-// without a watch might wait for ever.
-void PeerWatch::give_up(Watch& watch) {
-    const bool short_here = is_own_shortage(watch.unanswered);
-    if (short_here) watch.error = watch.unanswered;
-    const std::string who =
-        watch.reachable ? watch.point.listener.to_string() : fmt::format("process {}", watch.point.pid);
-    const std::string why =
+// Its listener may only have taken the watcher for a stranger: the next request to connect is refused, if the
+// process has ended. Behind a gateway no request is: what tells there is that the connections do not last.
+void PeerWatch::on_closed(Watch& watch, Nanoseconds now) {
+    if (now - watch.since >= kAfterClosing) watch.closings = 0;
+    if (++watch.closings >= kMostClosings) return mark_dead(watch, ECONNRESET, text_of_end(watch.point));
+    reconnect(watch, now, std::min(timeout_, kAfterClosing), now);
+}
+
+// A peer that could not be asked, because nothing is left here to ask with, may be alive. But whoever waits
+// for it without a watch might wait for ever.
+void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
+    const std::int64_t silent_ms = (now - watch.since).value / 1'000'000;
+    const std::string error =
         watch.unanswered == 0 ? std::string() : fmt::format(" ({})", std::strerror(watch.unanswered));
-    mark_dead(watch, fmt::format("{} could not be {} for {} ms{}", who, short_here ? "watched" : "reached",
-                                 timeout_ms_, why));
+    if (is_own_shortage(watch.unanswered) || !watch.reachable)
+        return mark_dead(watch, watch.unanswered,
+                         fmt::format("it could not be watched for {}{}", text_of_time(silent_ms), error));
+    mark_dead(watch, EHOSTDOWN,
+              fmt::format("{}its host answered nothing for {} at {}{}",
+                          watch.closings > 0 ? "its connection broke, and " : "", text_of_time(silent_ms),
+                          watch.point.listener, error));
 }
 
 // Tries again what is due, gives up, and tells who is dead.
@@ -281,7 +329,7 @@ std::size_t PeerWatch::look_after(Nanoseconds now, std::span<Death> dead) {
         const auto at = next++;
         Watch& watch = at->second;
         if (watch.state == State::kConnecting && now >= watch.give_up)
-            give_up(watch);
+            give_up(watch, now);
         else if (watch.state == State::kConnecting && now >= watch.try_again)
             restart(watch, now);
         if (watch.state == State::kConnecting) due = std::min({due, watch.give_up, watch.try_again});
@@ -303,26 +351,9 @@ std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
     for (int i = 0; i < got; ++i)
         if (const auto found = watches_.find(events[static_cast<std::size_t>(i)].data.u64);
             found != watches_.end())
-            on_event(found->second);
-    if (listener_.valid() && now >= backlog_check_) {
-        backlog_check_ = now + kBacklogPeriod;
-        thin_backlog();
-    }
+            on_event(found->second, now);
+    listener_.look_after(now);
     return got > 0 || now >= due_ ? look_after(now, dead) : 0;
-}
-
-// The kernel reports a listener's backlog in two fields of TCP_INFO that a listener has no other use for.
-void PeerWatch::thin_backlog() {
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    if (::getsockopt(listener_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-    if (info.tcpi_unacked * 2 < info.tcpi_sacked) return;
-    std::erase_if(accepted_, [](const FileDescriptor& held) { return !is_open(held.get()); });
-    for (std::uint32_t turn = 0; turn < info.tcpi_unacked && accepted_.size() < kMaxWatches; ++turn) {
-        FileDescriptor next(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!next.valid()) return;
-        if (is_open(next.get())) accepted_.push_back(std::move(next));
-    }
 }
 
 }  // namespace mcastcoll

@@ -1,18 +1,20 @@
-// PeerWatch: sees a peer process die without its help. A peer that computes for minutes, or is stopped, is
-// alive: only the kernels are asked, never the peer.
+// PeerWatch: notices the death of a peer process without its help. A peer that computes for minutes, or is
+// stopped, is alive: only kernels are asked, never the peer.
 //
 // Neighbours (same boot, pid and network namespace) are watched through a pidfd, which reads when the process
-// ends; the start time guards against a reused number. Others through a TCP connection to a listening socket
-// that the peer's kernel serves by itself: the end of the process resets or ends the connection, and
-// keepalive with a user timeout finds a dead host. Keepalive counts whole seconds, so that a host's death
-// takes the timeout rounded up, two seconds at the least.
+// ends; the start time guards against a reused number. Other peers are watched through a TCP connection to a
+// listening socket that the peer's kernel serves by itself (watch_listener.h). What says that a peer is dead:
 //
-// Our own listener never needs to accept: connections wait in its backlog, deep enough for any group. They
-// are only taken out when the backlog gets half full, to throw away those whose watchers are gone, because a
-// full one would make us look dead.
+//     its process has ended    the connection was closed or reset, as its kernel does at once, and another
+//                              request to connect is refused: nobody listens there any more. Or, behind a
+//                              gateway that accepts for others, the next connections are closed, too
+//     its host is gone         for the host timeout, minutes, neither that port nor another one of the host
+//     has
+//                              answered anything
 //
-// A child of fork() that does not exec keeps its parent's sockets and so makes a dead parent look alive to
-// remote watchers.
+// So silence alone, be it of the network or of the host, ends nothing before the host timeout, and neither
+// does a listener that takes no connection while its host lives. Keepalive counts whole seconds and asks
+// every ten seconds at most, so a host's death may take so much longer.
 #pragma once
 
 #include <unistd.h>
@@ -28,6 +30,7 @@
 #include "base/file_descriptor.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "transport/watch_listener.h"
 #include "transport/watch_point.h"
 
 namespace mcastcoll {
@@ -36,9 +39,9 @@ struct PeerWatchOptions {
     // Our own address (the inner endpoint's; its port is not used), or none when the inner provider has no
     // IP.
     SocketAddress local;
-    // A peer that cannot be reached for so long is dead. One that cannot even be asked, for want of
+    // A peer whose host answers nothing for so long is dead. A peer that cannot even be asked, for want of
     // descriptors or memory here, counts as lost.
-    std::int64_t peer_timeout_ms = 10000;
+    std::int64_t host_timeout_ms = 120'000;
 };
 
 class PeerWatch {
@@ -64,7 +67,9 @@ class PeerWatch {
 
     struct Death {
         Id id = 0;
-        int error = 0;       // ECONNRESET, or what this process was short of for the whole timeout
+        // ECONNRESET: its process has ended. EHOSTDOWN: its host was silent for the host timeout. Else what
+        // this process was short of for the whole timeout.
+        int error = 0;
         std::string reason;  // for people: what told, and of whom
     };
     // Fills `dead` with the peers found dead, each told once and unwatched by that; returns how many. When it
@@ -84,38 +89,43 @@ class PeerWatch {
         bool neighbour = false, reachable = false;  // the ways to watch it
         State state = State::kConnecting;
         FileDescriptor descriptor;
-        Nanoseconds give_up;    // connecting: dead by then
-        Nanoseconds try_again;  // connecting: a lost request is sent afresh
-        int unanswered = 0;     // connecting: what the last attempt met, an errno
+        // While it is connecting.
+        FileDescriptor other_port;  // asks whether the host lives
+        Nanoseconds since;          // nothing has answered since then
+        Nanoseconds give_up;        // dead by then
+        Nanoseconds try_again;      // a lost request is sent afresh
+        unsigned attempts = 0;
+        int unanswered = 0;     // what the last attempt met, an errno
+        unsigned closings = 0;  // connections that have ended one after the other
         // Of its death.
         int error = ECONNRESET;
         std::string reason;
     };
 
     PeerWatch() = default;
-    Result<void> open_listener(const SocketAddress& local);
     int watch_process(Watch& watch);
-    int connect_to(Watch& watch);
+    int request(const SocketAddress& to, FileDescriptor& connection, Id id);
     int restart(Watch& watch, Nanoseconds now);
+    void reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds now);
+    void ask_host(Watch& watch);
     void note_unanswered(Watch& watch, int code);
-    void give_up(Watch& watch);
-    int subscribe(const Watch& watch, std::uint32_t events);
+    void give_up(Watch& watch, Nanoseconds now);
+    int subscribe(const FileDescriptor& descriptor, Id id, std::uint32_t events);
+    void drop(FileDescriptor& descriptor);
     void drop(Watch& watch);
-    void mark_dead(Watch& watch, std::string reason);
-    void mark_process_dead(Watch& watch);
-    void on_event(Watch& watch);
-    void on_connecting(Watch& watch);
-    void on_connected(Watch& watch);
+    void mark_dead(Watch& watch, int error, std::string reason);
+    void on_event(Watch& watch, Nanoseconds now);
+    void on_connecting(Watch& watch, Nanoseconds now);
+    void on_host_answer(Watch& watch, Nanoseconds now);
+    void on_connected(Watch& watch, Nanoseconds now);
+    void on_closed(Watch& watch, Nanoseconds now);
     std::size_t look_after(Nanoseconds now, std::span<Death> dead);
-    void thin_backlog();
 
-    std::int64_t timeout_ms_ = 0;
+    Nanoseconds timeout_;
     WatchPoint local_point_;
     const pid_t opener_ = ::getpid();
     FileDescriptor epoll_;
-    FileDescriptor listener_;
-    Nanoseconds backlog_check_{0};
-    std::vector<FileDescriptor> accepted_;
+    WatchListener listener_;
     std::unordered_map<Id, Watch> watches_;
     // When a watch has something to do or to tell that no event announces; never too late.
     Nanoseconds due_ = kNever;

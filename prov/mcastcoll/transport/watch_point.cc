@@ -24,9 +24,9 @@ constexpr std::size_t kStartAt = 8;
 constexpr std::size_t kHostAt = 16;
 constexpr std::size_t kAddressAt = 24;
 constexpr std::size_t kScopeAt = 40;
-constexpr std::size_t kReservedAt = 44;
-static_assert(kReservedAt + 4 == kWatchPointBytes && kWatchPointBytes <= 64);
-constexpr std::byte kVersion{1};
+constexpr std::size_t kTokenAt = 44;
+static_assert(kTokenAt + 4 == kWatchPointBytes && kWatchPointBytes <= 64);
+constexpr std::byte kVersion{2};
 constexpr std::uint64_t kHostSeed = 0x6d63617374686f73;
 
 }  // namespace
@@ -44,6 +44,7 @@ std::array<std::byte, kWatchPointBytes> encode_watch_point(const WatchPoint& poi
     wire::put(&out[kPidAt], point.pid);
     wire::put(&out[kStartAt], point.start_time);
     wire::put(&out[kHostAt], point.host);
+    wire::put(&out[kTokenAt], point.token);
     return out;
 }
 
@@ -58,6 +59,7 @@ Result<WatchPoint> decode_watch_point(Bytes bytes) {
     point.pid = wire::get<std::uint32_t>(&bytes[kPidAt]);
     point.start_time = wire::get<std::uint64_t>(&bytes[kStartAt]);
     point.host = wire::get<std::uint64_t>(&bytes[kHostAt]);
+    point.token = wire::get<std::uint32_t>(&bytes[kTokenAt]);
     const auto family = std::to_integer<unsigned>(bytes[kFamilyAt]);
     const std::uint16_t port = wire::get<std::uint16_t>(&bytes[kPortAt]);
     if (family != 0 && family != 4 && family != 6)

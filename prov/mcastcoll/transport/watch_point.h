@@ -24,6 +24,8 @@ struct WatchPoint {
     // Hash of the boot, the pid namespace and the network namespace: equal for processes that see each other
     // as neighbours.
     std::uint64_t host = 0;
+    // What watchers send first on their connection (watch_listener.h): drawn at random for each process.
+    std::uint32_t token = 0;
 };
 
 inline constexpr std::size_t kWatchPointBytes = 48;

@@ -1,0 +1,54 @@
+// WatchListener: the listening TCP socket by which other hosts watch this process (peer_watch.h).
+//
+// Watchers connect, send the token of this process's watch point, and wait for the end of the connection. The
+// kernel serves them without this process's help: connections wait in the backlog. When the backlog gets a
+// quarter full, connections with the token are taken out and held, up to kMaxHeld, and all others are closed
+// at once, so that strangers cannot keep watchers out. A watcher whose connection is closed before it could
+// send the token connects again.
+//
+// A child of fork() that does not exec would keep the connections open after the death of this process, and
+// so hide it. In every child the sockets are replaced by something else, under the same numbers, since the
+// child may close those.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "transport/socket_address.h"
+
+namespace mcastcoll {
+
+class WatchListener {
+  public:
+    static constexpr std::size_t kMaxHeld = 1024;
+
+    WatchListener() = default;
+    WatchListener(const WatchListener&) = delete;
+    WatchListener& operator=(const WatchListener&) = delete;
+    ~WatchListener();
+
+    // Returns where it listens: at this address, on a port that the kernel chooses.
+    Result<SocketAddress> open(const SocketAddress& local, std::uint32_t token);
+    // Makes room in the backlog, now and then.
+    void look_after(Nanoseconds now);
+
+  private:
+    void make_room(std::uint32_t waiting);
+    bool is_watcher(const FileDescriptor& connection) const;
+    // In a child of fork().
+    void let_go() const;
+    friend struct ForkedListeners;
+
+    std::uint32_t token_ = 0;
+    FileDescriptor listener_;
+    std::vector<FileDescriptor> held_;
+    Nanoseconds look_at_{};
+};
+
+// Sends it to a listener; 0 or an errno.
+int send_watch_token(int connection, std::uint32_t token);
+// False once the other side has closed. What came is thrown away.
+bool is_connection_open(int descriptor);
+
+}  // namespace mcastcoll
