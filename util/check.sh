@@ -273,6 +273,7 @@ step loss 480 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.s
 step loss-ob1 300 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --pml ob1 --loss 5 --count 300 --hosts 4
 step loss-ipv6 300 "the same over IPv6 multicast" "$TOP/fabtests/cluster/mpi_loss.sh" --multicast 6 --loss 5 --count 300 --hosts 4
 step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.sh"
+step silence 180 "the network is silent for 6 s, and a host for good" "$TOP/fabtests/cluster/mpi_silence.sh" --power
 step cp 300 "files to the disks of hosts" "$TOP/fabtests/cluster/cp.sh"
 step faults 180 "faults of all kinds, drawn from a seed" "$TOP/fabtests/cluster/faults.sh" --seconds 40
 step load 240 "MPI jobs drawn from a seed, on a busy machine and a silent network" "$TOP/fabtests/cluster/load.sh" --seconds 40 --stop 3 --silence 2

@@ -8,13 +8,16 @@ fi_mcc_campaign_SOURCES = %reldir%/campaign.cc %reldir%/campaign.h %reldir%/camp
 fi_mcc_campaign_CPPFLAGS = $(functional_cppflags)
 fi_mcc_campaign_LDADD = $(functional_ldadd)
 if HAVE_OMPI
-noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_slow
+noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_silence %reldir%/mpi_slow
 %canon_reldir%_mpi_kill_SOURCES = %reldir%/mpi_kill.c
 %canon_reldir%_mpi_kill_CPPFLAGS = $(OMPI_CPPFLAGS)
 %canon_reldir%_mpi_kill_LDADD = -L$(OMPI_LIBDIR) -lmpi
 %canon_reldir%_mpi_phases_SOURCES = %reldir%/mpi_phases.c fabtests/mpi/mpi_support.h
 %canon_reldir%_mpi_phases_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_phases_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_silence_SOURCES = %reldir%/mpi_silence.c fabtests/mpi/mpi_support.h
+%canon_reldir%_mpi_silence_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_silence_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_slow_SOURCES = %reldir%/mpi_slow.c fabtests/mpi/mpi_support.h
 %canon_reldir%_mpi_slow_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_slow_LDADD = $(mcc_mpi_ldadd)
@@ -56,6 +59,7 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/mpi_loss_price.sh \
 	%reldir%/mpi_pmpi.sh \
 	%reldir%/mpi_policies.sh \
+	%reldir%/mpi_silence.sh \
 	%reldir%/mpi_sites.sh \
 	%reldir%/mpi_slow.sh \
 	%reldir%/reliable.sh \

@@ -1,0 +1,131 @@
+#!/bin/bash
+# mpi_silence.sh [options] -- the network is silent for some seconds: every job goes on, as late as Open MPI alone would be.
+#
+#   --seconds S,S,..   how long (default 6)
+#   --where W,W,..     one: all packets from and to one host; in, out: to or from it; all: of all hosts (default one)
+#   --phases P,P,..    operation, join, between (operations), close (default operation)
+#   --pml P,P          ob1, cm (default ob1)
+#   --ranks N,N        on each host (default 1)
+#   --hosts N          default 4
+#   --stock            Open MPI alone does the same, and ours may be delayed by 1.2 times as much
+#   --power            one host falls silent for good, with a host timeout of 6 s: the job ends, and names the host
+#   --large            the matrix: 1 to 100 s, everything above, beside Open MPI alone (hours)
+set -u
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=kill.sh
+. "$(dirname "$0")/kill.sh"
+seconds=6 where=one phases=operation pmls=ob1 ranks=1 n=4 stock='' power=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --help | -h) usage; exit 0 ;;
+        --version) version; exit 0 ;;
+        --stock) stock=1; shift ;;
+        --power) power=1; shift ;;
+        --large) seconds=1,3,5,10,30,100 where=one,in,out,all phases=operation,join,between,close pmls=ob1,cm ranks=1,2 stock=1; shift ;;
+        --seconds | --where | --phases | --pml | --ranks | --hosts) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --seconds) seconds=$2; shift 2 ;;
+        --where) where=$2; shift 2 ;;
+        --phases) phases=$2; shift 2 ;;
+        --pml) pmls=$2; shift 2 ;;
+        --ranks) ranks=$2; shift 2 ;;
+        --hosts) n=$2; shift 2 ;;
+        *) bad_usage "'$1' is no option" ;;
+    esac
+done
+can_cluster || finish
+use_build
+unset OMPI_MCA_coll_mcastcoll_selection  # as users have it
+program=$BUILD/fabtests/cluster/mpi_silence
+[ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
+start_cluster "$n"
+
+# All packets, those of ARP, too: at the host's own device what comes in, at its switch's port what goes out.
+drop_all() { # drop_all NAMESPACE DEVICE
+    ip netns exec "$1" nft -f - <<END
+table netdev silence-$2 {
+    chain in { type filter hook ingress device $2 priority -20; policy drop; }
+}
+END
+}
+silence() { # silence WHERE
+    local host hosts=h1
+    [ "$1" != all ] || hosts=$(seq -f h%g -s ' ' 0 $((n - 1)))
+    for host in $hosts; do
+        case $1 in in | one | all) drop_all "$VC-$host" eth0 ;; esac
+        case $1 in out | one | all) drop_all "$VC-sw0" "$host" ;; esac
+    done
+}
+speak() {
+    local host
+    for host in $(seq -f h%g 0 $((n - 1))); do
+        ip netns exec "$VC-$host" nft delete table netdev silence-eth0 2>/dev/null
+        ip netns exec "$VC-sw0" nft delete table netdev "silence-$host" 2>/dev/null
+    done
+}
+start_job() { # start_job STACK PML PHASE OPTION..: the job is $job
+    local stack=$1 pml=$2 phase=$3
+    shift 3
+    [ "$stack:$pml" != tcp:cm ] || stack=ofi
+    rm -f "$work"/mark*
+    STACK=$stack timeout -k 10 $((longest * 4 + 120)) "$LAB/run" -n $((n * per)) --mca pml "$pml" "$@" "$program" "$phase" "$work/mark" >"$work/log" 2>&1 &
+    job=$!
+    until [ -e "$work/mark.ready" ] || ! kill -0 $job 2>/dev/null; do sleep .02; done
+}
+
+# Prints how long the job was held up, or why it did not end right.
+one() { # one STACK PML PHASE WHERE SECONDS
+    local job code=0
+    longest=$5
+    start_job "$1" "$2" "$3"
+    silence "$4"
+    touch "$work/mark.on"
+    sleep "$5"
+    speak
+    touch "$work/mark.over"
+    wait $job || code=$?
+    sed -n 's/^mpi_silence: all right, held up for \([0-9.]*\) s$/\1/p' "$work/log" >"$work/held"
+    [ $code = 0 ] && [ -s "$work/held" ] || { tail -n 30 "$work/log" >&2; echo "code $code"; return 1; }
+    cat "$work/held"
+}
+
+compare() { # compare PML PHASE WHERE SECONDS
+    local what="$4 s, $3, $2, pml $1, $per a host" ours theirs
+    ours=$(one mcastcoll "$@") || { fail "$what: $ours"; return; }
+    [ -n "$stock" ] || { pass "$what: held up for $ours s"; return; }
+    theirs=$(one tcp "$@") || { skip "$what: Open MPI alone: $theirs"; return; }
+    # Half a second is what starting and ending the silence may differ by.
+    if awk "BEGIN { exit !($ours <= 1.2 * $theirs + 0.5) }"; then
+        pass "$what: held up for $ours s, Open MPI alone $theirs s, ratio $(awk "BEGIN { printf \"%.2f\", $ours / ($theirs + 0.001) }")"
+    else
+        fail "$what: held up for $ours s, Open MPI alone $theirs s"
+    fi
+}
+
+# The host's processes live on, so only the limit can find it.
+without_power() {
+    local job start=$SECONDS left
+    longest=60
+    export FI_MCASTCOLL_HOST_TIMEOUT=6000
+    start_job mcastcoll ob1 operation "${outlive[@]}"
+    silence one
+    until grep -q 'lost rank 1 .*answered nothing' "$work/log" || ! kill -0 $job 2>/dev/null || ((SECONDS - start > 60)); do sleep .1; done
+    left=$(grep -m 1 -o 'lost rank 1 .*answered nothing[^)]*' "$work/log")
+    if [ -n "$left" ]; then pass "a host without power: $left"; else fail "a host without power: nobody names it"; tail -n 30 "$work/log"; fi
+    kill $job 2>/dev/null
+    wait $job
+    speak
+    unset FI_MCASTCOLL_HOST_TIMEOUT
+}
+
+for per in ${ranks//,/ }; do
+    for pml in ${pmls//,/ }; do
+        for phase in ${phases//,/ }; do
+            for w in ${where//,/ }; do
+                for s in ${seconds//,/ }; do compare "$pml" "$phase" "$w" "$s"; done
+            done
+        done
+    done
+done
+[ -z "$power" ] || without_power
+finish
