@@ -3,7 +3,7 @@
 #
 #   --seconds S,S,..   how long (default 6)
 #   --where W,W,..     one: all packets from and to one host; in, out: to or from it; all: of all hosts (default one)
-#   --phases P,P,..    operation, join, between (operations), close (default operation)
+#   --phases P,P,..    operation, join, between (operations), close, first (operation of a job; default operation)
 #   --pml P,P          ob1, cm (default ob1)
 #   --ranks N,N        on each host (default 1)
 #   --hosts N          default 4
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
         --version) version; exit 0 ;;
         --stock) stock=1; shift ;;
         --power) power=1; shift ;;
-        --large) seconds=1,3,5,10,30,100 where=one,in,out,all phases=operation,join,between,close pmls=ob1,cm ranks=1,2 stock=1; shift ;;
+        --large) seconds=1,3,5,10,30,100 where=one,in,out,all phases=first,operation,join,between,close pmls=ob1,cm ranks=1,2 stock=1; shift ;;
         --seconds | --where | --phases | --pml | --ranks | --hosts) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
         --seconds) seconds=$2; shift 2 ;;
         --where) where=$2; shift 2 ;;

@@ -268,8 +268,10 @@ Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key
     plan.core.means.key = nobodys.value();
     plan.make_words_key();
     plan.munge = {.socket = *settings.munge,
-                  // Before the join's deadline, so that the warning says what the join waited for.
-                  .patience = Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
+                  // Before the join's deadline, and before Open MPI's component goes on without a group after
+                  // 10 s, so that the warning says what the join has waited for.
+                  .patience = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
+                                       Nanoseconds::from_ms(7500)),
                   .request = {.id = plan.core.id,
                               .rank = plan.core.self,
                               .members = static_cast<std::uint32_t>(plan.members->size()),

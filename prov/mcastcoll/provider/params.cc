@@ -81,7 +81,7 @@ constexpr Param kParams[] = {
      "of these the losses call for"},
     {"window", FI_PARAM_INT, "0", Allowed(0, 65535),
      "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold"},
-    {"join_timeout", FI_PARAM_INT, "30000", Allowed(1, kMostMs),
+    {"join_timeout", FI_PARAM_INT, "120000", Allowed(1, kMostMs),
      "Milliseconds after which a join that is not complete fails"},
     {"host_timeout", FI_PARAM_INT, "120000", Allowed(1, kMostMs),
      "Milliseconds after which a host that answers nothing counts as dead; operations with its processes "

@@ -38,7 +38,7 @@ struct Settings {
     wire::JoinKey key;                       // of the file
     std::optional<std::string> munge;        // its socket, or "", where it carries secrets
     unsigned window = 0;                     // fragments; 0: from the receive buffer
-    int join_timeout_ms = 30000;
+    int join_timeout_ms = 120'000;
     int host_timeout_ms = 120'000;
     int peer_timeout_ms = 5000;  // of reliable messages
     int linger_ms = 2000;
