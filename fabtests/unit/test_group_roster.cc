@@ -352,6 +352,28 @@ Test(reach, less_security_than_wanted_ends_the_join) {
     }
 }
 
+Test(reach, a_failure_names_the_lost_rank_and_how_it_was_found_out) {
+    const struct {
+        int error;
+        std::string how;
+    } rows[] = {{ECONNRESET, "its process has ended, as another rank has found"},
+                {EHOSTDOWN, "its host answered nothing, as another rank has found"}};
+    for (const auto& row : rows) {
+        Member member;
+        member.welcome(true);
+        cr_assert(member.group.failure_text().empty());
+        member.group.on_abort(static_cast<std::uint32_t>(row.error), rank_of(7), Nanoseconds{3});
+        cr_assert_eq(member.group.failure_text(), "lost rank 7 at somewhere: " + row.how);
+        cr_assert_neq(member.process.warnings.find(row.how), std::string::npos);
+    }
+    Member member;
+    member.welcome(true);
+    member.group.on_abort(ECONNRESET, kNoRank, Nanoseconds{3});
+    cr_assert(member.group.failure_text().empty(), "nobody knows yet");
+    member.group.on_abort(ECONNRESET, rank_of(7), Nanoseconds{4});
+    cr_assert_eq(member.group.failure_text(), "lost rank 7 at somewhere: " + rows[0].how);
+}
+
 Test(reach, who_is_told_later_whose_death_it_was_tells_those_that_it_concerns) {
     Member member;
     member.welcome(true);

@@ -118,8 +118,9 @@ struct fi_mcastcoll_group_ops {
      *   -FI_EAGAIN       too much is under way; call again. Nothing was begun.
      *   -FI_EOPBADSTATE  the join is not complete. Nothing was begun.
      *   -FI_ESHUTDOWN    the group is closed. Nothing was begun.
-     * or what the completion would have had for an error: -FI_ECONNRESET (a member died), -FI_ETIMEDOUT,
-     * -FI_EMSGSIZE (members disagree about the length), ... The result is then undefined. */
+     * or what the completion would have had for an error: -FI_ECONNRESET (a member died), -FI_EHOSTDOWN (a
+     * member's host has answered nothing for FI_MCASTCOLL_HOST_TIMEOUT), -FI_ETIMEDOUT, -FI_EMSGSIZE (members
+     * disagree about the length), ... The result is then undefined. */
     ssize_t (*run)(struct fid_mc* mc, const struct fi_mcastcoll_request* request, int (*meanwhile)(void*),
                    void* argument);
     /* The name of the algorithm that would carry this out ("levels", "messages", "reduction", "chains" or
@@ -138,6 +139,11 @@ struct fi_mcastcoll_group_ops {
     /* What all groups of this one's endpoint have counted, closed ones included, by the name that it has in
      * FI_MCASTCOLL_STATS: "group_operations", "fragments_repaired", ... -FI_ENOENT: nothing is called so. */
     int (*get_counter)(struct fid_mc* mc, const char* name, uint64_t* value);
+    /* Why the group has failed, for people: which member was lost and how that was found out, as in
+     * "lost rank 5 at 10.1.0.6:41234: its process 4711 has ended". At most `bytes` are written, the last one
+     * is 0. Returns the length of the whole text; 0: the group has not failed, or no member is to blame.
+     * -FI_EOPBADSTATE until the join is complete. */
+    ssize_t (*get_failure)(struct fid_mc* mc, char* text, size_t bytes);
 };
 
 #ifdef __cplusplus

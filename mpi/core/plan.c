@@ -362,6 +362,7 @@ int mcc_error_class(int error) {
         case FI_ECONNRESET:
         case FI_ENOTCONN:
         case FI_EHOSTUNREACH:
+        case FI_EHOSTDOWN:
         case FI_ETIMEDOUT:
             return MPI_ERR_PROC_FAILED;
 #endif

@@ -215,6 +215,7 @@ static void find_extensions(MccJoin* j) {
     }
     if (HAS(get_asked)) j->get_asked = ops->get_asked;
     if (HAS(get_counter)) j->get_counter = ops->get_counter;
+    if (HAS(get_failure)) j->get_failure = ops->get_failure;
 #undef HAS
 }
 

@@ -123,6 +123,7 @@ typedef struct MccJoin {
     MccRun run;  // an operation to its end
     int (*get_asked)(struct fid_mc*, uint64_t*);
     int (*get_counter)(struct fid_mc*, const char*, uint64_t*);
+    ssize_t (*get_failure)(struct fid_mc*, char*, size_t);
     unsigned hosts, sites;  // of its members; 0: the provider does not tell
     unsigned refused;  // bits of enum fi_collective_op, the same on all members: what it has not after all
     unsigned users;    // what still names it: it stays meanwhile

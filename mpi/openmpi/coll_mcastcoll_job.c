@@ -75,6 +75,9 @@ bool mcc_finish_job(MccJob* job, bool good) {
 }
 
 int mcc_fail(MccGroup* g, const MccJob* job, int error) {
+    // Which rank was lost, and how that was found out, on all ranks and for blocking calls, too.
+    if (NULL != g->join.mc && NULL != g->join.get_failure)
+        (void)g->join.get_failure(g->join.mc, g->operation.text, sizeof(g->operation.text));
     const bool more = '\0' != g->operation.text[0];
     char size[48] = "", root[32] = "";
     if (kMccBarrier != job->collective) snprintf(size, sizeof(size), " of %zu bytes", job->bytes);

@@ -22,8 +22,10 @@ bool FailureDetector::make_message(Effect& effect) {
     Failure& failure = core_.failure;
     while (failure.untold < core_.config.members) {
         const Rank to = rank_of(failure.untold++);
-        // Who is dead cannot be told; who only made others wait too long, or could not be reached, can.
-        const bool may_live = failure.error == ETIMEDOUT || is_own_shortage(failure.error);
+        // A dead member cannot be told. A member that only made others wait too long, or could not be reached
+        // for a while, can.
+        const bool may_live =
+            failure.error == ETIMEDOUT || failure.error == EHOSTDOWN || is_own_shortage(failure.error);
         if (to == core_.self() || (to == failure.lost && !may_live)) continue;
         return tell(effect, to);
     }

@@ -372,7 +372,9 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     if (!formed()) return end_join(code);
     const Losses::Loss loss{index_of(lost) < roster_.size() ? lost : kNoRank, code};
     fail(loss, now);
-    // It may have heard of the end before, from who does not know whose death it is, or because of another.
+    // It may have heard of the end before, from a member that does not know whose death it is, or because of
+    // another.
+    if (failure_text_.empty()) attempt([&] { name_lost(loss.rank); });
     if (loss.rank != kNoRank && state_ != State::over) attempt([&] { tell_others(loss.rank, true); });
     touched_ = true;
 }
@@ -436,8 +438,10 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     failure_ = loss;
     port_.changed();
     attempt([&] {
-        port_.warn(fmt::format("failed: {}{}", port_.text_of(loss.error),
-                               levels_->describe_loss(loss.error, loss.rank, losses_.reason(loss.rank))));
+        name_lost(loss.rank != kNoRank ? loss.rank : levels_->lost_elsewhere());
+        const bool more = !failure_text_.empty();
+        port_.warn(fmt::format("failed: {}{}{}{}", port_.text_of(loss.error), more ? " (" : "", failure_text_,
+                               more ? ")" : ""));
     });
     levels_->fail(loss.error, loss.rank, now);
     attempt([&] { tell_others(loss.rank, before != State::forming); });
@@ -451,6 +455,10 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     }
     if (state_ == State::over) port_.join_ended(loss.error);
     if (state_ == State::failed) port_.failed(loss.error, loss.rank);
+}
+
+void Group::name_lost(Rank lost) {
+    failure_text_ = levels_->describe_loss(failure_.error, lost, losses_.reason(lost));
 }
 
 // Once because of each.

@@ -49,6 +49,8 @@ class Group final : private levels::Owner {
     bool formed() const { return levels_ != nullptr; }
     // Positive FI_E* code of a group that has failed after its welcome; 0: it has not.
     int error() const { return failure_.error; }
+    // Which member was lost, and how that was found out, in words; empty where no member is to blame.
+    const std::string& failure_text() const { return failure_text_; }
     // What it says of its end, and how everybody is reached, for who asks later.
     wire::Ended ended_word() const;
     // Where there are proofs a word of a formed group has one more, which only this group's members can make:
@@ -130,6 +132,7 @@ class Group final : private levels::Owner {
     void end_join(int error);
     void break_off(const Losses::Loss& loss, State before, Nanoseconds now);
     void tell_others(Rank lost, bool had_joined);
+    void name_lost(Rank lost);
 
     const Plan plan_;
     Port& port_;
@@ -141,6 +144,7 @@ class Group final : private levels::Owner {
     Roster roster_;
     Losses losses_;
     Losses::Loss failure_;
+    std::string failure_text_;
     std::set<Rank> told_deaths_;  // because of whom others were told of the end
     GroupSettings agreed_;
     std::uint32_t sequence_;   // of what the group is called

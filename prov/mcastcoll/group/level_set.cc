@@ -230,6 +230,11 @@ Rank LevelSet::lost_here() const {
     return rank_of(placement_.host()[host_level_->lost()]);
 }
 
+Rank LevelSet::lost_elsewhere() const {
+    const Rank rank = host_level_ ? host_level_->lost_elsewhere() : kNoRank;
+    return index_of(rank) < placement_.members() ? rank : kNoRank;
+}
+
 bool LevelSet::engine_loses(Rank rank, int error, Nanoseconds now) {
     const auto& segment = placement_.segment();
     const auto found = std::find(segment.begin(), segment.end(), index_of(rank));
@@ -266,6 +271,8 @@ void LevelSet::fail(int error, Rank lost, Nanoseconds now) {
         const auto found = std::find(here.begin(), here.end(), index_of(lost));
         if (found != here.end())
             host_level_->end_because_of(static_cast<std::uint32_t>(found - here.begin()), error);
+        else if (lost != kNoRank)
+            host_level_->name_lost_elsewhere(lost);
     }
     // The engine's members then know whose death it is, and who has to tell of it.
     attempt([&] { engine_loses(lost, error, now); });

@@ -130,9 +130,12 @@ void LevelSet::tell_selection() {
 std::string LevelSet::describe_loss(int error, Rank lost, const std::string* reason) const {
     if (lost == kNoRank) return {};
     const std::string at = port_.address_of(lost);
-    if (error == ETIMEDOUT) return fmt::format(" (waited for rank {} at {})", index_of(lost), at);
-    const char* otherwise = lost == lost_here() ? "its process has ended" : "another member says so";
-    return fmt::format(" (lost rank {} at {}: {})", index_of(lost), at,
+    if (error == ETIMEDOUT) return fmt::format("waited for rank {} at {}", index_of(lost), at);
+    const char* otherwise = lost == lost_here()   ? "its process has ended"
+                            : error == ECONNRESET ? "its process has ended, as another rank has found"
+                            : error == EHOSTDOWN  ? "its host answered nothing, as another rank has found"
+                                                  : "another rank says so";
+    return fmt::format("lost rank {} at {}: {}", index_of(lost), at,
                        reason != nullptr ? reason->c_str() : otherwise);
 }
 

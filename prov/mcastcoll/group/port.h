@@ -65,6 +65,10 @@ class HostLevel : public levels::Level {
     // nobody's place, when none has.
     virtual int failure() const = 0;
     virtual std::uint32_t lost() const = 0;
+    // The rank of a lost member of another host, for the messages of this host's processes. It is named
+    // before the level fails because of it; kNoRank: nobody was.
+    virtual Rank lost_elsewhere() const { return kNoRank; }
+    virtual void name_lost_elsewhere(Rank) {}
     // Who was last waited for in vain.
     virtual std::uint32_t awaited() const = 0;
     virtual std::string explain() const = 0;

@@ -152,6 +152,9 @@ struct Agreement {
 // Read by everybody now and then, and hardly ever written: in every cache, shared.
 struct alignas(kLineBytes) Failure {
     std::atomic<std::uint32_t> word;  // errno that poisons the team, and above it whose fault; 0 is none
+    // One more than the rank of the member that is lost, where it is on another host; 0: not known. For
+    // people.
+    std::atomic<std::uint32_t> far_rank;
 };
 
 struct alignas(4096) Header {
@@ -172,6 +175,6 @@ struct Shape {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6d63617374686f73;  // "mcasthos"
-inline constexpr std::uint32_t kLayout = 6;
+inline constexpr std::uint32_t kLayout = 7;
 
 }  // namespace mcastcoll::host

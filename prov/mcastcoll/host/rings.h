@@ -38,7 +38,10 @@ class Alarm {
     static constexpr std::uint32_t kNobody = UINT32_MAX;
 
     Alarm(Header& header, const Areas& areas, std::uint32_t self)
-        : failure_(header.failure.word), areas_(areas), own_(areas[self].left.bell) {}
+        : failure_(header.failure.word),
+          far_rank_(header.failure.far_rank),
+          areas_(areas),
+          own_(areas[self].left.bell) {}
 
     // Lets this process be reached by others' barriers; false where the kernel has none.
     static bool enroll();
@@ -60,6 +63,9 @@ class Alarm {
     std::uint32_t lost() const { return (failure_.load(std::memory_order_acquire) >> kErrorBits) - 1; }
     // The first failure stays.
     void fail(int error, std::uint32_t lost = kNobody);
+    // The rank of a lost member of another host, or kNobody. It is named before the team fails because of it.
+    std::uint32_t lost_elsewhere() const { return far_rank_.load(std::memory_order_relaxed) - 1; }
+    void name_lost_elsewhere(std::uint32_t rank) { far_rank_.store(rank + 1, std::memory_order_relaxed); }
 
     // Counts this member among those who sleep until another publishes; look once more after that.
     Nap prepare_sleep(std::uint32_t awaited);
@@ -75,6 +81,7 @@ class Alarm {
     static void ring(Bell& bell);
 
     std::atomic<std::uint32_t>& failure_;
+    std::atomic<std::uint32_t>& far_rank_;
     const Areas areas_;
     Bell& own_;
     bool fences_ = true;

@@ -67,6 +67,9 @@ class Team {
     int failure() const { return context_.rings.failure(); }
     // The member that the failure is about, or Alarm::kNobody.
     std::uint32_t lost() const { return context_.rings.alarm.lost(); }
+    // The same of other hosts' members, by rank.
+    std::uint32_t lost_elsewhere() const { return context_.rings.alarm.lost_elsewhere(); }
+    void name_lost_elsewhere(std::uint32_t rank) { context_.rings.alarm.name_lost_elsewhere(rank); }
     // For who sleeps otherwise: when to call progress() again, kNever when nothing is open.
     Nanoseconds next_deadline();
 

@@ -52,6 +52,19 @@ int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
     });
 }
 
+ssize_t get_failure(fid_mc* mc, char* text, std::size_t bytes) noexcept {
+    ssize_t needed = 0;
+    if (text == nullptr || bytes == 0) return -FI_EINVAL;
+    const int rc = ask(mc, text, [&](const Group& group) {
+        const std::string& why = group.core().failure_text();
+        const std::size_t taken = std::min(why.size(), bytes - 1);
+        std::copy_n(why.data(), taken, text);
+        text[taken] = '\0';
+        needed = static_cast<ssize_t>(why.size());
+    });
+    return rc != 0 ? rc : needed;
+}
+
 int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
     int rc = name != nullptr ? 0 : -FI_EINVAL;
     const int asked = ask(mc, value, [&](Group& group) {
@@ -228,7 +241,8 @@ int open_operations(fid*, const char* name, std::uint64_t flags, void** operatio
                                                       &advice,
                                                       &get_shape,
                                                       &get_asked,
-                                                      &get_counter};
+                                                      &get_counter,
+                                                      &get_failure};
     return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
 }
 

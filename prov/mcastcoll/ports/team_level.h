@@ -22,6 +22,8 @@ class TeamLevel final : public group::HostLevel {
     void end_because_of(std::uint32_t member, int error) override { team_->fail(error, member); }
     int failure() const override { return team_->failure(); }
     std::uint32_t lost() const override { return team_->lost(); }
+    Rank lost_elsewhere() const override { return static_cast<Rank>(team_->lost_elsewhere()); }
+    void name_lost_elsewhere(Rank rank) override { team_->name_lost_elsewhere(index_of(rank)); }
     std::uint32_t awaited() const override { return team_->awaited(); }
     std::string explain() const override { return team_->explain(); }
     void add_counters(group::LevelCounters& sum) const override;
