@@ -29,7 +29,7 @@ done
 # One line of the log names who was lost, and says why: by whichever of the two the death was seen first.
 if [ $# -eq 0 ]; then
     log=$(FI_LOG_LEVEL=warn ./fi_mcc_kill --verbose --case 'a receiver dies' 2>&1)
-    if ! grep -qE 'failed: .*\(lost rank [0-9]+ at 127.0.0.1:[0-9]+: (its process [0-9]+ has ended|a message to it failed: .*)\)' <<<"$log"; then
+    if ! grep -qE 'failed: .*\(lost rank [0-9]+ at 127.0.0.1:[0-9]+( on host [^:]+)?: (its process [0-9]+ has ended|a message to it failed: .*)\)' <<<"$log"; then
         echo "faults: the log does not say why a member counts as lost"
         grep 'mcastcoll' <<<"$log" | tail
         failed=$((failed + 1))

@@ -129,7 +129,13 @@ void LevelSet::tell_selection() {
 
 std::string LevelSet::describe_loss(int error, Rank lost, const std::string* reason) const {
     if (lost == kNoRank) return {};
-    const std::string at = port_.address_of(lost);
+    std::string at = port_.address_of(lost);
+    // Leaders of hosts know the hosts' names.
+    if (index_of(lost) < places_.size()) {
+        const topology::Place place = decode_place(places_[index_of(lost)]);
+        const auto& host = place.at(topology::Level::host);
+        if (host && !host->name.empty()) at += fmt::format(" on host {}", host->name.view());
+    }
     if (error == ETIMEDOUT) return fmt::format("waited for rank {} at {}", index_of(lost), at);
     const char* otherwise = lost == lost_here()   ? "its process has ended"
                             : error == ECONNRESET ? "its process has ended, as another rank has found"
