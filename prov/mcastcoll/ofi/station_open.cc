@@ -288,13 +288,19 @@ Station::~Station() {
 }
 
 // Closed groups whose other members may still need something are served for a while before the endpoint goes.
+// While the network is silent none of them can say so: that time does not count, up to the host timeout.
 void Station::drain() {
     if (!messenger || !watch.is_open()) return;  // opening failed half way
-    const Nanoseconds end = monotonic_now() + Nanoseconds::from_ms(settings.linger_ms);
-    while (monotonic_now() < end) {
+    const Nanoseconds begin = monotonic_now();
+    const Nanoseconds last = begin + Nanoseconds::from_ms(settings.host_timeout_ms);
+    Nanoseconds end = begin + Nanoseconds::from_ms(settings.linger_ms);
+    watch.look_at_all(begin);
+    for (Nanoseconds time = begin; time < end; time = monotonic_now()) {
         progress();
         if (groups_.empty() && messenger->under_way() == 0) return;
         if (prepare_wait()) wait_set.sleep(10);
+        if (!groups_.empty() && time < last && watch.any_silent(time))
+            end = time + Nanoseconds::from_ms(settings.linger_ms);
     }
     if (!groups_.empty())
         log_line(Level::info, "{} groups were not closed by all members within {} ms", groups_.size(),

@@ -24,6 +24,10 @@ class ProcessWatch {
     void watch(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
     // The same, for a peer that may be gone: if so, the watch is to say it soon.
     void look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
+    // Whether the host of a watched peer answers nothing just now, and what makes that show in a second or
+    // two.
+    bool any_silent(Nanoseconds now) const { return watch_->any_silent(now); }
+    void look_at_all(Nanoseconds now) { watch_->look_at_all(now); }
     // Hands out who is gone; not more often than every few milliseconds.
     void check(Nanoseconds now, Lost lost);
 

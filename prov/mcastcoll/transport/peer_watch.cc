@@ -25,6 +25,8 @@ constexpr int kAttempts = 4;  // at least, within the timeout
 constexpr std::int64_t kMostKeepaliveSeconds = 10;
 // A peer whose connection was closed, and that answers nothing since then, is dead after so long.
 constexpr Nanoseconds kAfterClosing = Nanoseconds::from_ms(10'000);
+// A request to connect that was not answered for so long.
+constexpr Nanoseconds kSilent = Nanoseconds::from_ms(1000);
 // So many connections to it that were closed one after the other, none of which lasted so long.
 constexpr unsigned kMostClosings = 3;
 
@@ -36,6 +38,14 @@ FileDescriptor open_process(std::uint32_t pid) {
 bool is_ready(int descriptor, short events) {
     pollfd entry{descriptor, events, 0};
     return ::poll(&entry, 1, 0) > 0;
+}
+
+// Keepalive's probes, or bytes that were sent again.
+bool has_unanswered(int connection) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    return ::getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
 }
 
 // The other side's kernel, or one in between, has ended it.
@@ -138,6 +148,18 @@ void PeerWatch::look(Id id, Nanoseconds now) {
     due_ = std::min(due_, now);
 }
 
+void PeerWatch::look_at_all(Nanoseconds now) {
+    for (const auto& [id, watch] : watches_) look(id, now);
+}
+
+bool PeerWatch::any_silent(Nanoseconds now) const {
+    return std::ranges::any_of(watches_, [&](const auto& entry) {
+        const Watch& watch = entry.second;
+        if (watch.state == State::kConnecting) return now - watch.since >= kSilent;
+        return watch.state == State::kConnected && has_unanswered(watch.descriptor.get());
+    });
+}
+
 // 0, or an errno.
 int PeerWatch::watch_process(Watch& watch) {
     drop(watch);
@@ -159,15 +181,16 @@ int PeerWatch::watch_process(Watch& watch) {
 }
 
 // Asks for the process, or sends a request to connect in place of an earlier unanswered one: 0 or an errno.
-// A kernel that refuses us the process leaves TCP. A host that has not answered the first request may still
-// live, and only have no room for another connection: another port is asked, too.
+// A kernel that refuses us the process leaves TCP. A host that has not answered an earlier request may
+// still live, and only have no room for another connection: another port is asked, too.
 int PeerWatch::restart(Watch& watch, Nanoseconds now) {
     watch.try_again = now + part_of(timeout_, kAttempts, kAttempt);
     int code = watch.neighbour ? watch_process(watch) : EINPROGRESS;
     if (code != 0 && watch.reachable) {
         drop(watch);
-        if (watch.attempts++ > 0) ask_host(watch);
         code = request(watch.point.listener, watch.descriptor, watch.id);
+        if (watch.asks_host) ask_host(watch);
+        watch.asks_host = true;
     }
     if (code == 0 || code == EINPROGRESS) return 0;
     note_unanswered(watch, code);
@@ -179,8 +202,8 @@ void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds li
     watch.state = State::kConnecting;
     watch.since = silent_since;
     watch.give_up = now + limit;
-    watch.attempts = 0;
     watch.unanswered = 0;
+    watch.asks_host = true;
     restart(watch, now);
     due_ = std::min({due_, watch.give_up, watch.try_again});
 }

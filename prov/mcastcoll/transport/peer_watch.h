@@ -62,6 +62,10 @@ class PeerWatch {
     // turn. What comes of it is told by poll(). A process that has ended tells so itself; unknown ids are
     // ignored.
     void look(Id id, Nanoseconds now);
+    // Whether the kernel of a watched peer leaves a question unanswered. Whoever wants to know that soon has
+    // all looked at first, a second or two before.
+    bool any_silent(Nanoseconds now) const;
+    void look_at_all(Nanoseconds now);
     // Ends a watch; unknown ids are ignored.
     void unwatch(Id id);
 
@@ -94,9 +98,9 @@ class PeerWatch {
         Nanoseconds since;          // nothing has answered since then
         Nanoseconds give_up;        // dead by then
         Nanoseconds try_again;      // a lost request is sent afresh
-        unsigned attempts = 0;
-        int unanswered = 0;     // what the last attempt met, an errno
-        unsigned closings = 0;  // connections that have ended one after the other
+        bool asks_host = false;     // an earlier request was not answered
+        int unanswered = 0;         // what the last attempt met, an errno
+        unsigned closings = 0;      // connections that have ended one after the other
         // Of its death.
         int error = ECONNRESET;
         std::string reason;
