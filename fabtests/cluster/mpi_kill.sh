@@ -24,14 +24,22 @@ kill=$BUILD/fabtests/cluster/mpi_kill
 [ -x "$kill" ] || { echo "$ME: no $kill: run util/build" >&2; exit 2; }
 start_cluster "$n"
 
+per=1 # ranks on each host
 one() { # one VICTIM BYTES LOSS [OPERATIONS [SECONDS that a child of the victim lives on]]
-    local what="rank $1 of $n dies, $2 B, $3 % loss${4:+, $4}${5:+, a child of it lives on}"
+    local all=$((n * per)) what="rank $1 of $((n * per)) dies, $2 B, $3 % loss${4:+, $4}${5:+, a child of it lives on}"
     "$LAB/loss" "$3"
     rm -f "$work/mark"
     : >"$work/log"
-    STACK=mcastcoll timeout -k 10 90 "$LAB/run" "${outlive[@]}" \
+    STACK=mcastcoll timeout -k 10 90 "$LAB/run" -n $all "${outlive[@]}" \
         "$kill" --mark "$work/mark" --victim "$1" --bytes "$2" --within $within_ms ${4:+--operations "$4"} ${5:+--orphan "$5"} >"$work/log" 2>&1 &
-    judge_survivors "$what" "$n" $! "$work/log"
+    judge_survivors "$what" $all $! "$work/log" || return
+    (($2 <= 32)) || return 0 # nothing of it is left to Open MPI
+    if [ "$(grep -c "failed on communicator.*lost rank $1 at .*its process .*has ended" "$work/log")" = $((all - 1)) ]; then
+        pass "$what: all others name it"
+    else
+        grep 'failed on communicator' "$work/log" | sed 's/^/     /'
+        fail "$what: all others should name it"
+    fi
 }
 one $((n - 1)) 65536 0
 one 0 65536 5
@@ -42,4 +50,6 @@ if grep 'coll/mcastcoll: .* failed on communicator' "$work/log" | grep -v ': bar
 fi
 one $((n / 2)) 4194304 5
 one 1 8 0 allreduce 40
+per=2 # the second rank of a host is known to that host alone
+one 3 8 0 bcast,barrier
 finish

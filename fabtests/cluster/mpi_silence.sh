@@ -112,11 +112,11 @@ without_power() {
     until grep -q 'lost rank 1 .*answered nothing' "$work/log" || ! kill -0 $job 2>/dev/null || ((SECONDS - start > 60)); do sleep .1; done
     left=$(grep -m 1 -o 'lost rank 1 .*answered nothing[^)]*' "$work/log")
     if [ -n "$left" ]; then pass "a host without power: $left"; else fail "a host without power: nobody names it"; tail -n 30 "$work/log"; fi
-    kill $job 2>/dev/null
-    wait $job
     speak
+    kill $job
+    wait $job
     unset FI_MCASTCOLL_HOST_TIMEOUT
-}
+} 2>/dev/null
 
 for per in ${ranks//,/ }; do
     for pml in ${pmls//,/ }; do

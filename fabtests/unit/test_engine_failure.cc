@@ -130,6 +130,26 @@ Test(failure, a_child_enters_a_barrier_once) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
+// The lost member may be none of the engine's, as the processes of a host are that do not lead it.
+Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
+    constexpr Rank kLost{77};
+    Bench teller(config_of(0, 4)), told(config_of(1, 4));
+    Packet word = message_of(Kind::fail, 0);
+    teller.join();
+    cr_assert(teller.engine.named_loss() == kNoRank);
+    teller.engine.name_loss(kLost);
+    teller.engine.name_loss(Rank{78});
+    teller.engine.on_peer_lost(rank_of(2), ECONNRESET, teller.now);
+    for (const Out& one : teller.drain())
+        if (one.header.kind == Kind::fail) word.total = one.header.total;
+    told.join();
+    cr_assert(told.barrier().ok());
+    word.fragment = index_of(kNoRank);
+    told.message(word);
+    cr_assert_eq(expect_failure(told.drain(), 0).status, ECONNRESET);
+    cr_assert(told.engine.named_loss() == kLost, "the first name counts");
+}
+
 // Whoever is short of descriptors cannot reach some member, and cannot tell it either: all others do, since
 // it may wait for them. Who is dead is told by nobody.
 Test(failure, who_was_only_out_of_reach_is_told) {

@@ -32,6 +32,7 @@ struct Core {
     Doubts doubts;
     Departure departure;
     Failure failure;
+    Rank named_loss = kNoRank;  // who was lost, as the group counts its members: for people
     Slots slots;
     Ring<Collective> pending;  // operations that have no slot yet
     Notices notices;

@@ -60,6 +60,12 @@ class Engine {
     Expectation expects() const;
 
     Phase phase() const { return core_.phase; }
+    // The member of the group whose loss ends it, for the messages of all others: it need not be one of the
+    // engine's. To be called before the failure; the first name counts.
+    void name_loss(Rank of_group) {
+        if (core_.named_loss == kNoRank) core_.named_loss = of_group;
+    }
+    Rank named_loss() const { return core_.named_loss; }
     // After a failure: everybody who is to know has been sent word.
     bool failure_told() const {
         return core_.failure.untold == core_.config.members && core_.failure.also == kNoRank;

@@ -1,12 +1,20 @@
 #include "engine/failure_detector.h"
 
 namespace mcastcoll::engine {
+namespace {
+
+// In a message of a failure: above the error.
+constexpr unsigned kNamedShift = 16;
+
+}  // namespace
 
 void FailureDetector::on_fail(const wire::Header& header) {
     const auto code = static_cast<int>(header.total & 0xffff);
     const std::uint32_t named = index_of(header.fragment);
     const Rank lost = named < core_.config.members ? rank_of(named) : kNoRank;
     if (core_.over()) return;
+    const std::uint64_t named_plus_one = header.total >> kNamedShift & UINT32_MAX;
+    if (named_plus_one != 0 && core_.named_loss == kNoRank) core_.named_loss = rank_of(named_plus_one - 1);
     core_.fail(lost, code == 0 ? EIO : code, false);
     // Who says so could not reach it for want of something of its own, and cannot tell it. Alive it would
     // wait for all that have given it up.
@@ -14,8 +22,11 @@ void FailureDetector::on_fail(const wire::Header& header) {
 }
 
 bool FailureDetector::tell(Effect& effect, Rank to) {
+    const std::uint64_t named =
+        core_.named_loss == kNoRank ? 0 : index_of(core_.named_loss) + std::uint64_t{1};
     return core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
-                         index_of(core_.failure.lost), static_cast<std::uint64_t>(core_.failure.error));
+                         index_of(core_.failure.lost),
+                         static_cast<std::uint64_t>(core_.failure.error) | named << kNamedShift);
 }
 
 bool FailureDetector::make_message(Effect& effect) {

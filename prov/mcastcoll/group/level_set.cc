@@ -231,7 +231,8 @@ Rank LevelSet::lost_here() const {
 }
 
 Rank LevelSet::lost_elsewhere() const {
-    const Rank rank = host_level_ ? host_level_->lost_elsewhere() : kNoRank;
+    Rank rank = host_level_ ? host_level_->lost_elsewhere() : kNoRank;
+    if (rank == kNoRank && engine_) rank = engine_->named_loss();
     return index_of(rank) < placement_.members() ? rank : kNoRank;
 }
 
@@ -266,13 +267,15 @@ Rank LevelSet::awaited() const {
 }
 
 void LevelSet::fail(int error, Rank lost, Nanoseconds now) {
+    const Rank named = lost != kNoRank ? lost : lost_elsewhere();
+    if (engine_ && named != kNoRank) engine_->name_loss(named);
     if (host_level_) {
         const auto here = placement_.host();
         const auto found = std::find(here.begin(), here.end(), index_of(lost));
         if (found != here.end())
             host_level_->end_because_of(static_cast<std::uint32_t>(found - here.begin()), error);
-        else if (lost != kNoRank)
-            host_level_->name_lost_elsewhere(lost);
+        else if (named != kNoRank)
+            host_level_->name_lost_elsewhere(named);
     }
     // The engine's members then know whose death it is, and who has to tell of it.
     attempt([&] { engine_loses(lost, error, now); });

@@ -78,7 +78,7 @@ class LevelSet {
     Losses::Loss host_failure() const;
     // Whose death the host's memory tells of, or kNoRank.
     Rank lost_here() const;
-    // A lost member of another host that one of this host's processes has named.
+    // A lost member that another process of this host, or another host's leader, has named.
     Rank lost_elsewhere() const;
     // Somebody is gone. True: the engine sees to it.
     bool engine_loses(Rank rank, int error, Nanoseconds now);
