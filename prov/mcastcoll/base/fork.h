@@ -1,6 +1,6 @@
-// A child of fork() has its parent's objects: their descriptors are the same sockets, timers and poll sets,
-// and their keys would seal other bytes under numbers that the parent uses, too. So a child leaves them
-// alone.
+// OwnProcess tells whether the current process is the one that made an object or a child of it by fork(). A
+// child inherits its parent's objects: their descriptors are the same sockets, timers and poll sets, and
+// sealing with their keys would use nonces that the parent uses as well. So a child must not use them.
 #pragma once
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ namespace mcastcoll {
 class OwnProcess {
   public:
     OwnProcess() : generation_((count_forks(), forks_.load(std::memory_order_relaxed))) {}
-    // False: fork() has made this process since.
+    // False: the current process is a child that fork() made after this object.
     bool is_here() const { return generation_ == forks_.load(std::memory_order_relaxed); }
 
   private:
@@ -20,7 +20,8 @@ class OwnProcess {
         [[maybe_unused]] static const int counts =
             ::pthread_atfork(nullptr, nullptr, [] { forks_.fetch_add(1, std::memory_order_relaxed); });
     }
-    static inline std::atomic<unsigned> forks_{0};  // from the first process that counts to this one
+    // Forks between the first process that counted and this one.
+    static inline std::atomic<unsigned> forks_{0};
 
     const unsigned generation_;
 };

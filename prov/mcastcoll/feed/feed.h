@@ -115,7 +115,8 @@ class Feed {
     void drop_unanswered(Nanoseconds now);
     void bar_silent(Nanoseconds now);
 
-    // How often packets are multicast again where anybody can ask for that, who need not even be a member.
+    // Limits how many packets a sender multicasts again in a group without a key, where every host can forge
+    // reports.
     class RepairBudget {
       public:
         bool any(Nanoseconds now);
@@ -125,8 +126,8 @@ class Feed {
         std::uint64_t left_ = kMostRepairs;
         Nanoseconds filled_at_;
     };
-    static constexpr std::uint64_t kMostRepairs = 2048;                    // at once: a window's
-    static constexpr Nanoseconds kRepairEvery = Nanoseconds::from_us(50);  // afterwards
+    static constexpr std::uint64_t kMostRepairs = 2048;                    // at once: one window
+    static constexpr Nanoseconds kRepairEvery = Nanoseconds::from_us(50);  // then one packet each
 
     const Config config_;
     Host& host_;

@@ -88,7 +88,7 @@ void Feed::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
     const std::size_t bits = 8 * std::min(bitmap.size(), kBitmapBytes);
     for (std::size_t bit = 0; bit < bits; ++bit) {
         if ((bitmap[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
-        if (!proof_.on() && !repairs_.any(now)) return;  // the rest is asked for again
+        if (!proof_.on() && !repairs_.any(now)) return;  // the receiver asks again for the rest
         const Bytes packet = outgoing_.again(report.oldest + bit, now, kRepairPause);
         if (packet.empty()) continue;
         if (!proof_.on()) repairs_.take();

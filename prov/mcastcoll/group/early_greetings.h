@@ -1,5 +1,5 @@
-// Greetings for joins that were not called here yet. Anybody can send some, so that each costs the same
-// however many there are, and there is an end to how many there are, in all and of each place.
+// Greetings for joins that the application has not called yet. Every host can send such greetings, so keeping
+// one takes the same time however many are kept, and their number is bounded, in all and for each source.
 #pragma once
 
 #include <list>
@@ -19,7 +19,7 @@ struct EarlyHello {
     wire::ByteString word;  // it, with its proof:
     Source source;          // both tell who it is when the join is called
 
-    // With what stands for it in the index, roughly.
+    // The memory that one greeting takes, including its entries in the two indexes (estimated).
     std::size_t bytes() const {
         constexpr std::size_t kIndex = 256;
         const wire::Peer& peer = hello.peer;
@@ -36,7 +36,8 @@ class EarlyGreetings {
     static constexpr std::size_t kMostBytes = std::size_t{2} << 20;
     static constexpr std::size_t kMostOfSource = 512;
 
-    // The latest of a rank from a place is from the process that lives. Who has no room forgets the oldest.
+    // A greeting replaces an earlier one for the same join, rank and source: the later process is the living
+    // one. Without room the oldest greeting is removed.
     void keep(EarlyHello one) {
         const std::string name = name_of(one);
         if (const auto before = by_name_.find(name); before != by_name_.end()) forget(before->second);

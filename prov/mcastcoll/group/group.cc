@@ -469,7 +469,7 @@ void Group::tell_others(Rank lost, bool had_joined) {
     word.lost = lost;
     const std::vector<Outbox::Peer> peers = roster_.peers_of(whom, port_);
     tell_of_end(port_, peers, of_group(word));
-    // Some have not formed the group.
+    // Members that have not formed the group do not have its key.
     if (!had_joined && words_key_) tell_of_end(port_, peers, wire::encode(word));
 }
 

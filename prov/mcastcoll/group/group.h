@@ -51,13 +51,14 @@ class Group final : private levels::Owner {
     int error() const { return failure_.error; }
     // Which member was lost, and how that was found out, in words; empty where no member is to blame.
     const std::string& failure_text() const { return failure_text_; }
-    // What it says of its end, and how everybody is reached, for who asks later.
+    // This member's message about the group's end, and how the members are reached, for members that ask
+    // later.
     wire::Ended ended_word() const;
-    // Where there are proofs a word of a formed group has one more, which only this group's members can make:
-    // words of the join are alike in each run of the same members.
+    // The message with a tag under this group's own key. Join messages of two runs of the same members with
+    // the same key file have the same tag key, so a recorded one would be accepted in a later run.
     wire::ByteString of_group(const wire::Ended& word) const;
     bool is_of_group(Bytes told) const { return formed() && wire::proven(told, words_key_).has_value(); }
-    // Somebody who has not formed the group may still end it.
+    // While the group forms, members without the group's key can still end it; once it is joined they cannot.
     bool takes_words_of_join() const { return !plan_.means.key || !formed() || state_ == State::forming; }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }

@@ -272,7 +272,7 @@ bool Joins::on_word(Bytes told, Nanoseconds now) {
     return true;
 }
 
-// What a member of a formed group says of it.
+// Handles a message that a member of a formed group has tagged with the group's key.
 bool Joins::on_word_of_group(Bytes word, Nanoseconds now) {
     if (word.size() < wire::kTagBytes) return false;
     const auto ended = wire::decode_ended(word.first(word.size() - wire::kTagBytes));

@@ -13,7 +13,7 @@
 
 namespace mcastcoll::group {
 
-// The latest so many of something: who has no room for another forgets the oldest.
+// Keeps the latest kMost entries: one more removes the oldest.
 template <typename T, std::size_t kMost>
 class Recent {
   public:
@@ -92,7 +92,7 @@ class JoinMemory {
         wire::Ended word;
         MemberList members;
         Roster roster;
-        wire::ByteString told{};  // the word, as a member of that group says it
+        wire::ByteString told{};  // the word with the tag of that group
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
     // Null: none that is remembered.
@@ -181,7 +181,8 @@ class Joins {
 
     // From who is no member.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
-    // And those of which only a join to come will tell whether they were.
+    // The same, plus greetings for lists that are not known yet: only a later join shows whether their
+    // senders are members.
     std::uint64_t doubtful_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
 
   private:
@@ -208,7 +209,7 @@ class Joins {
     void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
-    // Those of one list, which may be joined again and again.
+    // The groups of one list of members, which may be joined several times.
     const std::vector<Member*>& members_of(std::uint64_t list) const;
 
     std::unordered_map<std::uint64_t, std::vector<Member*>> members_;

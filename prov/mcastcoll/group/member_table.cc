@@ -59,7 +59,8 @@ std::optional<MemberTable> MemberTable::view(SharedBytes shared) {
     };
     const auto told = take(kCounts);
     if (!whole) return {};
-    // Others of this host may write into it: what is checked is what is used.
+    // Another process of this host may write into the table meanwhile, so the counts are copied before they
+    // are checked.
     std::array<std::uint32_t, kCounts> counts;
     for (std::size_t i = 0; i < counts.size(); ++i)
         counts[i] = *static_cast<const volatile std::uint32_t*>(&told[i]);

@@ -85,7 +85,8 @@ bool Memories::can_read_all(std::uint32_t self, std::uint32_t size) const {
 bool Memories::read(std::uint32_t member, std::uint64_t address, std::byte* to, std::size_t bytes) {
     const int code = copy_from(of(member), address, to, bytes);
     if (code != 0) fail(member, code);
-    // What was read comes before the look: it may be of a member that is being torn down.
+    // The bytes must be read before the failure is: otherwise bytes of a member that is being torn down could
+    // count as good.
     std::atomic_thread_fence(std::memory_order_acquire);
     return rings_.failure() == 0;
 }

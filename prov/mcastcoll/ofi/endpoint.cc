@@ -104,7 +104,7 @@ Endpoint& of(const fid& object) {
 int close(fid* object) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
-        // What the parent works with is left to it: the station speaks to members as it goes.
+        // In a child the station stays: its destructor would send messages through the parent's sockets.
         if (!endpoint.process.is_here())
             return close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         {

@@ -54,7 +54,7 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
 
     // No station, no cost: reads look at nothing but this.
     bool active() const { return active_.load(std::memory_order_relaxed); }
-    // Else its stations are those of the parent process.
+    // False in a child of fork(): the stations belong to the parent.
     bool is_here() const { return process_.is_here(); }
     // What a read does for collectives. A busy station moves every time, an idle one only now and then,
     // because looking after its sockets costs system calls.

@@ -127,7 +127,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
-    if (in_team_) {  // since the first look: enter_team()
+    if (in_team_) {  // another thread has entered since the first test: enter_team()
         operations_.close(cookie);
         if (over == nullptr) shared_.endpoint.tx->release();
         return -FI_EAGAIN;

@@ -54,7 +54,7 @@ struct JoinPlan {
     std::optional<MungeSecret::Plan> munge{};
     wire::ByteString set_key{};
 
-    // Of the words of the join, and nothing else: it is remembered when the group is gone.
+    // Tags the join's messages and nothing else, since the process remembers it after the group is gone.
     wire::JoinKey words_key{};
 
     // The secret is known.
@@ -118,7 +118,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Group& operator=(const Group&) = delete;
 
     Facilities& facilities() { return shared_; }
-    // Else it is of the parent process.
+    // False in a child of fork(): the group belongs to the parent.
     bool is_here() const { return shared_.endpoint.process.is_here(); }
     static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
     const wire::JoinId& join_id() const override { return plan_.core.id; }
@@ -153,8 +153,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     bool enter_team() {
         if (!operations_.empty() || !team_alone_.load(std::memory_order_acquire) || in_team_.exchange(true))
             return false;
-        // Another thread may have begun an operation meanwhile: submit() looks the other way round, so that
-        // at most one of both goes on.
+        // Another thread may have submitted an operation meanwhile. submit() opens its operation before it
+        // tests in_team_, so at most one of the two threads goes on.
         if (operations_.empty()) [[likely]]
             return true;
         leave_team();

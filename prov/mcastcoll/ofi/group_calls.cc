@@ -11,7 +11,7 @@ namespace {
 
 int close_mc(fid* object) noexcept {
     Group& group = Group::of(*reinterpret_cast<fid_mc*>(object));
-    if (!group.is_here()) return 0;  // it is the parent's, and goes on
+    if (!group.is_here()) return 0;  // the parent's group goes on
     return guard([&] { return Station::of(group).close_group(group); });
 }
 
@@ -230,7 +230,7 @@ ssize_t run_blocking(fid_mc* mc, const fi_mcastcoll_request* request, int (*mean
                      void* argument) noexcept {
     if (mc == nullptr || request == nullptr) return -FI_EINVAL;
     if (!Group::of(*mc).is_here()) return -FI_EBADF;
-    // In shared memory an operation takes less time than a few such calls.
+    // Without guard(): changing the cancellation state would be felt in an operation through shared memory.
     return contain([&] { return run(Group::of(*mc), *request, meanwhile, argument); });
 }
 

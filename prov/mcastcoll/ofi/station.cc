@@ -73,7 +73,8 @@ void Station::note_busy() {
     }
 }
 
-// Members are waited for, and no message has come for a while: perhaps because none can.
+// Runs when the process waits for members and has received no message for a while: strangers may hold all
+// receives.
 void Station::look_for_strangers(Nanoseconds time) {
     std::size_t ended = 0;
     SocketAddress one;
@@ -92,7 +93,7 @@ void Station::look_for_strangers(Nanoseconds time) {
     stranger_pace_.has_looked(ended > 0, time);
 }
 
-// Of any group: members connect from the addresses that they listen at.
+// Tests the members of all groups: a member connects from the address that it listens at.
 bool Station::has_members_at(const SocketAddress& host) const {
     const auto is_there = [&](const wire::ByteString& address) {
         const auto member = SocketAddress::from_bytes(address);

@@ -84,7 +84,7 @@ class Station final : public Facilities, private Messenger::Receiver {
     GreetingPace greeting_pace_;
     bool greetings_heeded_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0, strangers_ended_ = 0;
-    // Of the private endpoint, where strangers can be told from members by their addresses.
+    // The private endpoint's address; empty where source addresses do not tell strangers from members.
     std::optional<SocketAddress> listens_at_;
     StrangerPace stranger_pace_;
 

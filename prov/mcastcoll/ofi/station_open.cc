@@ -154,7 +154,7 @@ Result<void> Station::open() {
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
     greetings.use(*messenger);
-    // Through gateways members come from the gateways' addresses.
+    // Members of other sites connect from their gateways' addresses.
     if (auto own = SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
         listens_at_ = own.value();
     PeerWatchOptions watching;

@@ -217,7 +217,7 @@ bool Messenger::is_starved() {
     if (latest == nullptr || !blocked_receives_.empty()) return false;
     called_back_ = false;
     (void)fi_cancel(&endpoint_->fid, &latest->context);
-    poll();  // posts it again
+    poll();  // posts a cancelled receive again
     return !called_back_ && latest_receive_ == latest;
 }
 
@@ -330,8 +330,8 @@ void Messenger::read_errors() {
     if (fi_cq_readerr(cq_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
     auto& request = *static_cast<Request*>(entry.op_context);
     if (request.use == Request::Use::receive) {
-        // Also where it was canceled: that is what becomes of a receive whose message ends in the middle
-        // because its connection does.
+        // FI_ECANCELED included: a receive ends with it when its connection breaks in the middle of a
+        // message.
         called_back_ |= &request == latest_receive_ && entry.err == FI_ECANCELED;
         post_receive(request);
         return;

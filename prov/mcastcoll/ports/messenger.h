@@ -79,7 +79,7 @@ class Messenger final : private group::Outbox::Port {
     void flush_told() { outbox_.flush(*this); }
     // Takes in what has arrived and sends what had to wait. True when anything happened.
     bool poll();
-    // All receives are taken by messages that have begun and do not end, so that no other can come.
+    // Messages that have begun and not ended hold all receives, so no other message can arrive.
     bool is_starved();
     // Messages that are not yet known to be sent.
     std::size_t under_way() const { return under_way_ + !outbox_.empty(); }
@@ -136,8 +136,8 @@ class Messenger final : private group::Outbox::Port {
     std::unique_ptr<std::byte[]> buffers_;
     std::vector<Request> requests_;
     std::vector<Request*> free_small_, free_large_, waiting_, blocked_receives_;
-    Request* latest_receive_ = nullptr;  // the last to be posted, and so the last that a message takes
-    bool called_back_ = false;           // a receive was, since is_starved() has begun
+    Request* latest_receive_ = nullptr;  // the last one posted, which messages take last
+    bool called_back_ = false;           // is_starved() could cancel the latest receive
     // What waits for a peer, and the round of flush() in which it took nothing.
     struct Backlog {
         std::size_t waiting = 0;

@@ -13,8 +13,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Where the connection of this socket comes from, if it was accepted at `own`. Outgoing connections have
-// ports of their own, since `own` is bound.
+// Returns the peer of this socket if the connection was accepted at `own`. Outgoing connections have other
+// local ports, since `own` is bound.
 std::optional<SocketAddress> peer_of(int descriptor, const SocketAddress& own) {
     const auto name = SocketAddress::of_socket(descriptor);
     if (!name || name.value().port() != own.port() || !(own.is_wildcard() || name.value().same_host(own)))

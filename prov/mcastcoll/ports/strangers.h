@@ -1,7 +1,7 @@
 // Strangers at the private endpoint of an inner provider over TCP. That provider accepts every connection,
 // and a message takes a posted receive as soon as its header has come. So a few dozen connections that stop
-// in the middle of a message take all receives, and no member's message arrives any more. What is here ends
-// the connections of hosts on which no member is.
+// in the middle of a message take all receives, and no member's message arrives any more. end_connections()
+// closes the connections from hosts without members.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,16 @@
 
 namespace mcastcoll::ofi {
 
-// Ends this process's TCP connections that were accepted at this address, from where `is_stranger`. How many.
-// Sockets of others are not touched: each is looked at, and ended, by a descriptor of our own.
+// Shuts down the process's TCP connections that were accepted at `own` and whose peer `is_stranger` selects;
+// returns their number. Each socket is examined through a duplicate of its descriptor, so that a descriptor
+// which another thread closes and reuses meanwhile is never shut down.
 std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_stranger);
 
-// When to look for strangers: where members are waited for and no message has come for a while; and often,
-// for a while, once strangers have been found.
+// Decides when to look for strangers: a second after the last message while the process waits for members,
+// then less and less often; every 10 ms for a minute after strangers were found.
 class StrangerPace {
   public:
-    // A message has come, or nothing was waited for until now.
+    // A message has arrived, or the process has only begun to wait.
     void heard(Nanoseconds now) { heard_at_ = now; }
     Nanoseconds next_look() const { return std::max(heard_at_ + patience(), not_before_); }
     void has_looked(bool found_strangers, Nanoseconds now) {
@@ -33,7 +34,7 @@ class StrangerPace {
         looked_at_ = now;
         not_before_ = now + pause_;
     }
-    // Strangers were found not long ago: they may come again, and are not to take all receives first.
+    // Strangers were found within the last minute and may connect again.
     bool is_alert() const { return alert_until_ > Nanoseconds{}; }
 
   private:

@@ -11,8 +11,8 @@
 
 namespace mcastcoll::ofi {
 
-// A thread that is cancelled meanwhile goes on until this is over: glibc cancels by unwinding, which would
-// end the process here, and leave half done what others rely on.
+// Delays the cancellation of the thread (pthread_cancel) until the end of the scope. glibc cancels by
+// unwinding, which a noexcept function turns into std::terminate(), and groups would be left half changed.
 class Uncancelled {
   public:
     Uncancelled() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -24,7 +24,7 @@ class Uncancelled {
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// Without that: for what makes no system call, or runs inside guard().
+// guard() without delaying cancellation: for bodies without system calls, or inside guard().
 template <typename Body>
 auto contain(Body&& body) noexcept -> decltype(body()) {
     try {

@@ -14,14 +14,14 @@ struct umac64_ctx;
 
 namespace mcastcoll::wire {
 
-// It leaves nothing behind where it was.
+// The destructor clears the bytes.
 struct Key : std::array<std::byte, 32> {
     constexpr ~Key() {
         if (!std::is_constant_evaluated()) ::explicit_bzero(data(), size());
     }
 };
 inline constexpr std::size_t kKeyBytes = sizeof(Key);
-// The same for other secrets.
+// Clears another container with a secret.
 template <typename Container>
 void wipe(Container& secret) {
     ::explicit_bzero(secret.data(), secret.size() * sizeof *secret.data());
