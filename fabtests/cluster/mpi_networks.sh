@@ -107,6 +107,14 @@ job faster
 served "docker0, faster than eth0" faster "multicast on eth0"
 job chosen -x FI_MCASTCOLL_IFACE=docker0
 left "docker0 was asked for" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
+# Programs without MPI see the list of members alone.
+FI_MCASTCOLL_IFACE=172.17.0.1 bounded 100 "$BUILD/fi_mcc_barrier" --cluster "$VC" -n 3 --case "barriers with flags" >"$work/list" 2>&1 || :
+if [ "$(grep -c "all 3 members have the address of this host, 172.17.0.1:[0-9]*, and none of the others is on it" "$work/list")" = 3 ]; then
+    pass "a program of libfabric is told at once"
+else
+    complain "a program of libfabric" list
+fi
+
 for i in 0 1 2 3; do ip -n "$VC-h$i" link del docker0; done
 
 # Nothing but an answer says that datagrams are dropped.

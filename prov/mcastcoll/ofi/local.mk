@@ -20,6 +20,8 @@ mcc_parts += \
 	%reldir%/info_order.h \
 	%reldir%/inner.cc \
 	%reldir%/inner.h \
+	%reldir%/member_list.cc \
+	%reldir%/member_list.h \
 	%reldir%/provider.cc \
 	%reldir%/queues.cc \
 	%reldir%/queues.h \

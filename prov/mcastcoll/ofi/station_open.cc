@@ -12,6 +12,7 @@
 #include "host/segment.h"
 #include "ofi/av.h"
 #include "ofi/inner.h"
+#include "ofi/member_list.h"
 #include "ofi/station.h"
 #include "topology/discover.h"
 #include "wire/bytes.h"
@@ -78,6 +79,12 @@ Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av)
         addresses.push_back(normalise_address(Bytes(raw, length)));
     }
     return addresses;
+}
+
+bool is_over_tcp(const fi_info& inner) {
+    const fi_fabric_attr* const attr = inner.fabric_attr;
+    const std::string_view name = attr != nullptr && attr->prov_name != nullptr ? attr->prov_name : "";
+    return name == "net" || name.find("tcp") != std::string_view::npos;
 }
 
 // What proves that somebody is a member: the file's secret, or the set's comm_key if it is long enough to be
@@ -223,6 +230,8 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     std::vector<wire::ByteString>& members = listed.value();
     const auto own = std::find(members.begin(), members.end(), own_address_);
     if (own == members.end()) return Error{FI_EINVAL, "this endpoint is not a member of the set"};
+    if (auto checked = check_members(members, own_address_, is_over_tcp(*endpoint.info)); !checked)
+        return checked.error();
     auto key = join_key(settings, set.key());
     if (!key) return key.error();
     const wire::JoinKey secret = key.value();

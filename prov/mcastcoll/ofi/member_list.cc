@@ -1,0 +1,49 @@
+#include "ofi/member_list.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+
+#include "base/file_descriptor.h"
+#include "transport/socket_address.h"
+
+namespace mcastcoll::ofi {
+namespace {
+
+// Binding fails where a process of this network namespace has the port. What else may be wrong counts as
+// that.
+bool is_unused_here(const SocketAddress& at) {
+    const FileDescriptor probe(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return probe.valid() && ::bind(probe.get(), at.data(), at.size()) == 0;
+}
+
+// All members have this host's address, and no other one of them is on this host. Of two, one may have died.
+bool is_shared_with_others(const std::vector<wire::ByteString>& members, const wire::ByteString& own) {
+    constexpr std::size_t kMaxAsked = 64;
+    const auto here = SocketAddress::from_bytes(own);
+    if (!here || members.size() < 3 || members.size() > kMaxAsked) return false;
+    return std::ranges::all_of(members, [&](const wire::ByteString& member) {
+        if (member == own) return true;
+        const auto there = SocketAddress::from_bytes(member);
+        return there && there.value().same_host(here.value()) && there.value().port() != 0 &&
+               !there.value().is_link_local() && is_unused_here(there.value());
+    });
+}
+
+}  // namespace
+
+Result<void> check_members(const std::vector<wire::ByteString>& members, const wire::ByteString& own,
+                           bool over_tcp) {
+    if (over_tcp && is_shared_with_others(members, own))
+        return Error{
+            FI_EADDRNOTAVAIL,
+            fmt::format("all {} members have the address of this host, {}, and none of the others is "
+                        "on it: other hosts have the same address. Set FI_MCASTCOLL_IFACE to the "
+                        "interface that connects the hosts",
+                        members.size(), SocketAddress::from_bytes(own).value())};
+    return {};
+}
+
+}  // namespace mcastcoll::ofi
