@@ -149,12 +149,12 @@ if [ -n "$large" ]; then
 table bridge t {
     chain through {
         type filter hook forward priority 0
-        meta ibrname { "br0", "eth2" } ip daddr 224.0.0.0/4 udp dport != 0 drop
+        iifname { h0, h1, h2, h3, eth2-0, eth2-1, eth2-2, eth2-3 } ip daddr 224.0.0.0/4 udp dport != 0 drop
     }
 }
 END
     job deaf
-    served "the first of three networks carries no multicast" deaf "reaches 1 of 4 members\|without multicast"
+    served "the first of three networks carries no multicast" deaf
     job third -x FI_MCASTCOLL_IFACE=eth1
     served "the network that carries multicast was asked for" third "multicast on eth1"
     ip netns exec "$VC-sw0" nft delete table bridge t

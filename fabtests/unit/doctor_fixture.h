@@ -50,7 +50,7 @@ inline doctor::Host healthy_host(unsigned at) {
     host.firewall.looked = true;
     host.querier.heard = std::string("10.0.0.254");
     host.querier.waited_s = 3;
-    host.end_to_end = EndToEnd{"", 4, 40, 100, 0};
+    host.end_to_end = EndToEnd{"", 4, 40, 100, 0, ""};
     host.speaks = true;
     for (unsigned phase = 0; phase < kPhases; ++phase)
         host.sent.push_back({static_cast<Phase>(phase), phase == 0 ? 50U : 100U, 1472, 100, ""});

@@ -36,6 +36,11 @@ struct Case {
 void cut(Crew& crew, unsigned from, unsigned to) {
     change(crew, from, to, kEveryPhase, [](Heard& heard) { heard.datagrams = 0; });
 }
+void silence(Crew& crew) {
+    for (unsigned from = 0; from < crew.hosts.size(); ++from)
+        for (unsigned to = 0; to < crew.hosts.size(); ++to)
+            if (from != to) cut(crew, from, to);
+}
 void lose(Crew& crew, unsigned to, std::initializer_list<Phase> phases, std::uint64_t each) {
     for (unsigned from = 0; from < crew.hosts.size(); ++from)
         if (from != to) change(crew, from, to, phases, [&](Heard& heard) { heard.datagrams -= each; });
@@ -201,12 +206,30 @@ const Case kHearingCases[] = {
          for (const unsigned a : {0, 1})
              for (const unsigned b : {2, 3}) cut(c, a, b), cut(c, b, a);
      }},
-    {"nobody", "nobody-hears", Severity::broken,
+    {"nobody", "nobody-hears", Severity::limits, silence},
+    {"nobody, and no group was tried", "nobody-hears", Severity::broken,
      [](Crew& c) {
-         for (unsigned a = 0; a < 4; ++a)
-             for (unsigned b = 0; b < 4; ++b)
-                 if (a != b) cut(c, a, b);
+         silence(c);
+         for (auto& host : c.hosts) host->end_to_end.reset();
      }},
+    {"one address on all hosts", "address-shared", Severity::broken,
+     [](Crew& c) {
+         silence(c);
+         for (auto& host : c.hosts) {
+             host->network.address = "172.17.0.1";
+             host->end_to_end->error = "the join: Connection timed out";
+             host->end_to_end->multicast_sent = 0;
+         }
+     }},
+    {"one address on two hosts", "address-shared@n1,n3", Severity::broken,
+     [](Crew& c) { c.hosts[3]->network.address = c.hosts[1]->network.address; }},
+    {"containers with one network", "one-machine@n0,n1", Severity::note,
+     [](Crew& c) {
+         c.hosts[1]->network.address = c.hosts[0]->network.address;
+         c.hosts[1]->machine.boot = c.hosts[0]->machine.boot;
+     }},
+    {"a link-local address", "link-local@n0", Severity::note,
+     [](Crew& c) { c.hosts[0]->network.address = "fe80::1"; }},
     {"a rule that lets all pass", "", Severity::note, [](Crew& c) { set_rule(c, 2, false); }},
     {"long datagrams to one", "full-size-lost@n2", Severity::limits,
      [](Crew& c) {
@@ -258,7 +281,23 @@ const Case kHearingCases[] = {
      [](Crew& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.duplicates = 100; }); }},
     {"out of order", "reordered@n2", Severity::note,
      [](Crew& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.late = 90; }); }},
-    {"subnets", "subnets-differ path-broken", Severity::limits,
+    {"a pair in one of two subnets", "subnets-differ path-broken", Severity::limits,
+     [](Crew& c) {
+         for (const unsigned i : {0, 1}) c.hosts[i]->network.subnet = "10.0.1.0/24";
+         cut(c, 0, 1);
+     }},
+    {"a subnet for each", "subnets-differ", Severity::limits,
+     [](Crew& c) {
+         silence(c);
+         for (unsigned i = 0; i < 4; ++i) c.hosts[i]->network.subnet = fmt::format("10.0.{}.0/24", i);
+     }},
+    {"subnets whose routers are to pass multicasts on", "subnets-differ path-broken", Severity::limits,
+     [](Crew& c) {
+         for (auto& host : c.hosts) host->network.ttl = 8;
+         c.hosts[0]->network.subnet = "10.0.1.0/24";
+         cut(c, 0, 1);
+     }},
+    {"subnets", "subnets-differ", Severity::limits,
      [](Crew& c) {
          for (const unsigned i : {2, 3}) c.hosts[i]->network.subnet = "10.0.1.0/24";
          for (const unsigned a : {0, 1})
@@ -299,6 +338,31 @@ Test(doctor, each_fault_of_a_host_is_one_finding) {
 
 Test(doctor, each_fault_of_the_network_is_one_finding) {
     for (const Case& one : kHearingCases) check(one);
+}
+
+Test(doctor, a_group_without_multicast_is_slower_and_works) {
+    Crew crew = healthy_crew(4);
+    silence(crew);
+    cr_assert(holds(judge(crew).sentence, "slower here: a group of these 4 hosts works, without multicast"));
+    crew.hosts[2]->end_to_end->error = "the join: Connection timed out";
+    crew.hosts[2]->end_to_end->warning = "join failed: no answer of rank 0";
+    const Verdict verdict = judge(crew);
+    cr_assert(holds(verdict.sentence, "will not work here"));
+    cr_assert(std::ranges::any_of(verdict.findings, [](const Finding& one) {
+        return one.id == "group-failed" &&
+               one.cause == "the join: Connection timed out. The provider: join failed: no answer of rank 0.";
+    }));
+}
+
+Test(doctor, a_host_behind_a_smaller_mtu_may_be_missing) {
+    Crew crew = healthy_crew(4);
+    crew.hosts[3].reset();
+    cr_assert_not(holds(judge(crew).findings[0].cause, "MTU"));
+    for (unsigned i = 0; i < 3; ++i) crew.hosts[i]->network.mtu = 9000;
+    const Verdict verdict = judge(crew);
+    cr_assert(ids(verdict) == "host-missing@n3");
+    cr_assert(holds(verdict.findings[0].cause, "MTU of 9000 bytes"));
+    cr_assert(holds(verdict.findings[0].mend, "ping -M do -s 8972 n3"));
 }
 
 Test(doctor, a_host_alone_hears_itself) {

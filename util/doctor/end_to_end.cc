@@ -6,11 +6,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/system.h"
 #include "patient.h"
@@ -38,6 +43,23 @@ bool read_all(int descriptor, void* to, std::size_t size, const Deadline& deadli
     return true;
 }
 
+constexpr std::string_view kLogLine = "libfabric:";
+
+// Of the file, each with its end.
+std::vector<std::string> lines_of(const FileDescriptor& file) {
+    constexpr std::size_t kMost = std::size_t{1} << 20;
+    std::vector<std::string> lines;
+    if (!file.valid()) return lines;
+    std::string text(kMost, '\0');
+    const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
+        end = std::min(text.find('\n', at), text.size() - 1) + 1;
+        lines.push_back(text.substr(at, end - at));
+    }
+    return lines;
+}
+
 }  // namespace
 
 bool write_frame(int descriptor, const std::string& text) {
@@ -60,15 +82,19 @@ std::optional<std::string> read_frame(int descriptor, const Deadline& deadline) 
     return text;
 }
 
-Patient::Patient(pid_t process, FileDescriptor to, FileDescriptor from)
-    : process_(process), to_(std::move(to)), from_(std::move(from)) {}
+Patient::Patient(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log)
+    : process_(process), to_(std::move(to)), from_(std::move(from)), log_(std::move(log)) {}
 Patient::Patient(Patient&& other) noexcept
-    : process_(std::exchange(other.process_, 0)), to_(std::move(other.to_)), from_(std::move(other.from_)) {}
+    : process_(std::exchange(other.process_, 0)),
+      to_(std::move(other.to_)),
+      from_(std::move(other.from_)),
+      log_(std::move(other.log_)) {}
 
 Patient& Patient::operator=(Patient&& other) noexcept {
     std::swap(process_, other.process_);
     std::swap(to_, other.to_);
     std::swap(from_, other.from_);
+    std::swap(log_, other.log_);
     return *this;
 }
 
@@ -79,18 +105,27 @@ Result<Patient> Patient::start() {
     FileDescriptor to_read(to[0]), to_write(to[1]);
     if (::pipe2(from, O_CLOEXEC) != 0) return system_error(errno, "pipe");
     FileDescriptor from_read(from[0]), from_write(from[1]);
+    // The provider's warnings say why a group fails. Where the user has set FI_LOG_LEVEL, the log goes to the
+    // user's standard error as ever.
+    FileDescriptor log(::getenv("FI_LOG_LEVEL") == nullptr ? ::memfd_create("log", MFD_CLOEXEC) : -1);
+    std::vector<char*> environment;
+    for (char** one = environ; *one != nullptr; ++one) environment.push_back(*one);
+    char level[] = "FI_LOG_LEVEL=warn";
+    if (log.valid()) environment.push_back(level);
+    environment.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, to_read.get(), STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, from_write.get(), STDOUT_FILENO);
+    if (log.valid()) ::posix_spawn_file_actions_adddup2(&actions, log.get(), STDERR_FILENO);
     char self[] = "/proc/self/exe", name[] = "mcastcoll-doctor", word[] = "--patient";
     char* words[] = {name, word, nullptr};
     pid_t process = 0;
-    const int failed = ::posix_spawn(&process, self, &actions, nullptr, words, environ);
+    const int failed = ::posix_spawn(&process, self, &actions, nullptr, words, environment.data());
     ::posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) return system_error(failed, "cannot start a process");
     ::signal(SIGPIPE, SIG_IGN);
-    return Patient(process, std::move(to_write), std::move(from_read));
+    return Patient(process, std::move(to_write), std::move(from_read), std::move(log));
 }
 
 Patient::~Patient() {
@@ -100,10 +135,29 @@ Patient::~Patient() {
         if (deadline.over()) {
             ::kill(process_, SIGKILL);
             ::waitpid(process_, nullptr, 0);
-            return;
+            break;
         }
         ::poll(nullptr, 0, 10);
     }
+    pass_on_log();
+}
+
+// Writes to this process's standard error what is not libfabric's log, such as a sanitizer's report.
+void Patient::pass_on_log() const {
+    for (const std::string& line : lines_of(log_))
+        if (!line.starts_with(kLogLine)) (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
+std::string Patient::last_warning() const {
+    constexpr std::string_view kWarning = "<warn> ";
+    std::string last;
+    for (std::string& line : lines_of(log_)) {
+        const auto at = line.find(kWarning);
+        if (!line.starts_with(kLogLine) || line.find(":mcastcoll:") > at || at == std::string::npos) continue;
+        last = line.substr(at + kWarning.size());
+        while (!last.empty() && (last.back() == '\n' || last.back() == '.')) last.pop_back();
+    }
+    return last;
 }
 
 Patient::Opened Patient::opened() {
@@ -131,6 +185,7 @@ EndToEnd Patient::run(const std::vector<std::string>& addresses, unsigned self, 
     if (!answer) {
         result.error = sent ? fmt::format("it had not ended after {} s", kRunning_ms / 1000)
                             : "the process that was to carry it out is gone";
+        result.warning = last_warning();
         return result;
     }
     unsigned long sent_count = 0, heard = 0, repaired = 0;
@@ -144,6 +199,7 @@ EndToEnd Patient::run(const std::vector<std::string>& addresses, unsigned self, 
     result.multicast_heard = heard;
     result.repaired = repaired;
     result.error = answer->substr(static_cast<std::size_t>(at));
+    if (!result.error.empty()) result.warning = last_warning();
     return result;
 }
 

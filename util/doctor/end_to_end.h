@@ -29,9 +29,13 @@ class Patient {
     EndToEnd run(const std::vector<std::string>& addresses, unsigned self, const std::string& comm_key);
 
   private:
-    Patient(pid_t process, FileDescriptor to, FileDescriptor from);
+    Patient(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log);
+    std::string last_warning() const;
+    void pass_on_log() const;
+
     pid_t process_;  // 0: none
     FileDescriptor to_, from_;
+    FileDescriptor log_;  // its standard error; none where the user has asked for libfabric's log
 };
 
 }  // namespace mcastcoll::doctor

@@ -111,6 +111,7 @@ struct EndToEnd {
     std::string error;  // empty: a barrier and a broadcast were carried out, all bytes right
     unsigned members = 0;
     std::uint64_t multicast_sent = 0, multicast_heard = 0, repaired = 0;
+    std::string warning;  // the provider's last one, where it failed
 };
 
 // Phases of a member's turn, each a stream of numbered datagrams.

@@ -64,7 +64,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Rdma, devices, group)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Firewall::Rule, text, removal, names_multicast, outgoing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Firewall, looked, rules)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Querier, heard, waited_s)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndToEnd, error, members, multicast_sent, multicast_heard, repaired)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndToEnd, error, members, multicast_sent, multicast_heard, repaired,
+                                   warning)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stream, phase, datagrams, bytes, mbit, error)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Heard, from, phase, datagrams, duplicates, late, longest_gap)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Host, machine, libraries, network, memory, rdma, firewall, querier,

@@ -34,6 +34,8 @@ class Hearing {
     // One that may drop multicasts, rather one that names them; null: none was seen.
     const Firewall::Rule* rule(unsigned at, bool outgoing, bool surely = false) const;
 
+    bool is_near(unsigned one, unsigned other) const;
+    bool has_neighbour(unsigned one) const;
     void judge_alone();
     void split();
     void find_nobody_hears();

@@ -90,6 +90,22 @@ bool Judging::found(std::string_view id) const {
                        [id](const Finding& finding) { return finding.id == id; });
 }
 
+bool Judging::soften() {
+    constexpr std::string_view kOfMulticast[] = {"no-interface", "no-sockets",     "firewall",
+                                                 "nobody-hears", "full-size-lost", "cut-off"};
+    const bool formed = speakers().size() > 1 && std::ranges::all_of(present_, [this](unsigned i) {
+                            return host(i).end_to_end && host(i).end_to_end->error.empty();
+                        });
+    bool softened = false;
+    for (Finding& one : verdict_.findings) {
+        if (!formed || one.severity != Severity::broken || std::ranges::count(kOfMulticast, one.id) == 0)
+            continue;
+        one.severity = Severity::limits;
+        softened = true;
+    }
+    return softened;
+}
+
 Verdict Judging::end(std::string sentence) {
     for (std::size_t i = 0; i < where_.size(); ++i)
         if (present_.size() > 1 && where_[i].size() < present_.size())
@@ -109,7 +125,7 @@ std::string counted(std::size_t count, std::string_view one, std::string_view se
 }
 
 // In one sentence, for who reads nothing else.
-std::string sum_up(const Judging& judging, const std::vector<Finding>& findings) {
+std::string sum_up(const Judging& judging, const std::vector<Finding>& findings, bool without_multicast) {
     const auto has = [&](Severity severity) {
         return static_cast<std::size_t>(std::count_if(
             findings.begin(), findings.end(), [&](const Finding& one) { return one.severity == severity; }));
@@ -117,7 +133,13 @@ std::string sum_up(const Judging& judging, const std::vector<Finding>& findings)
     if (has(Severity::broken) > 0)
         return fmt::format("mcastcoll will not work here: {} in the way.",
                            counted(has(Severity::broken), "thing stands", "things stand"));
+    const std::size_t limits = has(Severity::limits);
     const auto speakers = judging.speakers();
+    if (without_multicast)
+        return fmt::format(
+            "mcastcoll will be slower here: a group of these {} hosts works, without multicast; {} in the "
+            "way.",
+            speakers.size(), counted(limits, "thing stands", "things stand"));
     std::string carrier = "multicast";
     if (!speakers.empty()) {
         const Host& first = judging.host(speakers.front());
@@ -129,29 +151,46 @@ std::string sum_up(const Judging& judging, const std::vector<Finding>& findings)
     const std::string where = speakers.size() > 1
                                   ? fmt::format("between these {} hosts over {}", speakers.size(), carrier)
                                   : fmt::format("on this host, and over {} if other hosts hear it", carrier);
-    const std::size_t limits = has(Severity::limits);
     return fmt::format("mcastcoll will work {}{}.", where,
                        limits == 0 ? ""
                                    : "; " + counted(limits, "thing makes it slower or limits it",
                                                     "things make it slower or limit it"));
 }
 
+constexpr std::uint32_t kEthernetMtu = 1500, kHeaders = 28;  // of IPv4 and ICMP
+
+std::uint32_t largest_mtu(const Judging& judging) {
+    std::uint32_t mtu = 0;
+    for (const unsigned i : judging.present())
+        if (!judging.host(i).network.loopback) mtu = std::max(mtu, judging.host(i).network.mtu);
+    return mtu;
+}
+
 }  // namespace
 
 Verdict judge(const Crew& crew) {
     Judging judging(crew);
+    const std::uint32_t mtu = largest_mtu(judging);
     for (unsigned i = 0; i < crew.hosts.size(); ++i) {
         if (i >= crew.names.size() || crew.names[i].empty()) continue;
         const std::string why = i < crew.gone.size() ? crew.gone[i] : "";
         if (crew.hosts[i] && why.empty()) continue;
-        judging.find({"host-missing",
-                      Severity::broken,
-                      fmt::format("Nothing is heard from {}.", judging.name(i)),
-                      fmt::format("The doctor could not be started there, or did not answer in time{}.",
-                                  why.empty() ? "" : ": " + why),
-                      "A job with a process on that host will not start, or ends early.",
-                      fmt::format("See whether `ssh {} mcastcoll-doctor --here` works.", judging.name(i)),
-                      {judging.name(i)}});
+        judging.find(
+            {"host-missing",
+             Severity::broken,
+             fmt::format("Nothing is heard from {}.", judging.name(i)),
+             fmt::format("The doctor could not be started there, or did not answer in time{}.{}",
+                         why.empty() ? "" : ": " + why,
+                         mtu <= kEthernetMtu ? ""
+                                             : fmt::format(" Or what is on the way passes no packets as "
+                                                           "long as the hosts' MTU of {} bytes.",
+                                                           mtu)),
+             "A job with a process on that host will not start, or ends early.",
+             fmt::format("See whether `ssh {0} mcastcoll-doctor --here` works{1}.", judging.name(i),
+                         mtu <= kEthernetMtu
+                             ? ""
+                             : fmt::format(", and `ping -M do -s {} {}`", mtu - kHeaders, judging.name(i))),
+             {judging.name(i)}});
     }
     judge_libraries(judging);
     judge_interface(judging);
@@ -161,8 +200,9 @@ Verdict judge(const Crew& crew) {
     judge_memory(judging);
     judge_rdma(judging);
     judge_machine(judging);
+    const bool without_multicast = judging.soften();
     Verdict verdict = judging.end("");
-    verdict.sentence = sum_up(judging, verdict.findings);
+    verdict.sentence = sum_up(judging, verdict.findings, without_multicast);
     return verdict;
 }
 

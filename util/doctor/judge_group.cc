@@ -66,17 +66,19 @@ void judge_group(Judging& judging) {
         members = result->members;
         sent += result->multicast_sent;
         heard += result->multicast_heard;
-        if (result->error.empty()) continue;
-        judging.find({"group-failed",
-                      Severity::broken,
-                      "A group, a barrier and a broadcast through libfabric failed.",
-                      result->error + ".",
-                      "Programs' collectives would fail in the same way, or go on without mcastcoll.",
-                      "FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll mcastcoll-doctor says more, on standard error",
-                      {}},
-                     {i});
+        if (result->error.empty() || judging.found("address-shared")) continue;
+        judging.find(
+            {"group-failed",
+             Severity::broken,
+             "A group, a barrier and a broadcast through libfabric failed.",
+             result->warning.empty() ? result->error + "."
+                                     : fmt::format("{}. The provider: {}.", result->error, result->warning),
+             "Programs' collectives would fail in the same way, or go on without mcastcoll.",
+             "FI_LOG_LEVEL=info mcastcoll-doctor 2>&1 | grep -a :mcastcoll: says more",
+             {}},
+            {i});
     }
-    if (ran == 0 || judging.found("group-failed")) return;
+    if (ran == 0 || judging.found("group-failed") || judging.found("address-shared")) return;
     if (judging.speakers().size() > 1 && sent == 0 &&
         judging.host(judging.present().front()).libraries.multicast && !judging.found("nobody-hears"))
         judging.find(
@@ -85,7 +87,7 @@ void judge_group(Judging& judging) {
              "A group formed, and did not use multicast.",
              "Its members found each other deaf while they joined, or are all in segments of their own.",
              "Collectives between hosts go from process to process.",
-             "FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll mcastcoll-doctor says why, on standard error",
+             "FI_LOG_LEVEL=info mcastcoll-doctor 2>&1 | grep -a :mcastcoll: says why",
              {}});
     judging.fine(
         sent > 0 ? fmt::format(

@@ -83,7 +83,7 @@ const Firewall::Rule* Hearing::rule(unsigned at, bool outgoing, bool surely) con
 }
 
 void Hearing::judge() {
-    if (speakers_.empty()) return;
+    if (speakers_.empty() || judging_.found("address-shared")) return;
     if (speakers_.size() == 1) return judge_alone();
     split();
     if (all_deaf_) return find_nobody_hears();
@@ -96,7 +96,8 @@ void Hearing::judge() {
     judge_losses();
     judge_order();
     if (deaf_.empty() && mute_.empty() && !judging_.found("path-broken"))
-        judging_.fine(fmt::format("each of {} hosts hears every other one", speakers_.size()));
+        judging_.fine(fmt::format("each of {} hosts hears every other one{}", speakers_.size(),
+                                  judging_.found("subnets-differ") ? " of its subnet" : ""));
 }
 
 // Nobody else is there: whether its multicasts come back to the host that sent them.
@@ -141,6 +142,18 @@ void Hearing::judge_alone() {
     if (own.sent > 0) judging_.fine("multicasts of this host come back to it");
 }
 
+// Whether multicasts of one host should arrive at the other: both are in one subnet, or routers may forward
+// them.
+bool Hearing::is_near(unsigned one, unsigned other) const {
+    const Network &a = judging_.host(one).network, &b = judging_.host(other).network;
+    return a.subnet == b.subnet || (a.ttl > 1 && b.ttl > 1);
+}
+
+bool Hearing::has_neighbour(unsigned one) const {
+    return std::ranges::any_of(speakers_,
+                               [&](unsigned other) { return other != one && is_near(one, other); });
+}
+
 void Hearing::split() {
     const auto nobody = [this](unsigned one, bool hearing) {
         return std::none_of(speakers_.begin(), speakers_.end(), [&](unsigned other) {
@@ -148,12 +161,13 @@ void Hearing::split() {
         });
     };
     for (const unsigned i : speakers_)
-        if (nobody(i, true)) deaf_.push_back(i);
+        if (nobody(i, true) && has_neighbour(i)) deaf_.push_back(i);
     all_deaf_ = deaf_.size() == speakers_.size();
     const auto is_deaf = [this](unsigned one) { return std::count(deaf_.begin(), deaf_.end(), one) > 0; };
     for (const unsigned i : speakers_) {
-        const bool has_listener = std::any_of(speakers_.begin(), speakers_.end(),
-                                              [&](unsigned other) { return other != i && !is_deaf(other); });
+        const bool has_listener = std::any_of(speakers_.begin(), speakers_.end(), [&](unsigned other) {
+            return other != i && !is_deaf(other) && is_near(i, other);
+        });
         if (has_listener && nobody(i, false)) mute_.push_back(i);
     }
     // Who hears nobody since all others are mute is not deaf.
@@ -236,22 +250,19 @@ void Hearing::find_missing_pairs() {
     };
     for (const unsigned to : speakers_)
         for (const unsigned from : speakers_)
-            if (to != from && !in(deaf_, to) && !in(mute_, from) && !hears(to, from))
+            if (to != from && is_near(from, to) && !in(deaf_, to) && !in(mute_, from) && !hears(to, from))
                 missing.push_back(fmt::format("{} does not hear {}", judging_.name(to), judging_.name(from)));
     if (missing.empty()) return;
     constexpr std::size_t kMost = 6;
     const std::size_t more = missing.size() > kMost ? missing.size() - kMost : 0;
     missing.resize(missing.size() - more);
-    const bool routed = judging_.found("subnets-differ");
     judging_.find(
         {"path-broken",
          Severity::limits,
          "Some hosts hear each other, and some do not.",
-         fmt::format("{}{}.{}", fmt::join(missing, "; "), more > 0 ? fmt::format("; and {} more", more) : "",
-                     routed ? " They are in different subnets." : ""),
+         fmt::format("{}{}.", fmt::join(missing, "; "), more > 0 ? fmt::format("; and {} more", more) : ""),
          "Hosts that hear each other make one segment; between segments messages go one by one.",
-         routed ? "Nothing need be done; or routers that pass multicast on, and FI_MCASTCOLL_TTL"
-                : "Look at the links between their switches: VLANs, IGMP snooping without a querier.",
+         "Look at the links between their switches: VLANs, IGMP snooping without a querier.",
          {}});
 }
 

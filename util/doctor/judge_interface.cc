@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "judging.h"
@@ -113,8 +114,48 @@ void judge_subnets(Judging& judging) {
                   fmt::format("Hosts are in different subnets: {}.", fmt::join(subnets, ", ")),
                   "Multicasts stay in their subnet unless routers are told to pass them on.",
                   "Each subnet has its own multicast; between them collectives go from host to host.",
-                  "Nothing need be done. If routers pass multicast on: FI_MCASTCOLL_TTL=2 or more",
+                  "Nothing need be done. If routers pass multicast on: FI_MCASTCOLL_TTL=8 "
+                  "FI_MCASTCOLL_TOPOLOGY=site=one,segment=all",
                   {}});
+}
+
+// Whether these are containers of one machine with the same network.
+bool have_one_network(const Host& a, const Host& b) {
+    return a.machine.boot == b.machine.boot && a.machine.net_namespace == b.machine.net_namespace;
+}
+
+void judge_addresses(Judging& judging) {
+    std::map<std::string, std::vector<unsigned>> hosts;
+    for (const unsigned i : judging.speakers())
+        if (!judging.host(i).network.loopback && !judging.host(i).network.address.empty())
+            hosts[judging.host(i).network.address].push_back(i);
+    for (const auto& [address, at] : hosts) {
+        const Host& first = judging.host(at.front());
+        if (std::ranges::all_of(at, [&](unsigned i) { return have_one_network(first, judging.host(i)); }))
+            continue;
+        judging.find(
+            {"address-shared",
+             Severity::broken,
+             fmt::format("Several hosts have one address, {}.", address),
+             fmt::format("The provider is on interface {}, whose address is the same on these hosts, as "
+                         "docker0's is: what one of them sends to another stays on it.",
+                         first.network.interface),
+             "No group forms: programs go on without mcastcoll.",
+             "FI_MCASTCOLL_IFACE=NAME, of the interface that connects the hosts",
+             {}},
+            at);
+    }
+    judging.find_where(
+        [](const Host& host) { return host.speaks && host.network.address.starts_with("fe80:"); },
+        [](const Host& host) {
+            return Finding{"link-local",
+                           Severity::note,
+                           fmt::format("Interface {} has a link-local address only.", host.network.interface),
+                           "No IPv4 address and no global IPv6 address was given to it.",
+                           "mcastcoll works between hosts of this link; other software may not.",
+                           "ip address add ADDRESS/LENGTH dev " + host.network.interface,
+                           {}};
+        });
 }
 
 void judge_offloads(Judging& judging) {
@@ -181,9 +222,10 @@ void judge_interface(Judging& judging) {
     judge_buffers(judging);
     judge_mtu(judging);
     judge_subnets(judging);
+    judge_addresses(judging);
     if (judging.present().empty()) return;
     const Network& first = judging.host(judging.present().front()).network;
-    if (first.interface.empty() || !first.socket_error.empty()) return;
+    if (first.interface.empty() || !first.socket_error.empty() || judging.found("address-shared")) return;
     judging.fine(fmt::format("interface {}, {}, MTU {}{}", first.interface, first.address, first.mtu,
                              first.speed_mbit ? fmt::format(", {} Mbit/s", *first.speed_mbit) : ""));
     for (const unsigned i : judging.present())
