@@ -29,7 +29,6 @@ class Draw:
         self.ranks = dice.choice([2, 4, 8]) if self.hosts == 1 else self.hosts * dice.choice([1, 1, 2])
         self.pml = dice.choice(["ob1", "ob1", "cm"])
         self.loss = 0 if self.hosts == 1 else dice.choice([0, 0, 1, 5])
-        self.form_after = dice.choice([0, 0, 20])
         self.spinners = dice.choice([0, 0, 2, 4, 8, 16])
         self.forks = dice.choice([0, 0, 0, 1, 2])
         self.stops = []  # (at, rank, seconds)
@@ -143,7 +142,7 @@ class Runner:
     def command(self, draw, ours, program):
         args = [program, "--max", "16K", "--count", "1000000000", "--seed", str(draw.seed), "--seconds", str(draw.seconds)]
         mca = ["--mca", "pml", draw.pml] + (["--mca", "mtl", "ofi"] if draw.pml == "cm" else [])
-        environment = dict(os.environ, OMPI_MCA_coll_mcastcoll_form_after=str(draw.form_after))
+        environment = dict(os.environ)
         if draw.hosts > 1:
             environment["STACK"] = "mcastcoll" if ours else "ofi" if draw.pml == "cm" else "tcp"
             hosts = ",".join(f"h{i}" for i in range(draw.hosts))
