@@ -134,6 +134,11 @@ Test(addresses, hosts_behind_routers_share_no_subnet) {
         cr_assert_str_eq(choice(4, i), "eth0");
         cr_assert_eq(chosen[0].bytes[0], 10, "all have a link-local address, on several links");
     }
+    // A bridge may be a host's only way, whatever its ports look like.
+    add("br0", "10.1.3.7", 24, kMccInnerBridge, 1000);
+    add("virbr0", "192.168.122.1", 24, kMccInnerBridge, 100000);
+    host(3);
+    cr_assert_str_eq(choice(4, 3), "br0");
     add("eth0", "fd00::1", 64, kMccNetwork, 1000);
     host(3);
     cr_assert_str_eq(choice(4, 0), "none");

@@ -54,7 +54,22 @@ static bool is_loopback(const MccAddress* a) {
     return 4 == a->family ? 127 == a->bytes[0] : 0 == memcmp(a->bytes, kLoopback6, sizeof(kLoopback6));
 }
 
-// A bridge none of whose ports is a network card: Docker's, or libvirt's.
+// Whether it is a network card, or stands on other interfaces, as a bond or a VLAN does.
+static bool leads_out(const char* name) {
+    static const char kLower[] = "lower_";
+    char path[512];
+    snprintf(path, sizeof(path), "/sys/class/net/%s/device", name);
+    if (0 == access(path, F_OK)) return true;
+    snprintf(path, sizeof(path), "/sys/class/net/%s", name);
+    DIR* entries = opendir(path);
+    bool found = false;
+    for (struct dirent* one; NULL != entries && !found && NULL != (one = readdir(entries));)
+        found = 0 == strncmp(one->d_name, kLower, sizeof(kLower) - 1);
+    if (NULL != entries) (void)closedir(entries);
+    return found;
+}
+
+// A bridge none of whose ports leads out of the host: Docker's, or libvirt's.
 static bool is_inner_bridge(const char* name) {
     char path[512];
     snprintf(path, sizeof(path), "/sys/class/net/%s/bridge", name);
@@ -62,11 +77,8 @@ static bool is_inner_bridge(const char* name) {
     snprintf(path, sizeof(path), "/sys/class/net/%s/brif", name);
     DIR* ports = opendir(path);
     bool inner = true;
-    for (struct dirent* port; NULL != ports && inner && NULL != (port = readdir(ports));) {
-        if ('.' == port->d_name[0]) continue;
-        snprintf(path, sizeof(path), "/sys/class/net/%s/device", port->d_name);
-        inner = 0 != access(path, F_OK);
-    }
+    for (struct dirent* port; NULL != ports && inner && NULL != (port = readdir(ports));)
+        inner = '.' == port->d_name[0] || !leads_out(port->d_name);
     if (NULL != ports) (void)closedir(ports);
     return inner;
 }
@@ -271,7 +283,7 @@ static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t 
     size_t all = 0;
     for (size_t i = 0; i < count; ++i)
         for (uint32_t k = 0; k < hosts[i]->count; ++k)
-            if (kMccNetwork == hosts[i]->list[k].reach && family == hosts[i]->list[k].family)
+            if (kMccLink != hosts[i]->list[k].reach && family == hosts[i]->list[k].family)
                 owned[all++] = (Owned){hosts[i]->list[k], hosts[i], (int)i};
     (void)find_shared(owned, all);
     for (size_t i = 0; i < count; ++i) {

@@ -29,15 +29,25 @@ void add_address(Interface& interface, const sockaddr* raw) {
     if (!best || (best->is_link_local() && !found.is_link_local())) best = found;
 }
 
+// Whether it is a network card, or stands on other interfaces, as a bond or a VLAN does.
+bool leads_out(const std::filesystem::path& interface) {
+    std::error_code none;
+    if (std::filesystem::exists(interface / "device", none)) return true;
+    for (std::filesystem::directory_iterator one(interface, none), end; !none && one != end;
+         one.increment(none))
+        if (one->path().filename().string().starts_with("lower_")) return true;
+    return false;
+}
+
 // Docker's and libvirt's bridges are such: their ports lead to containers and virtual machines of this host.
 // A bridge with a network card is this host's way to others.
 bool is_inner_bridge(const std::string& name) {
-    namespace fs = std::filesystem;
-    const fs::path device = fs::path("/sys/class/net") / name;
+    const std::filesystem::path all = "/sys/class/net";
     std::error_code none;
-    if (!fs::exists(device / "bridge", none)) return false;
-    for (fs::directory_iterator port(device / "brif", none), end; !none && port != end; port.increment(none))
-        if (fs::exists(fs::path("/sys/class/net") / port->path().filename() / "device", none)) return false;
+    if (!std::filesystem::exists(all / name / "bridge", none)) return false;
+    for (std::filesystem::directory_iterator port(all / name / "brif", none), end; !none && port != end;
+         port.increment(none))
+        if (leads_out(all / port->path().filename())) return false;
     return true;
 }
 
