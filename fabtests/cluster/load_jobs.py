@@ -19,6 +19,11 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def begin(dice):
+    """When a trouble begins: in the start of the job and its first joins, or when it works."""
+    return dice.uniform(0.5, 6) if dice.random() < 0.5 else dice.uniform(8, 20)
+
+
 class Draw:
     """What a seed says of its job."""
 
@@ -34,11 +39,11 @@ class Draw:
         self.stops = []  # (at, rank, seconds)
         if options.stop > 0 and dice.random() < 0.4:
             for _ in range(dice.randint(1, 3)):
-                self.stops.append((dice.uniform(0.5, 6), dice.randrange(self.ranks), dice.uniform(1, options.stop)))
+                self.stops.append((begin(dice), dice.randrange(self.ranks), dice.uniform(1, options.stop)))
         self.silences = []  # (at, host, way, seconds)
         if options.silence > 0 and self.hosts > 1 and dice.random() < 0.4:
             for _ in range(dice.choice([1, 1, 2])):
-                self.silences.append((dice.uniform(0.5, 6), dice.randrange(self.hosts), dice.choice(["in", "out", "both"]),
+                self.silences.append((begin(dice), dice.randrange(self.hosts), dice.choice(["in", "out", "both"]),
                                       dice.uniform(1, options.silence)))
         ends = [at + seconds for at, *_, seconds in self.stops + self.silences]
         self.seconds = int(max(ends, default=0)) + dice.randint(2, 4)
