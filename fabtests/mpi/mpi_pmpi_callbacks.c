@@ -53,7 +53,7 @@ static void check_free(void) {
 }
 
 static void check_bottom(void) {
-    int first[kInts], second[kInts], all[2 * kInts * 16] = {0}, lengths[] = {kInts, kInts};
+    int first[kInts] = {0}, second[kInts] = {0}, all[2 * kInts * 16] = {0}, lengths[] = {kInts, kInts};
     MPI_Aint places[2];
     MPI_Datatype both, types[] = {MPI_INT, MPI_INT};
     MPI_Get_address(first, &places[0]);
