@@ -15,7 +15,7 @@ page=${FABTESTS_SRCDIR:-$(dirname "$0")/..}/../man/fi_mcastcoll.7
 registered=$(FI_PROVIDER=mcastcoll fi_info -e 2>/dev/null | grep -a -A1 '^# FI_MCASTCOLL_' |
     awk '/^# FI_MCASTCOLL_/ { name = $2; sub(/:.*/, "", name); next }
          name { default_ = $0; sub(/.*\(default: /, "", default_); sub(/[:)].*/, "", default_)
-             if (default_ == "none" && name !~ /ROOT_SYNC/ || default_ ~ /^the one/) default_ = "empty"
+             if (default_ == "none" && name !~ /ROOT_SYNC/ || default_ ~ /^(the one|endpoints that)/) default_ = "empty"
              print name, "(" default_ ")"; name = "" }' | sort)
 described=$(sed -n 's/^\.BR \(FI_MCASTCOLL_[A-Z_]*\) " \(([^)]*)\)"$/\1 \2/p' "$page" | sort)
 [ "$(wc -l <<<"$registered")" -ge 20 ] || { echo "manual: fi_info shows hardly any variable"; exit 1; }

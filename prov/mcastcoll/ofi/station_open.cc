@@ -240,18 +240,19 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     const bool by_munge = settings.munge && !secret && settings.security != wire::Security::off;
     if (secret || by_munge) wanted.security = settings.security.value_or(wire::Security::authenticate);
     const Nanoseconds stall = Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
-    JoinPlan plan{.core = {.id = {hash, sequences_[hash]},
-                           .self = rank_of(static_cast<std::size_t>(own - members.begin())),
-                           .members = members.size(),
-                           .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
-                           .settings = wanted,
-                           .policy = settings.topology.policy(),
-                           .selection = settings.selection,
-                           .means = {.message_bytes = kMessageBytes,
-                                     .key = secret,
-                                     .most_open = OpenOperations::kMost,
-                                     .memory = {map_pages, unmap_pages},
-                                     .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}},
+    group::Plan core{.id = {hash, sequences_[hash]},
+                     .self = rank_of(static_cast<std::size_t>(own - members.begin())),
+                     .members = members.size(),
+                     .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
+                     .settings = wanted,
+                     .policy = settings.topology.policy(),
+                     .selection = settings.selection,
+                     .means = {.message_bytes = kMessageBytes,
+                               .most_open = OpenOperations::kMost,
+                               .memory = {map_pages, unmap_pages},
+                               .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
+    core.means.key = secret;
+    JoinPlan plan{.core = std::move(core),
                   .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
                   .token = next_token_++,
                   .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
