@@ -198,17 +198,29 @@ Test(transport_watch_limits, a_child_of_fork_does_not_keep_its_parent_alive) {
     cr_assert(now() - start < Nanoseconds::from_ms(4000), "while the child lives");
 }
 
-Test(transport_watch_limits, connections_that_never_last_are_the_end) {
+// A gateway accepts for others; a listener that takes watchers for strangers closes connections, too.
+Test(transport_watch_limits, connections_that_never_last_are_the_end_behind_gateways) {
     const FileDescriptor gateway(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
     const SocketAddress at = lo_address();
     cr_assert_eq(::bind(gateway.get(), at.data(), at.size()), 0);
     cr_assert_eq(::listen(gateway.get(), 4), 0);
-    auto watch = must(PeerWatch::open({.local = lo_address(), .host_timeout_ms = 60'000}));
+    PeerWatchOptions options{.local = lo_address(), .host_timeout_ms = 60'000};
+    auto plain = must(PeerWatch::open(options));
+    options.has_gateways = true;
+    auto watch = must(PeerWatch::open(options));
     WatchPoint point;
     point.listener = must(SocketAddress::of_socket(gateway.get()));
-    cr_assert(watch->watch(kWatched, point, now()).ok());
+    cr_assert(plain->watch(kWatched, point, now()).ok());
     std::array<PeerWatch::Death, 4> dead;
     unsigned accepted = 0;
+    cr_assert(eventually(kPatienceMs, [&] {
+        accepted += FileDescriptor(::accept(gateway.get(), nullptr, nullptr)).valid();
+        cr_assert_eq(plain->poll(now(), dead), 0, "its listener may take this watcher for a stranger");
+        return accepted == 5;
+    }));
+    plain->unwatch(kWatched);
+    cr_assert(watch->watch(kWatched, point, now()).ok());
+    accepted = 0;
     cr_assert(eventually(kPatienceMs, [&] {
         accepted += FileDescriptor(::accept(gateway.get(), nullptr, nullptr)).valid();
         return watch->poll(now(), dead) > 0;

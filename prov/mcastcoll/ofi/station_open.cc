@@ -166,6 +166,7 @@ Result<void> Station::open() {
         listens_at_ = own.value();
     PeerWatchOptions watching;
     watching.host_timeout_ms = settings.host_timeout_ms;
+    watching.has_gateways = settings.has_gateways;
     if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value().seen_from(scope);
     if (auto opened = watch.open(watching); !opened) return opened.error();
     if (auto opened = wait_set.open(); !opened) return opened.error();

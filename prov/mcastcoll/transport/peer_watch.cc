@@ -23,12 +23,14 @@ namespace {
 constexpr Nanoseconds kAttempt = Nanoseconds::from_ms(5000);
 constexpr int kAttempts = 4;  // at least, within the timeout
 constexpr std::int64_t kMostKeepaliveSeconds = 10;
-// A peer whose connection was closed, and that answers nothing since then, is dead after so long.
-constexpr Nanoseconds kAfterClosing = Nanoseconds::from_ms(10'000);
+// A connection that was closed after so long had been taken for the watcher's.
+constexpr Nanoseconds kLasting = Nanoseconds::from_ms(10'000);
 // A request to connect that was not answered for so long.
 constexpr Nanoseconds kSilent = Nanoseconds::from_ms(1000);
-// So many connections to it that were closed one after the other, none of which lasted so long.
+// Connections to a peer that were closed one after the other, none of which lasted: after so many a peer
+// behind gateways is dead, and another peer's listener is left in peace for a second.
 constexpr unsigned kMostClosings = 3;
+constexpr Nanoseconds kPause = Nanoseconds::from_ms(1000);
 
 // glibc got a wrapper only in 2.36, and not in a C++ friendly header everywhere.
 FileDescriptor open_process(std::uint32_t pid) {
@@ -99,6 +101,7 @@ Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const PeerWatchOptions& optio
                                          options.host_timeout_ms)};
     std::unique_ptr<PeerWatch> watch(new PeerWatch);
     watch->timeout_ = Nanoseconds::from_ms(options.host_timeout_ms);
+    watch->has_gateways_ = options.has_gateways;
     watch->epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     if (!watch->epoll_.valid()) return system_error(errno, "cannot watch peers");
     WatchPoint& point = watch->local_point_;
@@ -198,13 +201,16 @@ int PeerWatch::restart(Watch& watch, Nanoseconds now) {
 }
 
 // The connection has ended without the peer's process having ended for sure.
-void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds now) {
+void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds pause,
+                          Nanoseconds now) {
     watch.state = State::kConnecting;
     watch.since = silent_since;
     watch.give_up = now + limit;
     watch.unanswered = 0;
     watch.asks_host = true;
-    restart(watch, now);
+    drop(watch);
+    watch.try_again = now + pause;
+    if (pause.value == 0) restart(watch, now);
     due_ = std::min({due_, watch.give_up, watch.try_again});
 }
 
@@ -318,15 +324,16 @@ void PeerWatch::on_connected(Watch& watch, Nanoseconds now) {
     if (code == 0 && is_connection_open(watch.descriptor.get())) return;
     if (code == 0 || is_end_of_connection(code)) return on_closed(watch, now);
     const Nanoseconds last = last_part(timeout_);
-    reconnect(watch, now - (timeout_ - last), last, now);
+    reconnect(watch, now - (timeout_ - last), last, {}, now);
 }
 
-// Its listener may only have taken the watcher for a stranger: the next request to connect is refused, if the
-// process has ended. Behind a gateway no request is: what tells there is that the connections do not last.
+// The peer's listener may only have taken the watcher for a stranger: if the process has ended, the next
+// request to connect is refused. A gateway refuses no request: there it tells that no connection lasts.
 void PeerWatch::on_closed(Watch& watch, Nanoseconds now) {
-    if (now - watch.since >= kAfterClosing) watch.closings = 0;
-    if (++watch.closings >= kMostClosings) return mark_dead(watch, ECONNRESET, text_of_end(watch.point));
-    reconnect(watch, now, std::min(timeout_, kAfterClosing), now);
+    if (now - watch.since >= kLasting) watch.closings = 0;
+    const bool many = ++watch.closings >= kMostClosings;
+    if (many && has_gateways_) return mark_dead(watch, ECONNRESET, text_of_end(watch.point));
+    reconnect(watch, now, timeout_, many ? kPause : Nanoseconds{}, now);
 }
 
 // A peer that could not be asked, because nothing is left here to ask with, may be alive. But whoever waits

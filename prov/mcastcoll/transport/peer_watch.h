@@ -6,11 +6,10 @@
 // listening socket that the peer's kernel serves by itself (watch_listener.h). What says that a peer is dead:
 //
 //     its process has ended    the connection was closed or reset, as its kernel does at once, and another
-//                              request to connect is refused: nobody listens there any more. Or, behind a
-//                              gateway that accepts for others, the next connections are closed, too
-//     its host is gone         for the host timeout, minutes, neither that port nor another one of the host
-//     has
-//                              answered anything
+//                              request to connect is refused: nobody listens there any more. Or, where
+//                              gateways accept for others, the next connections are closed, too
+//     its host is gone         for the host timeout, minutes, neither that port nor another port of the
+//                              host has answered anything
 //
 // So silence alone, be it of the network or of the host, ends nothing before the host timeout, and neither
 // does a listener that takes no connection while its host lives. Keepalive counts whole seconds and asks
@@ -42,6 +41,8 @@ struct PeerWatchOptions {
     // A peer whose host answers nothing for so long is dead. A peer that cannot even be asked, for want of
     // descriptors or memory here, counts as lost.
     std::int64_t host_timeout_ms = 120'000;
+    // A gateway may accept a connection to a process that has ended, and close the connection again.
+    bool has_gateways = false;
 };
 
 class PeerWatch {
@@ -110,7 +111,8 @@ class PeerWatch {
     int watch_process(Watch& watch);
     int request(const SocketAddress& to, FileDescriptor& connection, Id id);
     int restart(Watch& watch, Nanoseconds now);
-    void reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds now);
+    void reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds pause,
+                   Nanoseconds now);
     void ask_host(Watch& watch);
     void note_unanswered(Watch& watch, int code);
     void give_up(Watch& watch, Nanoseconds now);
@@ -126,6 +128,7 @@ class PeerWatch {
     std::size_t look_after(Nanoseconds now, std::span<Death> dead);
 
     Nanoseconds timeout_;
+    bool has_gateways_ = false;
     WatchPoint local_point_;
     const pid_t opener_ = ::getpid();
     FileDescriptor epoll_;

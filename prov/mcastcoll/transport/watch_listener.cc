@@ -37,6 +37,7 @@ struct ForkedListeners {
     }
     void in_child() {
         for (const WatchListener* const one : all) one->let_go();
+        all.clear();  // a child of this one may have other files under the same numbers
         mutex.unlock();
     }
 };
