@@ -281,7 +281,12 @@ bool Group::done() const {
     const engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
     if (engine == nullptr) return true;
     const engine::Phase phase = engine->phase();
-    return phase == engine::Phase::left || (phase == engine::Phase::failed && engine->failure_told());
+    return phase == engine::Phase::left || (phase == engine::Phase::failed && !telling());
+}
+
+bool Group::telling() const {
+    const engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
+    return engine != nullptr && engine->phase() == engine::Phase::failed && !engine->failure_told();
 }
 
 bool Group::operations_open() const {

@@ -110,6 +110,8 @@ class Group final : private levels::Owner {
     engine::Expectation expects() const;
     // It needs the next pump() soon.
     bool busy() const;
+    // After a failure: members are still to be sent word of it, as soon as there is room for messages.
+    bool telling() const;
     Nanoseconds next_deadline() const;
 
   private:

@@ -291,8 +291,11 @@ class GroupTable {
     }
     // Groups that are not busy become idle.
     void settle() {
-        queue_.settle([](const Group& group) { return group.core().busy() || group.core().done(); },
-                      [](const Group& group) { return group.next_deadline(); });
+        queue_.settle(
+            [](const Group& group) {
+                return group.core().busy() || group.core().done() || group.core().telling();
+            },
+            [](const Group& group) { return group.next_deadline(); });
     }
     std::span<Group* const> ready() const { return queue_.ready(); }
 
