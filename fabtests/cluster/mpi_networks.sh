@@ -107,6 +107,17 @@ job faster
 served "docker0, faster than eth0" faster "multicast on eth0"
 job chosen -x FI_MCASTCOLL_IFACE=docker0
 left "docker0 was asked for" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
+# All ranks but the last have a group, and so an endpoint, when they find that the last one shares no network with them.
+code=0
+last=$(ip -n "$VC-h3" -6 -o addr show dev eth0 scope global | awk '{ sub("/.*", "", $4); print $4 }')
+STACK=ofi FI_TCP_IFACE=eth0 bounded 60 "$LAB/run" -n 4 --mca oob_tcp_if_include eth0 --mca coll ^sm --mca coll_mcastcoll_verbose 1 \
+    sh -c 'r=$OMPI_COMM_WORLD_RANK; FI_MCASTCOLL_IFACE=$2; [ $r = 3 ] || FI_MCASTCOLL_IFACE=$1.0.$((r + 1)); export FI_MCASTCOLL_IFACE; exec "$0"' \
+    "$BUILD/fabtests/mpi/mpi_part_first" "$NET" "$last" >"$work/part" 2>&1 || code=$?
+if [ "$code" = 0 ] && grep -q 'mcastcoll serves .*, 3 members' "$work/part" && grep -q 'coll/mcastcoll is off.*no network connects all' "$work/part"; then
+    pass "the last host shares no network: the others are served, all together are left"
+else
+    complain "the last host shares no network" part
+fi
 # Programs without MPI see the list of members alone.
 FI_MCASTCOLL_IFACE=172.17.0.1 bounded 100 "$BUILD/fi_mcc_barrier" --cluster "$VC" -n 3 --case "barriers with flags" >"$work/list" 2>&1 || :
 if [ "$(grep -c "all 3 members have the address of this host, 172.17.0.1:[0-9]*, and none of the others is on it" "$work/list")" = 3 ]; then

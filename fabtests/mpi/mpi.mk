@@ -19,6 +19,7 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_first_death \
 	%reldir%/mpi_forming_trouble \
 	%reldir%/mpi_idup \
+	%reldir%/mpi_part_first \
 	%reldir%/mpi_short_lived \
 	%reldir%/mpi_long_messages \
 	%reldir%/mpi_many_nonblocking \
@@ -58,6 +59,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_forming_trouble_SOURCES = %reldir%/mpi_forming_trouble.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_forming_trouble_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_forming_trouble_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_part_first_SOURCES = %reldir%/mpi_part_first.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_part_first_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_part_first_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_idup_SOURCES = %reldir%/mpi_idup.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_idup_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_idup_LDADD = $(mcc_mpi_ldadd)

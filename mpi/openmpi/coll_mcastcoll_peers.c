@@ -247,27 +247,30 @@ static Gathered gather_hosts(ompi_communicator_t* comm, size_t processes, Host**
 static bool choose_way(Gathered all, char* reason) {
     MccProvider* fabric = &mcc_component.fabric;
     const MccAddresses** addresses = malloc((all.count + 1) * sizeof(*addresses));
+    MccAddress wanted[kMccMaxAddresses];
     reason[0] = '\0';
-    fabric->wanted_count = 0;
     if (NULL == addresses || all.self >= all.count) {  // the provider chooses
         free(addresses);
         return true;
     }
     for (size_t i = 0; i < all.count; ++i) addresses[i] = &all.hosts[i]->addresses;
-    fabric->wanted_count = mcc_addresses_choose(addresses, all.count, all.self, fabric->wanted, reason);
+    const size_t count = mcc_addresses_choose(addresses, all.count, all.self, wanted, reason);
     free(addresses);
+    // An endpoint that is open stays where it is.
+    if (!mcc_component.opened) memcpy(fabric->wanted, wanted, sizeof(wanted)), fabric->wanted_count = count;
     return '\0' == reason[0];
 }
 
 // Every process has one endpoint for all its communicators, so the whole job decides, as long as reading its
-// cards takes little time, and the communicator where the job has no network in common.
+// cards takes little time, and the communicator where the job has no network in common. Whether this process
+// has opened its endpoint already must not count: the answer is the same on all members.
 bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mcc_component;
     enum { kMaxRead = 2048 };
     const size_t size = (size_t)ompi_comm_size(comm), job = ompi_process_info.num_procs;
     bool good = true;
     pthread_mutex_lock(&c->fabric.lock);
-    Host** room = c->opened ? NULL : malloc((size + job) * sizeof(*room));
+    Host** room = malloc((size + job) * sizeof(*room));
     if (NULL != room) {
         good = size < job && job <= kMaxRead && choose_way(gather_hosts(NULL, job, room), reason);
         if (!good) good = choose_way(gather_hosts(comm, size, room), reason);

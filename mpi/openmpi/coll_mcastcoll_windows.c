@@ -30,7 +30,8 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
     *best = NULL;
     OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
         Osc* one = (Osc*)(uintptr_t)item->cli_component;
-        if (one == &windows) continue;
+        // osc/monitoring stands among the components in the same way, and would have us make the window.
+        if (one == &windows || 0 == strcmp(one->osc_version.mca_component_name, "monitoring")) continue;
         const int priority = one->osc_query(win, base, size, unit, comm, info, flavor);
         if (OMPI_ERR_RMA_SHARED == priority) refusal = priority;  // Open MPI 4.1 returns this code
         if (priority <= most) continue;
