@@ -202,9 +202,11 @@ PmpiGroup* pmpi_group_of(MPI_Comm comm) {
 static int free_comm(MPI_Comm* comm, int (*call)(MPI_Comm*)) {
     PmpiGroup* g = NULL;
     int found = 0;
-    if (NULL == comm || MPI_COMM_NULL == *comm || kPmpiOpen != atomic_load(&pmpi.life)) return call(comm);
+    if (NULL == comm || MPI_COMM_NULL == *comm) return call(comm);
+    // Whether or not this process has opened the provider: other members may have.
     const Freeing here = {*comm, freeing};
-    if (MPI_SUCCESS == PMPI_Comm_get_attr(*comm, pmpi.comm_key, &g, &found) && found)
+    if (kPmpiOpen == atomic_load(&pmpi.life) &&
+        MPI_SUCCESS == PMPI_Comm_get_attr(*comm, pmpi.comm_key, &g, &found) && found)
         PMPI_Comm_delete_attr(*comm, pmpi.comm_key);
     freeing = &here;
     const int rc = call(comm);

@@ -90,6 +90,14 @@ static void open_provider(void) {
     if (pmpi.ready) pmpi.terms = digest_terms();
 }
 
+// MPI_COMM_SELF's attribute is deleted: MPI_Finalize has begun, and did not pass by the function above
+// (mpi_f08 and other tools call PMPI_Finalize).
+static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
+    (void)comm, (void)key, (void)value, (void)extra;
+    if (kPmpiOpen == atomic_load(&pmpi.life)) close_all();
+    return MPI_SUCCESS;
+}
+
 // What an MPI calls to make us a communicator may come back here, in the thread that holds the lock.
 static _Thread_local bool opening;
 
@@ -107,6 +115,9 @@ bool pmpi_open(void) {
         // Not a duplicate: that would call the program's attribute functions.
         PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &pmpi.own_comm);
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, pmpi_group_left, &pmpi.comm_key, NULL);
+        int self_key = MPI_KEYVAL_INVALID;
+        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &self_key, NULL);
+        PMPI_Comm_set_attr(MPI_COMM_SELF, self_key, NULL);
         open_provider();
         if (!pmpi.ready) pmpi_say(1, "off in this process: %s", pmpi.reason);
         opening = false;
