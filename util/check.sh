@@ -267,7 +267,7 @@ step build 1200 "build with warnings as errors" "$TOP/util/build" --enable-werro
 DEBIAN13=$(wanted debian13 && echo yes)
 export DEBIAN13
 aside asan-build 2400 "build with sanitizers${DEBIAN13:+, and on Debian 13}" asan_build
-step units 840 "unit and functional tests" units
+step units 1200 "unit and functional tests" units
 step selftest 300 "the cluster's own test" selftest
 step loss 480 "MPI at 0, 5, 20 and 100 % loss" "$TOP/fabtests/cluster/mpi_loss.sh"
 step loss-ob1 300 "the same over pml ob1" "$TOP/fabtests/cluster/mpi_loss.sh" --pml ob1 --loss 5 --count 300 --hosts 4
@@ -276,7 +276,7 @@ step kill 360 "a rank is killed in the middle" "$TOP/fabtests/cluster/mpi_kill.s
 step silence 180 "the network is silent for 6 s, and a host for good" "$TOP/fabtests/cluster/mpi_silence.sh" --power
 step cp 300 "files to the disks of hosts" "$TOP/fabtests/cluster/cp.sh"
 step faults 180 "faults of all kinds, drawn from a seed" "$TOP/fabtests/cluster/faults.sh" --seconds 40
-step load 240 "MPI jobs drawn from a seed, on a busy machine and a silent network" "$TOP/fabtests/cluster/load.sh" --seconds 40 --stop 3 --silence 2
+step load 500 "MPI jobs drawn from a seed, on a busy machine and a silent network" "$TOP/fabtests/cluster/load.sh" --seconds 40 --stop 3 --silence 2
 step levels 300 "a copy for each host, not for each rank" "$TOP/fabtests/cluster/mpi_levels.sh" --hosts 4 --ranks 2 --count 50
 step host-kill 300 "a rank of one host is killed" "$TOP/fabtests/cluster/mpi_host_kill.sh"
 step watch 120 "what a job does, watched from one host" "$TOP/fabtests/cluster/watch.sh"

@@ -31,8 +31,9 @@ basic=(--mca coll_tuned_use_dynamic_rules 1)
 for one in allgatherv allgather allreduce reduce_scatter reduce_scatter_block; do basic+=(--mca "coll_tuned_${one}_algorithm" 1); done
 
 # The job's end is not waited for: with errors that are returned Open MPI's launcher does not always notice it.
-one() { # one WHAT WANTED OPTION...: so many of the others have to end by an error
-    local what=$1 wanted=$2 t ended waiting
+one() { # one WHAT WANTED OPTION...: so many of the others have to end by an error; where errors are fatal, one ends the job
+    local what=$1 wanted=$2 t ended waiting least=$((all - 1))
+    case " $* " in *' --fatal '*) least=0 ;; esac
     shift 2
     : >"$work/log"
     STACK=mcastcoll timeout -k 5 60 "$LAB/run" -n $all --mca pml ob1 "${outlive[@]}" "${basic[@]}" \
@@ -46,7 +47,7 @@ one() { # one WHAT WANTED OPTION...: so many of the others have to end by an err
     done
     kill $job 2>/dev/null
     wait $job 2>/dev/null
-    if grep -q 'success,' "$work/log" || ((ended < wanted || ended + waiting < wanted)); then
+    if grep -q 'success,' "$work/log" || ((ended < wanted || ended + waiting < least)) || ! grep -qE "rank [0-9]+ (ends|waits)|MPI_ERR|signal 9" "$work/log"; then
         tail -n 20 "$work/log" | sed 's/^/     /'
         fail "$what: $ended ended by an error, $waiting wait"
     else
