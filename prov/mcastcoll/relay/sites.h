@@ -5,10 +5,13 @@
 //     networks = 10.1.0.0/16, fd00:1::/64
 //     gateway = 10.1.0.1:7400                # where the site's processes connect to
 //     wan = 192.0.2.1:7400                   # where other gateways do; default: the same
-//     reach = 10.2.0.0/16:5000-5999          # what its processes may connect to in other sites; default:
-//     ports from 32768 on [trunks]                               # optional, and every line of it is streams
-//     = 8 congestion = cubic cap = 0                                # Mbit/s of a trunk in one direction; 0:
-//     none key = FILE                             # relative to the sites file
+//     reach = 10.2.0.0/16:5000-5999          # what its processes may connect to in other sites
+//                                            # (default: ports from 32768 on)
+//     [trunks]                               # optional, and every line of it is
+//     streams = 8
+//     congestion = cubic
+//     cap = 0                                # Mbit/s of a trunk in one direction; 0: none
+//     key = FILE                             # relative to the sites file
 #pragma once
 
 #include <optional>
