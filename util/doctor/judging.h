@@ -27,8 +27,8 @@ class Judging {
                     const std::function<Finding(const Host&)>& finding, const std::string& otherwise = {});
     void unseen(const std::string& what, const std::string& why);
     bool found(std::string_view id) const;
-    // Where a group of several hosts worked, findings about multicasts make mcastcoll slower, and no more. True:
-    // there are such findings.
+    // Where a group of several hosts worked, findings about multicasts make mcastcoll slower, and no more.
+    // True: there are such findings.
     bool soften();
     Verdict end(std::string sentence);
 
