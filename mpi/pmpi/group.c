@@ -199,25 +199,31 @@ PmpiGroup* pmpi_group_of(MPI_Comm comm) {
     return found ? g : make(comm);
 }
 
-static int free_comm(MPI_Comm* comm, int (*call)(MPI_Comm*)) {
+// MPI's functions are called by name only: an address of one would have to be there when the library is
+// preloaded into a program without MPI, such as a launcher.
+static int leave(MPI_Comm* comm, bool disconnects) {
+    return disconnects ? PMPI_Comm_disconnect(comm) : PMPI_Comm_free(comm);
+}
+
+static int free_comm(MPI_Comm* comm, bool disconnects) {
     PmpiGroup* g = NULL;
     int found = 0;
-    if (NULL == comm || MPI_COMM_NULL == *comm) return call(comm);
+    if (NULL == comm || MPI_COMM_NULL == *comm) return leave(comm, disconnects);
     // Whether or not this process has opened the provider: other members may have.
     const Freeing here = {*comm, freeing};
     if (kPmpiOpen == atomic_load(&pmpi.life) &&
         MPI_SUCCESS == PMPI_Comm_get_attr(*comm, pmpi.comm_key, &g, &found) && found)
         PMPI_Comm_delete_attr(*comm, pmpi.comm_key);
     freeing = &here;
-    const int rc = call(comm);
+    const int rc = leave(comm, disconnects);
     freeing = here.outer;
     return rc;
 }
 
 __attribute__((visibility("default"))) int MPI_Comm_free(MPI_Comm* comm) {
-    return free_comm(comm, PMPI_Comm_free);
+    return free_comm(comm, false);
 }
 
 __attribute__((visibility("default"))) int MPI_Comm_disconnect(MPI_Comm* comm) {
-    return free_comm(comm, PMPI_Comm_disconnect);
+    return free_comm(comm, true);
 }
