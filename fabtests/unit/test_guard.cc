@@ -33,9 +33,17 @@ void* work(void* argument) {
     return nullptr;
 }
 
+// A cancelled thread leaves its frames without what the address sanitizer does at their end, so that the
+// sanitizer takes the end of the thread for a use of them.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kLeftOut = true;
+#else
+constexpr bool kLeftOut = false;
+#endif
+
 }  // namespace
 
-Test(guard, a_thread_that_is_cancelled_leaves_first, .timeout = 120) {
+Test(guard, a_thread_that_is_cancelled_leaves_first, .timeout = 120, .disabled = kLeftOut) {
     Thread thread;
     cr_assert_eq(pipe(thread.pipe), 0);
     pthread_t handle;
