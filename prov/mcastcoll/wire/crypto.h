@@ -24,7 +24,7 @@ inline constexpr std::size_t kKeyBytes = sizeof(Key);
 // Clears another container with a secret.
 template <typename Container>
 void wipe(Container& secret) {
-    ::explicit_bzero(secret.data(), secret.size() * sizeof *secret.data());
+    if (!secret.empty()) ::explicit_bzero(secret.data(), secret.size() * sizeof *secret.data());
 }
 
 // HMAC-SHA-256 (RFC 2104).
