@@ -54,7 +54,8 @@ static bool is_loopback(const MccAddress* a) {
     return 4 == a->family ? 127 == a->bytes[0] : 0 == memcmp(a->bytes, kLoopback6, sizeof(kLoopback6));
 }
 
-// Whether it is a network card, or stands on other interfaces, as a bond or a VLAN does.
+// Whether it is a network card, or stands on other interfaces, as a bond or a VLAN does. The provider has the
+// same test (transport/interface.cc), but is not loaded when MPI_Init publishes the addresses.
 static bool leads_out(const char* name) {
     static const char kLower[] = "lower_";
     char path[512];
@@ -299,25 +300,13 @@ static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t 
     return true;
 }
 
-size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size_t self,
-                            MccAddress chosen[kMccMaxAddresses], char* reason) {
+// The host's addresses in the subnets that all hosts have in common, of the networks or of the others.
+static size_t choose_shared(const MccAddresses* const* hosts, size_t count, size_t self, bool networks,
+                            Owned* owned, MccAddress* chosen, char* reason) {
     size_t found = 0;
-    Owned* owned = calloc(count * kMccMaxAddresses + 1, sizeof(*owned));
-    reason[0] = '\0';
-    if (NULL == owned) {
-        snprintf(reason, kMccReasonBytes, "no memory to compare the hosts' addresses");
-        return 0;
-    }
     for (uint32_t i = 0; i < hosts[0]->count; ++i) {
         const MccAddress* subnet = &hosts[0]->list[i];
-        // Link-local addresses look alike on all links: that hosts have them says nothing of a way between
-        // them.
-        if (0 == found && kMccNetwork != subnet->reach &&
-            (choose_apart(hosts, count, self, 4, owned, &chosen[0]) ||
-             choose_apart(hosts, count, self, 6, owned, &chosen[0]))) {
-            found = 1;
-            break;
-        }
+        if (networks != (kMccNetwork == subnet->reach)) continue;
         if (count != gather(hosts, count, subnet, owned)) continue;
         const MccAddress own = owned[self].address;
         const Owned* shared = find_shared(owned, count);
@@ -326,8 +315,22 @@ size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size
         else if ('\0' == reason[0])
             blame(shared, reason);
     }
-    if (0 == found && choose_apart(hosts, count, self, 4, owned, &chosen[0])) found = 1;
-    if (0 == found && choose_apart(hosts, count, self, 6, owned, &chosen[0])) found = 1;
+    return found;
+}
+
+size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size_t self,
+                            MccAddress chosen[kMccMaxAddresses], char* reason) {
+    Owned* owned = calloc(count * kMccMaxAddresses + 1, sizeof(*owned));
+    reason[0] = '\0';
+    if (NULL == owned) {
+        snprintf(reason, kMccReasonBytes, "no memory to compare the hosts' addresses");
+        return 0;
+    }
+    size_t found = choose_shared(hosts, count, self, true, owned, chosen, reason);
+    // Link-local addresses look alike on all links: that hosts have them says nothing of a way between them.
+    const bool apart = 0 == found && (choose_apart(hosts, count, self, 4, owned, &chosen[0]) ||
+                                      choose_apart(hosts, count, self, 6, owned, &chosen[0]));
+    found += apart ? 1 : choose_shared(hosts, count, self, false, owned, &chosen[found], reason);
     free(owned);
     bool several = false;
     for (size_t i = 1; i < count; ++i) several = several || !mcc_addresses_same_stack(hosts[0], hosts[i]);

@@ -304,8 +304,8 @@ void mcc_peers_close(void);
 // Whether all members could be in a group, as far as their cards tell, and on how many hosts they are (0: no
 // memory); else the reason.
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
-// Before the provider is opened: at which address, by the addresses of all hosts (MccProvider's wanted).
-// False: no network connects the hosts, for a reason that is the same on all members.
+// Compares the addresses of all hosts, and notes where the provider is to be opened (MccProvider's wanted),
+// if it is not open yet. False: no network connects the hosts, for a reason that is the same on all members.
 bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason);
 // Whether the members' addresses, one after the other, can be those of one group; else the reason, as above.
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);

@@ -152,7 +152,7 @@ static Host* keep_host(const MccAddresses* addresses) {
     return found;
 }
 
-static const Peer* find_peer(uint32_t vpid) {
+static Peer* find_peer(uint32_t vpid) {
     const Peer key = {.vpid = vpid};
     Peer** known = tfind(&key, &mcc_component.peers, compare);
     return NULL != known ? *known : NULL;
@@ -185,9 +185,7 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
 static bool find_edge(uint32_t vpid, MccEdgeKey* edge) {
     MccComponent* c = &mcc_component;
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
-    const Peer key = {.vpid = vpid};
-    Peer** known = tfind(&key, &c->peers, compare);
-    Peer* peer = NULL != known ? *known : NULL;
+    Peer* peer = find_peer(vpid);
     Card card;
     if (NULL != peer && NULL != peer->edge) {
         *edge = *peer->edge;
@@ -257,7 +255,10 @@ static bool choose_way(Gathered all, char* reason) {
     const size_t count = mcc_addresses_choose(addresses, all.count, all.self, wanted, reason);
     free(addresses);
     // An endpoint that is open stays where it is.
-    if (!mcc_component.opened) memcpy(fabric->wanted, wanted, sizeof(wanted)), fabric->wanted_count = count;
+    if (!mcc_component.opened) {
+        memcpy(fabric->wanted, wanted, count * sizeof(*wanted));
+        fabric->wanted_count = count;
+    }
     return '\0' == reason[0];
 }
 

@@ -289,7 +289,7 @@ class GroupTable {
     void for_each_ready(Body&& body) {
         queue_.for_each_ready(body);
     }
-    // Groups that are not busy become idle.
+    // Groups that are not busy, and have told of their failure, become idle.
     void settle() {
         queue_.settle(
             [](const Group& group) {

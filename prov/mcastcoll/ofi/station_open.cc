@@ -252,7 +252,7 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
                                .most_open = OpenOperations::kMost,
                                .memory = {map_pages, unmap_pages},
                                .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
-    core.means.key = secret;
+    core.means.key = secret;  // gcc 12 takes it for uninitialized among the others
     JoinPlan plan{.core = std::move(core),
                   .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
                   .token = next_token_++,

@@ -63,8 +63,8 @@ class PeerWatch {
     // turn. What comes of it is told by poll(). A process that has ended tells so itself; unknown ids are
     // ignored.
     void look(Id id, Nanoseconds now);
-    // Whether the kernel of a watched peer leaves a question unanswered. Whoever wants to know that soon has
-    // all looked at first, a second or two before.
+    // Whether the kernel of a watched peer leaves a question unanswered. A caller that needs the answer soon
+    // calls look_at_all() a second or two before.
     bool any_silent(Nanoseconds now) const;
     void look_at_all(Nanoseconds now);
     // Ends a watch; unknown ids are ignored.
