@@ -186,6 +186,8 @@ class Joins {
     std::uint64_t doubtful_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
 
   private:
+    // The joins of one list of members, which may be called several times.
+    const std::vector<Member*>& members_of(std::uint64_t list) const;
     Member* find(const wire::JoinId& id) const;
     Member* find_called(const wire::JoinId& id) const;
     // What somebody says of a list of members that were never called here.
@@ -209,10 +211,7 @@ class Joins {
     void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
-    // The groups of one list of members, which may be joined several times.
-    const std::vector<Member*>& members_of(std::uint64_t list) const;
-
-    std::unordered_map<std::uint64_t, std::vector<Member*>> members_;
+    std::unordered_map<std::uint64_t, std::vector<Member*>> members_;  // by list
     JoinMemory memory_;
     std::uint64_t foreign_datagrams_ = 0, early_datagrams_ = 0;
     bool foreign_seen_ = false;  // a greeting of another version
