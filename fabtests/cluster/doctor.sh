@@ -107,17 +107,7 @@ fi
 if look "without multicast" FI_MCASTCOLL_TOPOLOGY=-segment --hosts h0,h1 --listen 0; then
     expect "a group that does without" 1 group-without-multicast:limits
 fi
-for i in 0 1 2; do
-    ip -n "$VC-h$i" -batch - <<'END'
-link add docker0 type bridge
-addr add 172.17.0.1/16 dev docker0
-link add veth1 type veth peer name veth2
-link set veth1 master docker0
-link set veth1 up
-link set veth2 up
-link set docker0 up
-END
-done
+for i in 0 1 2; do add_docker0 $i; done
 if look "docker0 is not chosen" --hosts h0,h1,h2 --listen 0; then
     usual
     expect "docker0 is not chosen" "$wanted"

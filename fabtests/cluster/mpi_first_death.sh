@@ -29,7 +29,7 @@ program=$BUILD/fabtests/mpi/mpi_first_death
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$hosts"
 all=$((hosts * ranks))
-# A join that begins before the death ends in this time, and what members agree on about it in six times as long.
+# A join that begins before the death ends in this time.
 export OMPI_MCA_coll_mcastcoll_join_timeout=1000
 
 # Open MPI's launcher does not always notice that such a job is over.

@@ -119,7 +119,7 @@ trouble() { # trouble LOG OPTIONS...: of mpirun, and behind -- of the program
     shift
     on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout "${join_ms:-1000}" "${options[@]}" "$programs/mpi_forming_trouble" "$@"
 }
-# Longer than six times the join's timeout.
+# Longer than a join may take: the agreement after it has no limit.
 trouble stops -- --stop 7500
 if [ "$code" = 0 ] && grep -q 'failed on rank .*timed out; to be tried again' "$work/stops" && grep -q 'coll/mcastcoll serves late' "$work/stops"; then
     pass "a rank stops while a group forms: it forms later"

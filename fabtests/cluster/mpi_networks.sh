@@ -2,8 +2,8 @@
 # mpi_networks.sh [--large] -- hosts with several networks, of which not all lead to the others.
 #
 # MPI jobs on four hosts that have docker0 with one address everywhere, no IPv4, link-local addresses only, another order of
-# interfaces on one host, or a firewall that drops datagrams.  Each is served at once, over the right network, or is left to Open MPI with one clear line and without a
-# join that must fail.  Open MPI's own messages use eth0 in all of them.
+# interfaces on one host, or a firewall that drops datagrams.  Each is served at once, over the right network, or is left to Open MPI
+# with one clear line and without a join that must fail.  Open MPI's own messages use eth0 in all of them.
 #   --large    also: docker0 as fast as a network card, three networks of which one carries multicast, no network in common
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
@@ -35,17 +35,6 @@ lan() { # lan NAME SUBNET: one more network card in each host, on a switch of it
         ip -n "$VC-h$i" addr add "$2.$((i + 1))/24" dev "$1"
         ip -n "$VC-h$i" link set "$1" up
     done
-}
-docker() { # docker HOST: as Docker makes it, with one container; a pair of interfaces claims 10 Gbit/s, as eth0 does
-    ip -n "$VC-h$1" -batch - <<END
-link add docker0 type bridge
-addr add 172.17.0.1/16 dev docker0
-link add veth1 type veth peer name veth2
-link set veth1 master docker0
-link set veth1 up
-link set veth2 up
-link set docker0 up
-END
 }
 fast() { # fast HOST NAME ADDRESS: a card of 100 Gbit/s, which is one as long as a process holds it
     in_host "$1" python3 - "$2" >"$work/fast$1-$2" <<'END' &
@@ -92,7 +81,7 @@ left() { # left WHAT LOG PATTERN: right, without a join, and one line says why
 }
 export FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll
 
-for i in 0 1 2 3; do docker $i; done
+for i in 0 1 2 3; do add_docker0 $i; done
 if [ -n "$large" ]; then
     job equal
     served "docker0, as fast as eth0" equal "multicast on eth0"
