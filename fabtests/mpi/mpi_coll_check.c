@@ -17,7 +17,8 @@ enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs
 typedef struct {
     uint64_t max, count, seed, seconds;
     bool device;
-    const char* only;
+    const char* only;  // NULL: operations of every kind
+    Kind only_kind;
 } Options;
 
 static const char kHelp[] =
@@ -41,9 +42,9 @@ static Options parse(int argc, char** argv, int rank) {
                               {.name = "only", .word = &o.only},
                               {0}};
     parse_options(argc, argv, rank, "mpi_coll_check", kHelp, options);
-    int kind = 0;
-    while (o.only != NULL && kind < kKinds && strcmp(o.only, kind_names[kind]) != 0) ++kind;
-    if (kind == kKinds) refuse_arguments(rank, "mpi_coll_check");
+    while (o.only != NULL && o.only_kind < kKinds && strcmp(o.only, kind_names[o.only_kind]) != 0)
+        ++o.only_kind;
+    if (o.only_kind == kKinds) refuse_arguments(rank, "mpi_coll_check");
     return o;
 }
 
@@ -151,9 +152,7 @@ static void print_devices(int rank) {
 
 static Kind draw_kind(const Options* o, uint64_t* state) {
     const Kind kind = (Kind)(next_random(state) % kKinds);
-    for (int i = 0; o->only != NULL && i < kKinds; ++i)
-        if (strcmp(o->only, kind_names[i]) == 0) return (Kind)i;
-    return kind;
+    return o->only != NULL ? o->only_kind : kind;
 }
 
 // Several at once, blocking ones in between, waited for from the last to the first or as they come.

@@ -16,8 +16,8 @@
 
 static const char kHelp[] =
     "usage: mpirun --enable-recovery ... mpi_composites [options]\n"
-    "  --victim RANK    who dies [0]\n"
-    "  --before CALL    before which call of a round: 0 is a barrier, 1 to 5 are composites [0]\n"
+    "  --victim RANK    rank that is killed [0]\n"
+    "  --before CALL    call that it is killed before: 0 is a barrier, 1 to 5 are composites [0]\n"
     "  --fatal          errors end the job\n"
     "  --help, --version\n";
 
@@ -45,7 +45,7 @@ static void check(const char* name, int code, const int* got, const int* wanted,
     }
 }
 
-// Calls of rank r's part of an uneven vector, or of the sum of all ranks' vectors.
+// Each function makes one call and compares its result with the right one.
 static int uneven_allgatherv(long call) {
     int in[kMost], out[kMost * 2], wanted[kMost * 2];
     memset(out, 0x55, sizeof(out));

@@ -1,6 +1,7 @@
-// A group forms while a non-blocking collective is under way that is the 30,000th and more of its
-// communicator: libnbc gives each the next lower tag, and comes by whatever tags the component had for its
-// own messages if these were among libnbc's. Every element is verified. Exit status 0 if all is right.
+// A group forms while the 30,000th non-blocking collective of a communicator, or a later one, is under way.
+// libnbc gives each such collective the next lower tag. If the component's own messages had a tag of that
+// range, some collective would take them for its own. Every element is verified. Exit status 0 if all is
+// right.
 
 #include "mpi_support.h"
 

@@ -35,7 +35,7 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 16);
 
-// From this address of 127/8, as if it listened at that port. None: the connection was not taken.
+// Connects from an address of 127/8 and claims to listen at `port`. Returns no descriptor if it is refused.
 inline FileDescriptor connect_stranger(const sockaddr_in& to, const char* from, std::uint16_t port) {
     FileDescriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in own{};
@@ -51,7 +51,7 @@ inline FileDescriptor connect_stranger(const sockaddr_in& to, const char* from, 
     return connection;
 }
 
-// Once its request was answered: the header, and nothing behind it.
+// Sends a message's header without its bytes. False: the request of the connection is not answered yet.
 inline bool begin_message(const FileDescriptor& connection) {
     std::byte answer[64];
     if (::recv(connection.get(), answer, sizeof answer, MSG_DONTWAIT) <= 0) return false;

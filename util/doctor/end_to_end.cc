@@ -45,7 +45,7 @@ bool read_all(int descriptor, void* to, std::size_t size, const Deadline& deadli
 
 constexpr std::string_view kLogLine = "libfabric:";
 
-// Of the file, each with its end.
+// The lines of a file, each with its line break.
 std::vector<std::string> lines_of(const FileDescriptor& file) {
     constexpr std::size_t kMost = std::size_t{1} << 20;
     std::vector<std::string> lines;
