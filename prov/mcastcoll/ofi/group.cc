@@ -9,6 +9,12 @@ constexpr Nanoseconds kAskForRoom = Nanoseconds::from_us(200);
 
 }  // namespace
 
+void say_no_shared_memory(std::string_view why) noexcept {
+    static std::atomic_flag said;
+    log_line(said.test_and_set() ? Level::info : Level::warn,
+             "no shared memory between the processes of a host: {}", why);
+}
+
 Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)
     : fid_mc{{FI_CLASS_MC, plan.context, &calls}, plan.token},
       shared_(shared),

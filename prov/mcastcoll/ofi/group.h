@@ -22,6 +22,9 @@ namespace mcastcoll::ofi {
 
 class GroupTable;
 
+// Warns the user, once in a process, that groups have no shared memory here.
+void say_no_shared_memory(std::string_view why) noexcept;
+
 // What an endpoint has for all of its groups.
 struct Facilities {
     explicit Facilities(BoundEndpoint& its_endpoint) : endpoint(its_endpoint) {}

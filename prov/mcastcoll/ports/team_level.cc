@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cerrno>
 
-#include "provider/log.h"
 #include "transport/watch_point.h"
 
 namespace mcastcoll::ofi {
@@ -114,12 +112,6 @@ void TeamLevel::fail(int error, Nanoseconds) {
 
 group::SharedBytes TeamLevel::table() const {
     return {team_->segment(), team_->table()};
-}
-
-void say_no_shared_memory(std::string_view why) noexcept {
-    static std::atomic_flag said;
-    log_line(said.test_and_set() ? Level::info : Level::warn,
-             "no shared memory between the processes of a host: {}", why);
 }
 
 namespace {

@@ -49,9 +49,6 @@ class TeamLevel final : public group::HostLevel {
     std::vector<std::uint32_t> order_;  // entries in use
 };
 
-// Warns the user, once in a process, that groups have no shared memory here.
-void say_no_shared_memory(std::string_view why) noexcept;
-
 // In the memory of that name, which the host's leader has made.
 Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name);
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
