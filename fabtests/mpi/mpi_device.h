@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MCC_DEVICE_FIRST UINT64_C(0x600000000000)
+#define MCC_DEVICE_FIRST UINT64_C(0x200000000000)
 #define MCC_DEVICE_BYTES (UINT64_C(1) << 38)
 
 static inline bool is_device(const void* at) {
