@@ -40,7 +40,7 @@ for name in $(compgen -e | grep -E '^(FI|OMPI|ASAN|UBSAN|LSAN|VC|NET|HOSTS|STACK
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
 
-passed=0 failed=0 skipped=0 job='' aside='' aside_begun=0 aside_limit=0
+passed=0 failed=0 skipped=0 spent=0 job='' aside='' aside_begun=0 aside_limit=0
 interrupted() {
     local p
     for p in $job ${aside#failed}; do kill "$p"; wait "$p"; done 2>/dev/null
@@ -66,6 +66,11 @@ count_from() { # count_from LOG; false if the log counts nothing
     step_failed=$f
 }
 
+# What ended children of this shell have taken of the processors, in seconds.
+count_processors() {
+    times >"$LOGS/times"
+    spent=$(awk -F'[ms ]+' 'END { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "$LOGS/times")
+}
 wanted() { case " ${steps[*]} " in *" $1 "*) ;; *) return 1 ;; esac; }
 # Starts a step as process $started, which may take $limit seconds; false if no time is left.
 start() { # start NAME LIMIT_s WHAT COMMAND...
@@ -87,7 +92,9 @@ start() { # start NAME LIMIT_s WHAT COMMAND...
     started=$!
 }
 conclude() { # conclude NAME LIMIT_s SECONDS CODE: says and counts how a step ended
-    local name=$1 limit=$2 took="$3 s" code=$4 log=$LOGS/$1.log counted='' step_failed=0
+    local name=$1 limit=$2 took=$3 code=$4 log=$LOGS/$1.log counted='' step_failed=0 before=$spent
+    count_processors
+    took="$took s, of the processors $((spent - before)) s"
     count_from "$log" || case $code in
         0) passed=$((passed + 1)) ;;
         77) skipped=$((skipped + 1)) ;;
