@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "provider/key_file.h"
@@ -71,7 +73,7 @@ Test(key_file, what_can_be_guessed_is_refused) {
 
 Test(key_file, line_breaks_at_its_end_do_not_count) {
     const File plain(32), edited("\r\n", 32), short_one("\n", 15);
-    cr_assert(ofi::read_key_file(plain.path).value() == ofi::read_key_file(edited.path).value());
+    cr_assert(*ofi::read_key_file(plain.path).value() == *ofi::read_key_file(edited.path).value());
     cr_assert(has(short_one.refusal(), "16 to 4096 bytes"));
 }
 
@@ -97,6 +99,25 @@ Test(key_file, what_is_no_file_is_refused) {
 
 Test(key_file, other_contents_are_another_key) {
     const File one(32, 'a'), same(32, 'a'), other(32, 'b');
-    cr_assert(ofi::read_key_file(one.path).value() == ofi::read_key_file(same.path).value());
-    cr_assert(ofi::read_key_file(one.path).value() != ofi::read_key_file(other.path).value());
+    cr_assert(*ofi::read_key_file(one.path).value() == *ofi::read_key_file(same.path).value());
+    cr_assert(*ofi::read_key_file(one.path).value() != *ofi::read_key_file(other.path).value());
+}
+
+// The kernel shows MADV_DONTDUMP as "dd" among the flags of a mapping.
+Test(key_file, core_dumps_leave_the_key_out) {
+    const File file(32);
+    const auto key = ofi::read_key_file(file.path).value();
+    const auto at = reinterpret_cast<std::uintptr_t>(key.get());
+    std::ifstream maps("/proc/self/smaps");
+    std::uintptr_t first = 0, end = 0;
+    char dash = 0;
+    bool found = false;
+    for (std::string line; std::getline(maps, line);) {
+        std::istringstream words(line);
+        if (words >> std::hex >> first >> dash >> end && dash == '-' && first <= at && at < end) found = true;
+        if (!found || !line.starts_with("VmFlags:")) continue;
+        cr_assert(has(line, " dd"), "%s", line.c_str());
+        return;
+    }
+    cr_assert_fail("the key's memory is not in /proc/self/smaps");
 }

@@ -18,6 +18,8 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/standard.h \
 	%reldir%/system.cc \
 	%reldir%/system.h \
-	%reldir%/types.h
+	%reldir%/types.h \
+	%reldir%/undumped.cc \
+	%reldir%/undumped.h
 %canon_reldir%_libmccbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
 EXTRA_DIST += %reldir%/README.md

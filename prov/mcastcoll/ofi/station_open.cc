@@ -99,7 +99,7 @@ Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString&
                      "FI_MCASTCOLL_SECURITY wants a secret, and there is neither FI_MCASTCOLL_KEY_FILE nor a "
                      "comm_key of 16 bytes"};
     if (!secret) return wire::JoinKey();
-    return wire::JoinKey(wire::derive(settings.key.value_or(wire::Key{}), "join", set_key));
+    return wire::JoinKey(wire::derive(settings.key ? *settings.key : wire::Key{}, "join", set_key));
 }
 
 // What tells this list of members, and this key, from others. With a secret nobody else can compute it.

@@ -1,6 +1,9 @@
 #include "provider/key_file.h"
 
+#include <cerrno>
+
 #include "base/secret_file.h"
+#include "base/undumped.h"
 
 namespace mcastcoll::ofi {
 
@@ -10,12 +13,13 @@ std::optional<std::string> munge_socket(const std::string& value) {
     return value.substr(kScheme.size());
 }
 
-Result<wire::JoinKey> read_key_file(const std::string& path) {
-    if (path.empty()) return wire::JoinKey();
+Result<std::shared_ptr<const wire::Key>> read_key_file(const std::string& path) {
+    if (path.empty()) return std::shared_ptr<const wire::Key>();
     auto secret = read_secret_file(path);
     if (!secret) return secret.error();
-    wire::JoinKey key = wire::derive({}, "key file", secret.value());
+    auto key = make_undumped(wire::derive({}, "key file", secret.value()));
     wire::wipe(secret.value());
+    if (!key) return Error{ENOMEM, "no memory for the key"};
     return key;
 }
 

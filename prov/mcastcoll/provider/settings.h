@@ -35,7 +35,7 @@ struct Settings {
     std::size_t sndbuf = 0;
     GroupSettings group;
     std::optional<wire::Security> security;  // none: by whether there is a secret
-    wire::JoinKey key;                       // of the file
+    std::shared_ptr<const wire::Key> key;    // of the file; null: none
     std::optional<std::string> munge;        // its socket, or "", where it carries secrets
     unsigned window = 0;                     // fragments; 0: from the receive buffer
     int join_timeout_ms = 120'000;
