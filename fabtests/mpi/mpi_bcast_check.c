@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     MPI_Datatype type;
     int count;
-    size_t span;    // bytes from the buffer's address on that the message may write
+    size_t span;    // bytes from the buffer's address on that a broadcast may write
     size_t block;   // contiguous bytes
     size_t stride;  // distance between blocks
     size_t start;   // of the first block
@@ -95,7 +95,7 @@ static Layout contiguous_layout(uint64_t bytes) {
     return (Layout){MPI_BYTE, (int)bytes, bytes, bytes, bytes, 0};
 }
 
-// Blocks of bytes with gaps; the remainder is one more, shorter block.
+// Blocks of bytes with gaps; a shorter block has the remainder.
 static Layout block_layout(uint64_t bytes, uint64_t* random) {
     const size_t block = (size_t)random_between(random, 1, bytes < 300 ? bytes : 300 + bytes / 1024);
     const size_t gap = (size_t)random_between(random, 1, 17);
@@ -199,8 +199,8 @@ static uint64_t run_plan(const Options* o, MPI_Comm comm, uint64_t count, uint64
     return bad;
 }
 
-// Each rank that has left the barrier sends a message to the late rank. A message that arrives before the
-// late rank enters means that the barrier leaked.
+// After the barrier, each rank sends a message to the late rank. If a message arrives before the late rank
+// enters, the barrier leaked.
 static uint64_t check_barrier(MPI_Comm comm, uint64_t seed) {
     int rank, size;
     MPI_Comm_rank(comm, &rank);
@@ -239,9 +239,9 @@ static uint64_t run_cycles(const Options* o, Bucket* buckets) {
     for (uint64_t cycle = 0; cycle < o->cycles; ++cycle) {
         MPI_Comm parts[3];
         MPI_Comm_dup(MPI_COMM_WORLD, &parts[0]);
-        MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &parts[1]);  // all ranks in reverse order
+        MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &parts[1]);  // reverse order of ranks
         MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parts[2]);
-        for (int i = 0; i < 3; ++i) {  // one after the other, then mixed
+        for (int i = 0; i < 3; ++i) {  // separately, then mixed
             bad += run_plan(o, parts[i], 4, 10 + cycle * 10 + (uint64_t)i, buckets);
         }
         bad += check_barrier(parts[1], o->seed + cycle);

@@ -95,8 +95,8 @@ static void show(FILE* json, const char* name, const char* key, Figure f) {
             key, f.of.median, f.of.p90, f.of.p99, f.mean);
 }
 
-// Prints the result on rank 0. `all` holds the times of rank 0, then those of rank 1 and so on. The root's
-// own time is left out, since no rank waits for it.
+// Prints the result on rank 0. `all` holds the times of rank 0, then the times of rank 1 and so on. The
+// root's own time is left out, since no rank waits for the root.
 static void report(const Options* o, int size, const double* starts, double* all, uint64_t bad) {
     double* last = memory(o->count * sizeof(double));
     uint64_t samples = 0;

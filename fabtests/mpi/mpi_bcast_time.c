@@ -1,16 +1,17 @@
 // Latency of MPI_Bcast, MPI_Barrier and MPI_Allreduce: from the root's entry (without a root: the last rank's
 // entry) to the last rank's end.
 //
-// There are two methods; by default the first one if possible.
-//   clock    All ranks run under one kernel (same boot id) and share its monotonic clock. Every iteration is
+// There are two methods; the default is `clock` if possible.
+//   clock    The ranks run under the same kernel (same boot id) and share a monotonic clock. Every iteration
+//   is
 //            measured directly.
 //   barrier  The root measures broadcast plus barrier, and the median of the barrier alone is subtracted. No
 //            clocks are compared. The result is too low for a broadcast that lets early ranks enter the
-//            barrier while others still wait.
+//            barrier while late ranks still wait.
 // Every iteration starts from a barrier. The output has medians and the 10th, 90th and 99th percentile.
 //
-// With --bare nothing is measured and nothing happens between the operations, so that a packet counter
-// outside the job (util/cluster/crossings) can subtract a job from another one with more operations.
+// With --bare the program runs the operations without measuring or any further work, so that a packet counter
+// outside the job (util/cluster/crossings) can subtract a job from a job with more operations.
 
 #include "mpi_support.h"
 #include "perf/perf_data.h"
@@ -178,7 +179,7 @@ static struct perf_figure measure(const Options* o, const Subject* s, uint64_t c
             const bool mine = !rooted || rank == root_of(o, i, size);
             starts[i] = mine ? ends[i] - starts[i] - (rooted ? barrier_us : 0) : -1e300;
         }
-        // without a root, the shortest time is that of the last rank to enter
+        // without a root, the last rank to enter has the shortest time
         MPI_Reduce(starts, first, (int)count, MPI_DOUBLE, rooted ? MPI_MAX : MPI_MIN, 0, MPI_COMM_WORLD);
     }
     const struct perf_figure figure = perf_sum_up(first, count);
@@ -212,7 +213,7 @@ static uint64_t iterations_of(const Options* o, uint64_t bytes) {
     return count < 10 && !o->bare ? 10 : count > o->iterations ? o->iterations : count;
 }
 
-// Runs one operation with one size, and measures and prints it unless --bare is given.
+// Runs an operation with a given size, and measures and prints the latency unless --bare is given.
 static void run_one(const Options* o, Operation operation, uint64_t bytes, bool clock,
                     struct perf_figure* barrier, FILE* json, const char** comma) {
     int rank;

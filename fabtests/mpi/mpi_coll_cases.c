@@ -101,7 +101,7 @@ static bool has_blocks(Kind kind) {
     return kind >= kAllgather && kind <= kAlltoall;
 }
 
-// Draws counts that are equal, as even as possible, nearly equal, or arbitrary. The same on all members.
+// Draws counts that are equal, as even as possible, nearly equal, or arbitrary. The same on every member.
 static void draw_counts(Case* c, uint64_t* state) {
     const int size = c->part->size;
     const uint64_t how = next_random(state) % 4, whole = c->plan.count * (uint64_t)size;
@@ -119,7 +119,7 @@ static void draw_counts(Case* c, uint64_t* state) {
     }
 }
 
-// Draws displacements, dense or with gaps. They may differ between members.
+// Draws displacements, dense or with gaps. Members may have different displacements.
 static void draw_places(Case* c, uint64_t* own) {
     const int gap = next_random(own) % 2 == 0 ? 0 : (int)(next_random(own) % 5);
     int at = gap;
@@ -129,7 +129,7 @@ static void draw_places(Case* c, uint64_t* own) {
     }
 }
 
-// Open MPI itself serves non-blocking reductions of one int, and reads their buffers directly.
+// Open MPI itself serves non-blocking reductions of a single int, and reads their buffers directly.
 static void draw_devices(Case* c, uint64_t state) {
     if (c->part->device == NULL || (!c->waits && c->plan.count * c->plan.type->width == sizeof(int))) return;
     c->input_on_device = next_random(&state) % 8 != 0;
@@ -193,7 +193,7 @@ static size_t vector_of(const Case* c, size_t* first, size_t* count) {
     return sum_of(c->counts, c->part->size);
 }
 
-// Computes the numbers of elements that are sent and that the result has room for.
+// Computes the number of elements to send, and of elements in the result buffer.
 static void measure(const Case* c, size_t* sent, size_t* got) {
     const size_t each = c->plan.count, all = each * (size_t)c->part->size;
     size_t first, count;

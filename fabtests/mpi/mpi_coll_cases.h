@@ -1,6 +1,6 @@
 // Test cases of one collective each, in three steps, so that several can be active at once: draw the case,
-// start it (a blocking case is then complete), and check it. Shared by mpi_coll_check, mpi_coll_threads and
-// mpi_pmpi_device.
+// start the collective (a blocking one is then complete), and check the result. Shared by mpi_coll_check,
+// mpi_coll_threads and mpi_pmpi_device.
 //
 // The reference result needs no communication: every rank can compute the input of any other rank, and
 // MPI_Reduce_local combines the inputs. Floating-point values are chosen so that sums and products are exact
@@ -15,7 +15,7 @@
 typedef struct {
     MPI_Comm comm;
     int rank, size;
-    uint64_t salt;   // the same on all members
+    uint64_t salt;   // the same on every member
     Device* device;  // the device of this member's buffers, or NULL
 } Part;
 
@@ -57,8 +57,8 @@ typedef struct {
 
 extern const char* const kind_names[kKinds];
 
-// Draws a case. Everything except layouts and devices is the same on all members. `max`: bytes of the largest
-// part of one member.
+// Draws a case. Only layouts and devices differ between members. `max`: bytes of the largest part of one
+// member.
 void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max, bool waits);
 void case_start(Case* c);
 // Completes the case if necessary and frees its memory. False if any part of the result was wrong.

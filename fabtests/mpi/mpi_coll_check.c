@@ -3,7 +3,7 @@
 // parts of it. Every result is compared on every rank (mpi_coll_cases.h).
 //
 // The plan also contains operations that the component leaves to Open MPI (user-defined operators, pair
-// types). Inexact sums are computed twice and must have the same bits on all ranks each time.
+// types). Inexact sums are computed twice and must have the same bits on every rank each time.
 //
 // With --device, odd ranks have buffers on a device (mpi_device.h). Open MPI then needs the accelerator
 // mccfake, and the component must serve all calls, since Open MPI's own reductions read such memory directly.
@@ -17,7 +17,7 @@ enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs
 typedef struct {
     uint64_t max, count, seed, seconds;
     bool device;
-    const char* only;  // NULL: all kinds of operations
+    const char* only;  // NULL: every kind of operation
     Kind only_kind;
 } Options;
 
@@ -48,7 +48,7 @@ static Options parse(int argc, char** argv, int rank) {
     return o;
 }
 
-// On 32-bit integers, so that the result does not depend on the order.
+// On 32-bit integers, which give the same result in any order.
 static void user_xor(void* in, void* inout, int* count, MPI_Datatype* type) {
     (void)type;
     for (int i = 0; i < *count; ++i) ((int32_t*)inout)[i] ^= ((int32_t*)in)[i];
@@ -64,8 +64,8 @@ static void barrier(MPI_Comm comm, bool waits) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-// Each rank that has left the barrier sends a message to the late rank. A message that arrives before the
-// late rank enters means that the barrier leaked.
+// After the barrier, each rank sends a message to the late rank. If a message arrives before the late rank
+// enters, the barrier leaked.
 static bool check_barrier(const Part* part, uint64_t key, bool waits) {
     const int late = (int)(key % (uint64_t)part->size);
     if (part->rank != late) {
@@ -82,7 +82,7 @@ static bool check_barrier(const Part* part, uint64_t key, bool waits) {
     return !leaked;
 }
 
-// Operations that are left to Open MPI: a user-defined operator, and a pair type.
+// Operations left to Open MPI: a user-defined operator, and a pair type.
 static bool check_left(const Part* part, uint64_t key) {
     enum { kMost = 100 };
     int32_t input[kMost], result[kMost];
@@ -111,7 +111,7 @@ static bool check_left(const Part* part, uint64_t key) {
     return good;
 }
 
-// Sums that depend on the order must have the same bits twice, and on all members.
+// Sums that depend on the order must have the same bits twice, and on every member.
 static bool check_bits(const Part* part, uint64_t key) {
     double input[kUnevenCount], first[kUnevenCount], second[kUnevenCount], neighbour[kUnevenCount];
     uint64_t state = key + (uint64_t)part->rank;
@@ -156,7 +156,7 @@ static Kind draw_kind(const Options* o, uint64_t* state) {
     return o->only != NULL ? o->only_kind : kind;
 }
 
-// Starts several operations at once, with blocking ones in between, and completes them in the order of their
+// Starts several operations at once, including blocking operations, and completes them in the order of their
 // start or in reverse order.
 static unsigned check_many(const Options* o, const Part* part, uint64_t key, int rank, uint64_t number) {
     uint64_t state = key ^ part->salt;
@@ -204,7 +204,7 @@ static unsigned check_round(const Options* o, const Part* part, uint64_t key, in
     return !good;
 }
 
-// Rank 0's clock decides for all ranks.
+// Rank 0's clock decides for every rank.
 static bool time_is_over(const Options* o, double begun) {
     int over = MPI_Wtime() - begun >= (double)o->seconds;
     MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -219,7 +219,7 @@ static Part split(const Options* o, int rank, uint64_t seed, Device* device) {
     MPI_Comm comm;
     MPI_Comm_split(MPI_COMM_WORLD, colour, (int)(next_random(&own) % 1000), &comm);
     Part part = part_of(comm, (uint64_t)colour * 31);
-    if (part.size > 1) part.device = device;  // Open MPI serves communicators of one member
+    if (part.size > 1) part.device = device;  // Open MPI serves communicators with a single member
     if (o->device) MPI_Barrier(comm);  // non-blocking operations are served only after a group has formed
     return part;
 }

@@ -24,7 +24,7 @@ typedef struct {
     unsigned sorts;  // a bit for each supported sort of datatype
 } Operator;
 
-// One operation, drawn alike by all members.
+// An operation, drawn alike by every member.
 typedef struct {
     uint64_t key;
     const Type* type;

@@ -1,9 +1,9 @@
-// Several threads, each with its own communicator, keep non-blocking collectives of all kinds active at once,
-// with blocking ones in between. Every result is compared (mpi_coll_cases.h).
+// Several threads, each with a separate communicator, keep non-blocking collectives of every kind active,
+// mixed with blocking collectives. Every result is compared (mpi_coll_cases.h).
 //
-// Each thread draws its operations from its own seed, which is the same on all ranks. The first operation on
-// its communicator is a barrier, since only a blocking collective forms a group. Threads form and free their
-// groups in any order.
+// Each thread draws its operations from a separate seed, which is the same on every rank. The first operation
+// on a thread's communicator is a barrier, since only a blocking collective forms a group. Threads form and
+// free their groups in any order.
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-// Collectives that Open MPI builds from a communicator's other collectives (uneven allgatherv of gatherv and
-// bcast, ...), while a rank dies: no call may return success with wrong bytes. After the first error every
-// further collective of the communicator must return an error at once, whichever side would serve it.
+// Collectives that Open MPI builds from further collectives of the communicator (uneven allgatherv of gatherv
+// and bcast, ...), while a rank dies: no call may return success with wrong bytes. After the first error
+// every further collective of the communicator must return an error at once, for both sides.
 //
-// A call that is left to Open MPI when the rank dies may wait forever, as without coll/mcastcoll. A rank that
-// waits so long reports this and exits. Exit status 0 if all checks passed.
+// A call left to Open MPI when the rank dies may wait forever, as without coll/mcastcoll. A rank with such a
+// long wait reports this and exits. Exit status 0 if all checks passed.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -134,7 +134,7 @@ static int succeeded(const char* name, int code) {
     return 1;
 }
 
-// All calls after the first error must fail.
+// Every call after the first error must fail.
 static int refuses_everything(void) {
     int in = 0, out = 0, good = 0;
     MPI_Request request = MPI_REQUEST_NULL;

@@ -1,6 +1,6 @@
-// First a communicator of all ranks but the last forms its group, then all ranks call collectives together.
-// If the last rank's host has no network in common with the others, the other ranks must detect this although
-// their endpoints are already open. A hang is a failure, too: the caller sets the timeout.
+// First a communicator without the last rank forms its group, then all ranks call collectives together. If
+// the last rank's host has no network in common with the other hosts, the other ranks must detect this
+// although their endpoints are already open. A hang is a failure, too: the caller sets the timeout.
 
 #include "mpi_support.h"
 

@@ -1,18 +1,17 @@
 // Crosses every limit of libmcastcoll-pmpi.so: one less, exactly, one more. Each call is compared with MPI's
 // own (mpi_pmpi_calls.h). Rank 0 prints how many of its calls the library should have served, in the format
-// of the library's own report.
+// of the library's report.
 //
-// The limits: the bounce buffer that a group keeps (1 MiB); MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and
-// _MIN_MEMBERS, read here as the library reads them; the share of padding in an allgatherv; the evenness of a
-// reduce_scatter's counts; the depth of nested datatypes; the number of groups that outlive their
-// communicators at once.
+// The limits: the bounce buffer kept by a group (1 MiB); MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and
+// _MIN_MEMBERS, read here as in the library; the share of padding in an allgatherv; the evenness of a
+// reduce_scatter's counts; the depth of nested datatypes; the number of lingering groups.
 
 #include "mpi_pmpi_calls.h"
 
 enum { kKept = 1 << 20, kDeepest = 8, kMostOrphans = 32 };
 
-// The size that crosses the limit: one block, all blocks of a call, all blocks twice (input and output), or
-// one block and one element (a member's slice has room for one element more).
+// The size that crosses the limit: a block, the blocks of a call, these blocks twice (input and output), or a
+// block and an element (a member's slice has room for an additional element).
 typedef enum { kBlock, kAll, kBoth, kSlice } Crosses;
 
 typedef struct {
@@ -128,8 +127,8 @@ static Plan plan_of(const Case* c, size_t count, int root) {
     return p;
 }
 
-// `bound` is in bytes. The steps change each count by one element, so the size in bytes changes by one
-// element for each counted block.
+// `bound` is in bytes. The steps change each count by an element, so each counted block changes by an
+// element.
 static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const Part* part) {
     for (size_t i = 0; i < count; ++i) {
         const Case* c = &cases[i];
@@ -173,7 +172,7 @@ static void cross_members(Run* r, const Part* world) {
     }
 }
 
-// Nested datatypes, and one that was made with a large count.
+// Nested datatypes, including a datatype made with a large count.
 static void cross_depth(Run* r, const Part* part) {
     const int elements = (int)r->min_bytes + 10;
     for (int depth = kDeepest - 2; depth <= kDeepest + 1; ++depth) {

@@ -1,4 +1,4 @@
-// Makes two calls on equal data, and compares all buffers.
+// Makes two calls on equal data and compares the buffers.
 
 #include "mpi_pmpi_calls.h"
 
@@ -199,7 +199,7 @@ bool pmpi_check_call(const Plan* p, const Part* part) {
     Buffer in[2], out[2];
     bool good = true;
     for (int reference = 0; reference < 2; ++reference) {
-        // Room for all counts and gaps, and for inputs in the result buffer.
+        // Room for the counts and gaps, and for inputs in the result buffer.
         const size_t most = (p->count + 4) * (size_t)part->size;
         const size_t in_elements = p->operation == kReduceScatter || p->operation == kAllgatherv
                                        ? most

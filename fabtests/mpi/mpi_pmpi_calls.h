@@ -1,5 +1,5 @@
-// One call of an operation that libmcastcoll-pmpi.so interposes, made twice on equal data: through MPI_...
-// and through PMPI_.... Every byte of the buffers is compared, including the bytes that must not change.
+// A call of an interposed operation of libmcastcoll-pmpi.so, made twice on equal data: through MPI_... and
+// through PMPI_.... Every byte of the buffers is compared, including bytes that must not change.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_PMPI_CALLS_H
 #define MCASTCOLL_FABTESTS_MPI_PMPI_CALLS_H

@@ -54,8 +54,8 @@ static Plan draw(const Part* part, uint64_t key, size_t max) {
     return p;
 }
 
-// A broadcast whose root first receives a large message from a member that has already entered the broadcast:
-// MPI must make progress in there.
+// A broadcast whose root first receives a large message from a member already inside the broadcast: MPI must
+// make progress during the broadcast.
 static bool check_progress(const Part* part) {
     if (part->size < 2) return true;
     static uint8_t message[kRendezvous];

@@ -1,9 +1,9 @@
 // Checks libmcastcoll-pmpi.so when an operation fails, and when MPI calls the library from within a call of
 // the library.
 //
-// This program defines its own MPI_Comm_split and MPI_Allreduce, which use collectives that the library
-// interposes, as some MPI library might: these calls reach the library while it opens the provider and while
-// it agrees on a group.
+// This program defines an MPI_Comm_split and an MPI_Allreduce that use interposed collectives, as some MPI
+// library might: these calls reach the library while the library opens the provider and while it agrees on a
+// group.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // RTLD_NEXT
@@ -42,7 +42,7 @@ EXPORT int PMPI_Allreduce(const void* in, void* out, int count, MPI_Datatype typ
     return rc == MPI_SUCCESS ? MPI_Bcast(out, count, type, 0, comm) : rc;
 }
 
-// Uses two communicators whose first call leads to such calls.
+// Uses two communicators; the first call on each leads to such calls.
 static void check_calls_that_come_back(void) {
     for (int i = 0; i < 2; ++i) {
         MPI_Comm comm;
@@ -71,8 +71,8 @@ static MPI_Datatype make_gaps(void) {
     return gaps;
 }
 
-// If the members disagree about the length, they must get an error. Their error handler frees the
-// communicator, and with it the bounce buffers in use.
+// If the members disagree about the length, they must get an error. The error handler frees the communicator,
+// and with it the bounce buffers in use.
 static void check_handler_that_frees(void) {
     MPI_Comm comm;
     MPI_Errhandler handler;
@@ -108,7 +108,8 @@ static rlim_t pages_in_use(void) {
     return pages;
 }
 
-// One rank has no memory to pack its data. It then waits for the other ranks, which must not wait for it.
+// One rank has no memory to pack its data. This rank then waits for the other ranks, which must not wait for
+// this rank.
 static void check_lack_of_memory(void) {
     const int poor = g_size - 1;
     MPI_Comm comm;
@@ -128,7 +129,7 @@ static void check_lack_of_memory(void) {
         for (int i = 0; i < poor; ++i)
             MPI_Recv(NULL, 0, MPI_BYTE, i, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
-        // A rank that has received its bytes before the failure finds out at the next call.
+        // If a rank has received its bytes before the failure, the next call fails.
         if (code == MPI_SUCCESS) code = MPI_Barrier(comm);
         check(code != MPI_SUCCESS, "the others get an error, too");
         MPI_Send(NULL, 0, MPI_BYTE, poor, kTag, MPI_COMM_WORLD);

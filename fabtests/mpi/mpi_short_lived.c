@@ -1,4 +1,4 @@
-// Communicators that are duplicated, used once and freed: no group may form for them, and a job without a
+// Communicators that are duplicated, used once and freed: these must not form groups, and a job without a
 // group must not load libfabric.
 
 #include "mpi_support.h"

@@ -1,9 +1,9 @@
 // The component's progress thread must leave the processor to other work.
 //
-// First all ranks run collectives: the thread must not wake while the ranks poll. A rank that is not
-// scheduled for longer than the thread's timeout looks like a rank that is away, so each such gap, as the
-// rank itself measures it, permits some wakes. Then all ranks sleep: no event arrives for the provider, so
-// the thread must sleep as well, and the process must use almost no processor time.
+// First all ranks run collectives: the thread must not wake while the ranks poll. If the machine does not
+// schedule a rank for longer than the thread's timeout, the rank looks away, so each such gap, as measured by
+// the rank itself, permits some wakes. Then all ranks sleep: no event arrives for the provider, so the thread
+// must sleep as well, and the process must use almost no processor time.
 //
 // The number of wakes is the kernel's count of the thread's voluntary context switches. The thread is found
 // by its name.
@@ -49,8 +49,7 @@ static bool read_line(const char* task, const char* file, const char* field, cha
     return found;
 }
 
-// Returns how often the thread has waited, which is one more than its wakes, or -1 if there is no such
-// thread.
+// Returns how often the thread has waited (wakes + 1), or -1 without such a thread.
 static long long waits(void) {
     DIR* tasks = opendir("/proc/self/task");
     long long count = -1;

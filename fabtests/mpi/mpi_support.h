@@ -1,4 +1,4 @@
-// Shared by the MPI test programs: a seeded generator with the same sequence on all ranks, the byte pattern
+// Shared by the MPI test programs: a seeded generator with the same sequence on every rank, the byte pattern
 // of an operation, and the command line with strict parsing of numbers. Header only, so that each program is
 // a single file for mpicc.
 

@@ -1,5 +1,5 @@
 // Reads the component's performance variables through MPI_T, each by its name, and checks that broadcasts
-// increase the right ones.
+// increase the variables concerned.
 
 #include "mpi_support.h"
 

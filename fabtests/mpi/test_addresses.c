@@ -1,5 +1,4 @@
-// Tests the choice, from the published addresses of all hosts, of the address that connects a host with all
-// others.
+// Tests the choice of the address that connects a host with every other host, from published addresses.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@ static void add(const char* interface, const char* text, unsigned prefix, MccRea
     found[found_count++] = (MccFound){address(interface, text, prefix, reach), speed};
 }
 
-// Makes host i from the added addresses, in its own network stack.
+// Makes host i from the added addresses, in a separate network stack.
 static void host(size_t i) {
     hosts[i] = (MccAddresses){.stack = 100 + i};
     snprintf(hosts[i].host, sizeof(hosts[i].host), "h%zu", i);
@@ -68,7 +67,7 @@ Test(addresses, docker_is_not_the_way_however_fast) {
     }
 }
 
-// The interface is not known to be a bridge, but its address is the same on all hosts.
+// The interface is not known to be a bridge, but its address is the same on every host.
 Test(addresses, one_address_on_all_hosts_is_not_the_way) {
     for (size_t i = 0; i < 3; ++i) {
         add("usb0", "169.254.95.120", 16, kMccNetwork, 400000);
@@ -136,7 +135,7 @@ Test(addresses, hosts_behind_routers_share_no_subnet) {
         cr_assert_str_eq(choice(4, i), "eth0");
         cr_assert_eq(chosen[0].bytes[0], 10, "all have a link-local address, on several links");
     }
-    // A bridge may be a host's only connection, whatever its ports look like.
+    // A bridge may be a host's only connection, even if its ports do not look like network cards.
     add("br0", "10.1.3.7", 24, kMccInnerBridge, 1000);
     add("virbr0", "192.168.122.1", 24, kMccInnerBridge, 100000);
     host(3);

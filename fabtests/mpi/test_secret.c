@@ -1,5 +1,5 @@
-// A group's secret on one edge of the tree: only the child for which it was wrapped can unwrap it, for the
-// same context, and only if no bit of the message has changed.
+// A group's secret on an edge of the tree: only the intended child can unwrap the secret, for the same
+// context, and only if no bit of the message has changed.
 #define _GNU_SOURCE  // memmem()
 #include <criterion/criterion.h>
 #include <string.h>

@@ -160,8 +160,8 @@ static bool describe(const struct ifaddrs* entry, MccFound* found) {
     return true;
 }
 
-// Keeps the addresses that the list contains, or (`listed` false) those that it does not contain. False: no
-// address would be left; then all addresses stay.
+// Keeps the addresses in the list, or (`listed` false) the addresses outside the list. False: no address
+// would be left; then `found` stays unchanged.
 static bool keep(MccFound* found, size_t* count, const char* list, bool listed) {
     size_t kept = 0, at = 0;
     if (NULL == list || '\0' == list[0]) return false;
@@ -211,7 +211,7 @@ bool mcc_addresses_same_stack(const MccAddresses* a, const MccAddresses* b) {
            (a->count == b->count && 0 == memcmp(a->list, b->list, a->count * sizeof(a->list[0])));
 }
 
-// An address and the host that has it.
+// An address and its host.
 typedef struct {
     MccAddress address;
     const MccAddresses* host;
@@ -264,7 +264,7 @@ static const MccAddress* find_in_subnet(const MccAddresses* host, const MccAddre
 }
 
 // Fills `owned` with each host's address in the subnet. Returns the index of the first host without such an
-// address, or `count` if all hosts have one.
+// address, or `count` if every host has one.
 static size_t gather(const MccAddresses* const* hosts, size_t count, const MccAddress* subnet, Owned* owned) {
     for (size_t i = 0; i < count; ++i) {
         const MccAddress* a = find_in_subnet(hosts[i], subnet);
@@ -283,8 +283,8 @@ static bool is_alone(const Owned* owned, size_t count, const Owned* one) {
     return true;
 }
 
-// For hosts in several subnets with routers between them: chooses for each host its best address that no
-// other host has.
+// For hosts in several subnets with routers between: chooses for each host the best address that is unique to
+// this host.
 static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t self, unsigned family,
                          Owned* owned, MccAddress* chosen) {
     size_t all = 0;
@@ -306,8 +306,8 @@ static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t 
     return true;
 }
 
-// Chooses the host's addresses in the subnets that all hosts have in common: only those of reach kMccNetwork,
-// or only the others.
+// Chooses the host's addresses in the subnets common to every host: only addresses of reach kMccNetwork, or
+// only the rest.
 static size_t choose_shared(const MccAddresses* const* hosts, size_t count, size_t self, bool networks,
                             Owned* owned, MccAddress* chosen, char* reason) {
     size_t found = 0;
@@ -334,7 +334,7 @@ size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size
         return 0;
     }
     size_t found = choose_shared(hosts, count, self, true, owned, chosen, reason);
-    // Link-local addresses look alike on all links, so they do not prove that the hosts can reach each other.
+    // Link-local addresses look alike on every link and so do not prove a connection between the hosts.
     const bool apart = 0 == found && (choose_apart(hosts, count, self, 4, owned, &chosen[0]) ||
                                       choose_apart(hosts, count, self, 6, owned, &chosen[0]));
     found += apart ? 1 : choose_shared(hosts, count, self, false, owned, &chosen[found], reason);

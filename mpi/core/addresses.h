@@ -1,10 +1,10 @@
-// Network addresses of a host, and the choice of the address that connects this host with all other hosts of
+// Network addresses of a host, and the choice of the address that connects this host with every other host of
 // a job.
 //
-// A provider chooses by the addresses of its own host alone and can choose wrongly: docker0 has the same
-// address on every host and claims to be faster than a network card, and a hello sent to this address returns
-// to the sender. So every process publishes the addresses of its host, and each process computes its choice
-// from all published addresses, without a message. All processes arrive at the same subnet.
+// A provider sees only the addresses of its own host and can choose wrongly: docker0 has the same address on
+// every host and claims to be faster than a network card, and a hello sent to this address returns to the
+// sender. So every process publishes the addresses of its host, and each process computes its choice from all
+// published addresses, without a message. Each process arrives at the same subnet.
 
 #ifndef MCASTCOLL_MPI_CORE_ADDRESSES_H
 #define MCASTCOLL_MPI_CORE_ADDRESSES_H
@@ -36,7 +36,7 @@ typedef struct {
 } MccAddress;
 
 typedef struct {
-    uint64_t stack;  // digest of the network stack: boot of its kernel, and network namespace
+    uint64_t stack;  // digest of the network stack: boot of the kernel, and network namespace
     char host[kMccHostNameBytes];
     uint32_t count;
     MccAddress list[kMccMaxAddresses];  // best first, without the loopback
@@ -55,20 +55,22 @@ typedef struct {
     int64_t speed;  // Mbit/s; 0: unknown
 } MccFound;
 void mcc_addresses_sort(MccAddresses* own, MccFound* found, size_t count);
-// Returns whether such a list names the interface, or a subnet that contains the address.
+// Returns whether such a list names the interface, or a subnet with the address.
 bool mcc_addresses_listed(const char* list, const MccAddress* address);
 
-// Returns whether both belong to one network stack. Containers that share a stack may have different host
+// Returns whether both belong to one network stack. Containers may share a stack but have different host
 // names.
 bool mcc_addresses_same_stack(const MccAddresses* a, const MccAddresses* b);
-// Chooses, from the addresses that all hosts have published and in an order that is the same everywhere, the
-// addresses of host `self` that connect this host with all others, best first. Returns 0 if there is none.
-// Then `reason` (kMccReasonBytes) has the cause, the same on all hosts, unless all hosts are one host.
+// Chooses the addresses of host `self` that connect this host with every other host, best first, from the
+// addresses published by the hosts and in an order common to every host. Returns 0 if there is no such
+// address. Then `reason` (kMccReasonBytes) has the cause, the same on every host, unless the job has a single
+// host.
 size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size_t self,
                             MccAddress chosen[kMccMaxAddresses], char* reason);
 // Checks the members' socket addresses (`width` bytes each) against the hosts on which the members run.
-// False, with a reason that is the same on all members, if two hosts have one address, or if the members are
-// on several hosts and one of them has a loopback address. Addresses of families other than IP pass.
+// Returns false if two hosts have the same address, or if a member has a loopback address although the
+// members are on several hosts. The reason is the same on every member. Addresses of families other than IP
+// pass.
 bool mcc_addresses_distinct(const uint8_t* members, size_t width, const MccAddresses* const* hosts, int size,
                             char* reason);
 // Compares the address with a socket address and ignores the port.

@@ -66,12 +66,12 @@ const char* mcc_read_number(const char* at, size_t* number) {
     return NULL != unit ? end + 1 : end;
 }
 
-// The libfabric datatypes and operators that are exactly MPI's. MPI requires the same elements and operator
-// of a reduction on all members. Datatypes that differ only in name (MPI_INT and MPI_INT32_T) map to one
-// libfabric datatype, so every member comes to the same result here. Combinations that MPI does not allow go
-// to MPI, which reports the error. No counterpart exists for MINLOC and MAXLOC with their pair types, LOGICAL
-// (the Fortran compiler defines its values), WCHAR, 16-byte types other than C's long double, user-defined
-// operators, and derived datatypes.
+// The libfabric datatypes and operators with exactly the meaning of MPI's. MPI requires the same elements and
+// operator of a reduction on every member. Datatypes that differ only in name (MPI_INT and MPI_INT32_T) map
+// to the same libfabric datatype, so every member comes to the same result here. Combinations forbidden by
+// MPI go to MPI, which reports the error. No counterpart exists for MINLOC and MAXLOC with pair types,
+// LOGICAL (the Fortran compiler defines its values), WCHAR, 16-byte types except C's long double,
+// user-defined operators, and derived datatypes.
 typedef enum { kInteger, kUnsigned, kReal, kComplex } Kind;
 
 enum {
@@ -82,10 +82,10 @@ enum {
     kWhole = kArithmetic | kOrder | kLogical | kBits
 };
 
-// Returns the operators of a datatype as bits, and its kind. Handles are not constants in every MPI library,
-// so they are compared one by one, the most frequent first.
+// Returns the operators of a datatype as bits, and its kind. Some MPI libraries have no constant handles, so
+// the handles are compared in sequence, the most frequent first.
 static int operators_for(MPI_Datatype type, Kind* kind) {
-    // Without Fortran or C++ support, their handles may be MPI_DATATYPE_NULL.
+    // Without Fortran or C++ support, handles of such datatypes may be MPI_DATATYPE_NULL.
     if (MPI_DATATYPE_NULL == type) return 0;
     *kind = kInteger;
     if (MPI_INT == type || MPI_LONG == type || MPI_LONG_LONG == type || MPI_INT64_T == type ||

@@ -1,5 +1,4 @@
-// The MPI collectives that are served, and libfabric's names for the collectives, their datatypes and
-// operators.
+// The supported MPI collectives, and libfabric's names for collectives, datatypes and operators.
 
 #ifndef MCASTCOLL_MPI_CORE_COLLECTIVES_H
 #define MCASTCOLL_MPI_CORE_COLLECTIVES_H
@@ -9,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Every collective that is served, with the provider's operation for it.
+// Each supported collective, and the provider's operation.
 #define MCC_COLLECTIVES(X)                                  \
     X(kMccBcast, bcast, FI_BROADCAST)                       \
     X(kMccBarrier, barrier, FI_BARRIER)                     \
@@ -41,7 +40,7 @@ bool mcc_read_collectives(const char* name, const char* text, unsigned* enabled,
 const char* mcc_read_number(const char* at, size_t* number);
 
 // Finds libfabric's datatype, its size *width in bytes, and libfabric's operator for a reduction. False if
-// libfabric has no exact counterpart. The result is the same on all members.
+// libfabric has no exact counterpart. The result is the same on every member.
 bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* fabric_op,
                    size_t* width);
 

@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-// Descriptors needed to open the provider in a job of `processes` processes: those of the provider, and one
-// for MPI's own connection to each of the first 256 processes.
+// Descriptors needed to open the provider in a job of `processes` processes: for the provider, and for MPI's
+// own connections, one to each of the first 256 processes.
 unsigned mcc_descriptors_to_open(int processes);
-// Descriptors needed to form one more group.
+// Descriptors needed for each further group.
 enum { kMccDescriptorsOfGroup = 24 };
 // Returns whether this process may open `wanted` more descriptors. If not, `reason` (kMccReasonBytes) has the
 // cause.

@@ -1,6 +1,6 @@
-// Message layouts as MPI describes them, and their packed bytes. Each MPI library handles its datatypes
-// differently, so each front end implements these functions (openmpi/coll_mcastcoll_pack.c, pmpi/layout.c).
-// They use nothing else of core/.
+// Message layouts as MPI describes them, and packed bytes. MPI libraries handle datatypes in different ways,
+// so each front end implements these functions (openmpi/coll_mcastcoll_pack.c, pmpi/layout.c). The functions
+// use no other part of core/.
 
 #ifndef MCASTCOLL_MPI_CORE_LAYOUT_H
 #define MCASTCOLL_MPI_CORE_LAYOUT_H

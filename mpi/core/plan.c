@@ -1,6 +1,6 @@
-// The collectives with one block per member are described by the packed size of one block, which is the same
-// on all members, whatever their datatypes. n consecutive blocks are one layout of n times as many elements,
-// so they are packed and unpacked at once.
+// The collectives with a block per member are described by the packed size of a block, which is the same on
+// every member, even if datatypes differ. n consecutive blocks are a layout of n times as many elements, so n
+// blocks are packed and unpacked at once.
 
 #include "core/plan.h"
 
@@ -29,7 +29,7 @@ static MccLayout advance(const MccLayout* layout, int64_t elements, int64_t coun
                        .type = layout->type};
 }
 
-// Returns the packed bytes where they lie, or packs them into `memory`.
+// Returns the packed bytes in place, or packs into `memory`.
 static const uint8_t* packed(const MccLayout* from, size_t bytes, uint8_t* memory) {
     const uint8_t* contiguous = mcc_contiguous(from);
     if (NULL != contiguous) return contiguous;
@@ -76,8 +76,8 @@ static int lay_bcast(MccPlan* p, const MccLayout* layout, bool at_root) {
     return error;
 }
 
-// For a member that receives all blocks: directly into the result's layout if it is contiguous, or else into
-// bounce memory.
+// For a member that receives the blocks of all members: directly into the result if its layout is contiguous,
+// or else into bounce memory.
 static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     const size_t own = p->self * p->block, all = p->members * p->block;
     const bool in_place = is_in_place(in->base);
@@ -91,12 +91,12 @@ static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
         const MccLayout mine = advance(out, (int64_t)p->self * out->count, out->count);
         if (in_place && !mcc_pack(&mine, blocks + own, p->block)) return FI_EOTHER;
     }
-    // A non-contiguous input is packed into its place in the result.
+    // A non-contiguous input is packed at its position in the result.
     p->whole.input = in_place ? blocks + own : packed(in, p->block, blocks + own);
     return NULL != p->whole.input ? 0 : FI_EOTHER;
 }
 
-// False: too much padding, or invalid arguments, which MPI reports. The same on all members.
+// False: too much padding, or invalid arguments, which MPI reports. The same on every member.
 static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* largest) {
     const int64_t width = (int64_t)mcc_width(call->out.type), members = (int64_t)p->members;
     int64_t most = 0, sum = 0;
@@ -111,7 +111,7 @@ static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* larges
     return (most * members - sum) * width <= most * members * width / kFillingOneIn;
 }
 
-// Returns whether all blocks have one size and follow each other.
+// Returns whether the blocks have the same size and follow each other.
 static bool is_dense(const MccPlan* p, MccList counts, MccList places) {
     const int64_t count = mcc_item(counts, 0), place = mcc_item(places, 0);
     for (size_t i = 1; i < p->members; ++i)
@@ -152,7 +152,7 @@ static int lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, bo
     const bool in_place = is_in_place(out->base);
     const MccLayout source = times(in, p->members);
     const int error = exchange(p, &source, p->members * p->block, in_place ? NULL : out, p->block);
-    // In place, the root's own block stays where it is.
+    // In place, the root's own block stays unchanged.
     if (0 == error && in_place) p->whole.buffer = (uint8_t*)(uintptr_t)p->whole.input + p->self * p->block;
     return error;
 }
@@ -165,7 +165,7 @@ static int lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
 }
 
 // The reductions. Which side serves them depends on elements, operator and counts, for which MPI requires the
-// same on all members. Their vectors are contiguous, so the provider reads and writes the program's buffers,
+// same on every member. Their vectors are contiguous, so the provider reads and writes the program's buffers,
 // unless a buffer is on a device.
 static MccLayout vector_in(const MccPlan* p, const MccCall* call) {
     return (MccLayout){.base = is_in_place(call->in.base) ? call->out.base : call->in.base,

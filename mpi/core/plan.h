@@ -1,15 +1,13 @@
-// A prepared call (MccPlan): one MPI call in the form that the provider takes, and the work that is left when
-// the provider has finished.
+// A prepared call (MccPlan): one MPI call in the form required by the provider, and the work left for the
+// time when the provider has finished.
 //
-// Each front end decides for itself whether the provider or MPI serves a call. The figures on which it
-// decides, and the buffers that it passes to the provider, are the same in both front ends and are computed
-// here.
+// Each front end decides whether the provider or MPI serves a call. Both front ends base the decision on the
+// same figures and pass the same buffers to the provider; this file computes both.
 //
-// The members of one operation may describe the same message by different layouts, so every layout is served.
-// A contiguous layout in the host's memory is used where it lies. Any other layout is packed into memory that
+// The members of an operation may describe the same message by different layouts, so every layout is served.
+// A contiguous layout in the host's memory is used in place. Any other layout is packed into memory that
 // belongs to the call, and unpacked at the end. An accelerator's memory counts as not contiguous. A buffer
-// may be on a device on one member only, so the decision which side serves the call must not depend on the
-// buffer's place.
+// may be on a device on a single member, so the decision must not depend on the buffer's place.
 //
 // Ownership: MccPlan owns no memory. The front end owns the memory and releases it when the call ends.
 
@@ -69,7 +67,7 @@ typedef struct {
     size_t block;  // bytes per block, or 0 if the collective has no blocks
     MccAfterwards afterwards;
     MccDeal deal;
-    // The fields below are set only if the call needs them.
+    // The fields below are set only if needed by the call.
     MccBounce* memory;  // during mcc_lay() only
     const uint8_t* from;
     size_t bytes;
@@ -89,7 +87,7 @@ static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
 }
 
 // Returns the size by which the front end decides which side serves the call: packed bytes of a message, a
-// vector or a block. The size is the same on all members, whatever their datatypes. For reductions the
+// vector or a block. The size is the same on every member, whatever their datatypes. For reductions the
 // element type and the operator in `p` count as well. 0: no data move. Negative: MPI must serve the call or
 // report the error. The blocks of an allgatherv travel padded to the largest block; if too much of the
 // traffic would be padding, the result is negative, too.

@@ -9,7 +9,7 @@
 
 #include "core/provider.h"
 
-// If one datagram in five is lost, all eight are lost with a probability of 3 in a million. An address
+// If a fifth of the datagrams is lost, the loss of all eight has a probability of 3 in a million. An address
 // resolution that the kernel must repeat once completes within a second.
 enum { kDatagrams = 8, kGraceMs = 1000 };
 static const uint64_t kMagic = UINT64_C(0x6d63636c70726f62);

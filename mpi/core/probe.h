@@ -1,9 +1,9 @@
 // Checks before a join whether datagrams from the other hosts reach the host of rank 0.
 //
-// A firewall drops datagrams silently. A join whose datagrams are all dropped ends only by its timeout,
-// because a slow member looks the same. This check relies on order instead of time: each host sends datagrams
-// before its members send their next message through the MPI library. When rank 0 has received all of these
-// messages, the datagrams must have arrived as well.
+// A firewall drops datagrams silently. A join without any datagrams ends only by its timeout, because a slow
+// member looks the same. This check relies on order instead of time: each host sends datagrams before its
+// members send their next message through the MPI library. When rank 0 has received these messages from every
+// member, the datagrams must have arrived as well.
 
 #ifndef MCASTCOLL_MPI_CORE_PROBE_H
 #define MCASTCOLL_MPI_CORE_PROBE_H
@@ -11,24 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Further hosts are not probed: their datagrams would not fit into a socket's buffer.
+// Further hosts are not probed: a socket's buffer has no room for more datagrams.
 enum { kMccMaxProbed = 32 };
 
 typedef struct {
     int socket;                // of rank 0; -1: nothing is received
-    uint64_t group;            // distinguishes this probe from others
-    unsigned count;            // number of hosts other than rank 0's
-    int ranks[kMccMaxProbed];  // for each host, the member that sends
+    uint64_t group;            // distinguishes this probe from other groups' probes
+    unsigned count;            // number of hosts, without rank 0's
+    int ranks[kMccMaxProbed];  // the sender of each host
 } MccProbe;
 
 // Rank 0 opens a socket at its address, before any other member can know the address. No socket is opened if
-// the address is not an IP address, or if the provider has its own socket there because it has joined a group
-// before.
+// the address is not an IP address, or if the provider has a socket there from an earlier join.
 void mcc_probe_open(MccProbe* probe, const void* address, size_t bytes);
 // Any member: sends to rank 0 if this member is one of `ranks`.
 void mcc_probe_send(const MccProbe* probe, int rank, const void* from, const void* to, size_t bytes);
 // Rank 0: returns a member whose datagrams are missing, or -1. Waits up to a second for missing datagrams,
-// since they may have taken another route. Closes the socket.
+// which may have taken another route. Closes the socket.
 int mcc_probe_missing(MccProbe* probe);
 void mcc_probe_close(MccProbe* probe);
 

@@ -186,8 +186,8 @@ void mcc_join_add(MccProvider* p, MccJoin* j) {
     *at = j;
 }
 
-// Makes the set from one address and inserts the others. Only this form of fi_av_set works alike with
-// libfabric's own implementation and other providers.
+// Makes the set from one address and inserts the rest. Only this form of fi_av_set works alike with
+// libfabric's own implementation and with further providers.
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses) {
     const size_t members = (size_t)j->size;
     struct fi_av_set_attr attr = {.count = members, .stride = 1, .comm_key_size = key_bytes, .comm_key = key};
@@ -220,9 +220,9 @@ static void find_extensions(MccJoin* j) {
 #undef HAS
 }
 
-// Where cores are few, ranks arrive at a join one after the other, so the timeout grows by its own length for
-// every 64 members. At most kMostS counts of the time between two iterations: a process that was stopped and
-// continues has not used up its timeout.
+// Where cores are few, ranks arrive at a join at different times, so every 64 members extend the timeout by
+// its initial length. At most kMostS counts of the time between two iterations: a process that was stopped
+// and continues has not used up its timeout.
 int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who) {
     static const double kMostS = 0.1;
     double left_s = 1e-3 * timeout_ms * (1 + j->size / 64), seen_s = mcc_now_s();

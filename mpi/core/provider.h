@@ -1,9 +1,9 @@
 // A libfabric provider with collectives, as the MPI front ends open it; the progress thread; and the values
-// that members compare when a group forms, which each front end exchanges in its own way. Nothing here uses
-// MPI types, so that front ends of different MPI libraries can share it.
+// compared by the members when a group forms, which each front end exchanges in its own way. This file uses
+// no MPI types, so that front ends of different MPI libraries can share it.
 //
-// Ownership: MccProvider owns its libfabric objects, closes them in order, and lists every join that was
-// begun (MccJoin), whether open or not. It holds the lock; callers take the lock.
+// Ownership: MccProvider owns its libfabric objects, closes them in order, and lists every join from its
+// begin, whether open or not. MccProvider has the lock; callers take the lock.
 
 #ifndef MCASTCOLL_MPI_CORE_PROVIDER_H
 #define MCASTCOLL_MPI_CORE_PROVIDER_H
@@ -35,7 +35,7 @@ static inline double mcc_now_s(void) {
     return (double)mcc_now_ns(CLOCK_MONOTONIC) * 1e-9;
 }
 
-// FNV-1a digest of the parameters that must be the same on all members. Starts from kMccDigest.
+// FNV-1a digest of the parameters that must be the same on every member. Starts from kMccDigest.
 #define kMccDigest UINT64_C(0xcbf29ce484222325)
 static inline uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes) {
     const uint8_t* p = data;
@@ -55,7 +55,7 @@ static inline int mcc_word_rank(int64_t word) {
 }
 
 enum {
-    kMccReasonBytes = 240,  // length of a text that gives the cause of a failure
+    kMccReasonBytes = 240,  // length of a text with the cause of a failure
     kMccProviderAddressBytes = 256,
     kMccProviderDatatypes = 16,    // of libfabric, up to FI_UINT128
     kMccProviderCollectives = 16,  // FI_BARRIER ... FI_GATHER
@@ -66,8 +66,8 @@ typedef ssize_t (*MccRun)(struct fid_mc*, const struct fi_mcastcoll_request*, in
 typedef struct {
     pthread_mutex_t lock;   // guards all fields below and every provider call except MccRun
     struct MccJoin* joins;  // oldest first
-    unsigned ending;        // number of joins that are no longer used
-    // Preferred addresses of the endpoint, best first. Those that the provider lacks are skipped.
+    unsigned ending;        // number of joins no longer in use
+    // Preferred addresses of the endpoint, best first. Addresses unknown to the provider are skipped.
     MccAddress wanted[kMccMaxAddresses];
     size_t wanted_count;
     // The open libfabric objects.
@@ -79,8 +79,8 @@ typedef struct {
     struct fid_av* av;
     struct fid_ep* ep;
     size_t max_members;
-    uint32_t collectives;  // bit FI_BROADCAST etc.: collectives that the provider has
-    // Bit FI_SUM of [FI_ALLREDUCE][FI_INT32] etc.: reductions that the provider has.
+    uint32_t collectives;  // bit FI_BROADCAST etc.: the provider's collectives
+    // Bit FI_SUM of [FI_ALLREDUCE][FI_INT32] etc.: the provider's reductions.
     uint16_t reductions[kMccProviderCollectives][kMccProviderDatatypes];
     uint8_t address[kMccProviderAddressBytes];
     size_t address_bytes;
@@ -96,21 +96,21 @@ void mcc_provider_close(MccProvider* p);
 // (else FI_NOOP).
 bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, enum fi_datatype type,
                       enum fi_op op);
-// Digest of the provider's capabilities, which must be the same on all members.
+// Digest of the provider's capabilities, which must be the same on every member.
 uint64_t mcc_provider_digest(const MccProvider* p, uint64_t state);
-// Finds the fi_addr_t of the process at these address_bytes. Returns 0 or a positive FI_E code. A process
-// that is a member of several communicators is inserted into the address vector once, so that all its groups
-// use one fi_addr_t.
+// Finds the fi_addr_t of the process at these address_bytes. Returns 0 or a positive FI_E code. The address
+// vector gets a process only once, even if the process is a member of several communicators, so that its
+// groups use the same fi_addr_t.
 int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address);
 
-// A communicator's join of the provider: the set of its members' addresses, the multicast group, and its end.
+// A communicator's join of the provider: the set of the members' addresses, the multicast group, and its end.
 //
 // A group outlives its communicator for the linger time: MPI_Comm_free need not synchronise, and a slower
 // member may still need retransmissions.
 //
-// Ownership: a join owns its set and its multicast group. It is the first field of a front end's group and is
-// freed with this group. The provider may refer to a join that was given up until it reports the join's end,
-// so the memory must stay until then.
+// Ownership: a join owns its set and its multicast group. A join is the first field of a front end's group
+// and is freed with this group. The provider may refer to a join that was given up until the provider reports
+// the join's end, so the memory must stay until then.
 typedef struct MccJoin {
     struct MccJoin* next;
     int rank, size;  // in its communicator
@@ -120,14 +120,14 @@ typedef struct MccJoin {
     struct fi_context2 context;
     bool posted, done;
     int error;  // positive FI_E code
-    // The provider's extensions; NULL or 0 if it lacks them. They may differ between members.
+    // The provider's extensions, or NULL or 0. Members may have different extensions.
     MccRun run;  // runs an operation to its end
     int (*get_asked)(struct fid_mc*, uint64_t*);
     int (*get_counter)(struct fid_mc*, const char*, uint64_t*);
     ssize_t (*get_failure)(struct fid_mc*, char*, size_t);
-    unsigned hosts, sites;  // of the members; 0: the provider does not report it
-    unsigned refused;  // bits of enum fi_collective_op that the provider refused for this group, the same on
-                       // all members
+    unsigned hosts, sites;  // of the members; 0: not reported by the provider
+    unsigned refused;  // bits of enum fi_collective_op refused by the provider for this group, the same on
+                       // every member
     unsigned users;    // references to this join; the join stays while there are any
     bool ends;         // no longer used: closed at close_at_s
     bool disposable;   // freed when closed
@@ -152,8 +152,8 @@ typedef void (*MccEnded)(const void* context, int error, const char* text);
 int mcc_poll(MccProvider* p, MccEnded ended);  // the lock is held
 // Marks the join as no longer used; `disposable`: its memory, too. The lock is held.
 void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable);
-// Closes the joins whose linger time is over, or all joins. Returns 0 or the provider's last error, a
-// positive FI_E code. The lock is held.
+// Closes the joins whose linger time is over, or (`all`) every join. Returns 0 or the provider's last error,
+// a positive FI_E code. The lock is held.
 int mcc_joins_reap(MccProvider* p, bool all);
 
 // The progress thread (stand_in.c): makes the provider's progress while no thread of the program does.
@@ -173,7 +173,7 @@ typedef struct {
 
     atomic_bool runs, stops;
     atomic_bool stands_in;
-    atomic_int inside;  // threads of the program that make all progress themselves
+    atomic_int inside;  // threads of the program inside the provider, which make progress by themselves
     _Atomic int64_t rings_at_ns;
     int alarm;
     pthread_t thread;

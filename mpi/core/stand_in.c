@@ -32,8 +32,8 @@ static bool is_quiet(MccProvider* p, int descriptor) {
     return descriptor >= 0 && 0 == fi_trywait(p->fabric, &queue, 1);
 }
 
-// One iteration of the active thread. Returns how long it may sleep without an event of the provider, as
-// turn() does; 0: not at all.
+// An iteration of the active thread. Returns the time to sleep without an event of the provider, as turn()
+// does; 0: no sleep.
 static int stand_in(MccStandIn* s, int queue) {
     bool quiet = false;
     int bound = -1;

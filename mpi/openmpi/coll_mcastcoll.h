@@ -1,11 +1,12 @@
-// Internal header of the Open MPI coll component, shared by its files.
+// Internal header of the Open MPI coll component.
 //
 // Path of a call: an entry function (_calls.c) fills an MccJob, decides which side serves the call (_run.c,
 // _select.c), prepares the buffers (core/plan.h), and runs the operation (_run.c) or starts it (_request.c).
-// In the list below, each file uses only the functions of the files before it; _component.c uses all of them.
+// In the list below, each file uses only the functions of the files before it; _component.c uses functions of
+// every file.
 //
-// Ownership: the component owns the provider's objects (MccProvider), the peer records, and every group that
-// was ever joined, so that MPI_Finalize can close all groups in order even if the program has not freed its
+// Ownership: the component owns the provider's objects (MccProvider), the peer records, and every group from
+// its join on, so that MPI_Finalize can close the groups in order even if the program has not freed its
 // communicators. A module (one per communicator) borrows its group and holds references to the previous
 // modules.
 
@@ -34,7 +35,7 @@ static inline int mcc_compare(const void* a, const void* b) {
 // Each collective has a blocking and a non-blocking form.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
 
-// An operation that a thread waits for. It lives in its group and not on a stack, because a provider may
+// An operation with a waiting thread. It is part of the group and not on a stack, because a provider may
 // still hold its address after the operation was given up.
 typedef struct {
     struct fi_context2 context;  // identifies the completions of this operation
@@ -46,54 +47,54 @@ typedef struct {
 // A provider group: the members of a communicator.
 typedef struct {
     MccJoin join;         // first field; without MccRun, operations are posted and polled for
-    unsigned known;       // bits of enum fi_collective_op that the provider has accepted for this group
-    bool failed;          // after one failed operation all further operations fail
+    unsigned known;       // bits of enum fi_collective_op accepted by the provider for this group
+    bool failed;          // an operation failed; every further operation fails
     atomic_uint waiting;  // length of the backlog of requests, which starts at `first`:
     struct MccRequest *first, *last;
-    char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may have been freed
+    char name[MPI_MAX_OBJECT_NAME];  // of the communicator, which may have been freed
     MccOperation operation;
 } MccGroup;
 
 typedef enum {
     kMccFresh,    // too few collectives so far to form a group
-    kMccWorthy,   // the next collective that the rules give to the group forms it
-    kMccForming,  // group formation is under way; collectives called meanwhile are part of it
+    kMccWorthy,   // the next collective for the group forms the group
+    kMccForming,  // group formation is under way; collectives called meanwhile are part of the formation
     kMccServing,  // the group serves this communicator
-    kMccLeft,     // the previous modules serve it permanently
+    kMccLeft,     // permanently served by the previous modules
     kMccBroken,   // a member was lost while the group formed: calls fail
 } MccModuleState;
 
-// The function and module that served a collective before this component.
+// The function and module for a collective before this component.
 typedef struct {
-    void (*function)(void);  // cast to its real type for the call
+    void (*function)(void);  // cast to the real type for the call
     mca_coll_base_module_t* module;
 } MccPrevious;
 
-// The blocking collectives that the communicator held before a call of a previous module.
+// The communicator's blocking collectives before a call of a previous module.
 typedef struct {
     MccPrevious blocking[kMccCollectives];
 } MccHeld;
 
 // The side that serves a call.
 typedef enum {
-    kMccPrevious,  // the previous module, on all ranks
+    kMccPrevious,  // the previous module, on every rank
     kMccHere,      // the group; an MccJob is complete
     kMccMeasured,  // undecided: both sides in turn
-    kMccOver,      // neither: nothing to do, or an error; the job's rc is the result
+    kMccOver,      // neither: nothing to do, or an error; the result is the job's rc
 } MccRoute;
 
 // A trial: measures whether the group or the previous module is faster for a class of message sizes (rule
 // keyword "measured", coll_mcastcoll_select.c; README.md has the reasons and the invariants). The medians of
-// both sides are compared, so that one slow call decides nothing. The code uses no clock, no messages and
-// nothing of Open MPI.
+// both sides are compared, so that a single slow call decides nothing. The code uses no clock, no messages
+// and no Open MPI functions.
 //
 //     group serves -> trial -> pause -> trial -> pause, twice as long -> trial ...
 //                     \-> the other side won: a short pause, a second trial; if it wins again, it serves
 enum {
-    kMccTrialTurns = 5,    // counted calls per side; one more call before them is not counted
+    kMccTrialTurns = 5,    // counted calls per side, after an uncounted one
     kMccTrialPerCent = 5,  // the previous module must be faster by this much
     kMccTrialFirst = 80,   // calls before the first trial: more than the engine's rotating buffers
-    kMccTrialRest = 30,    // calls between a trial that contradicts the current choice and the second trial
+    kMccTrialRest = 30,    // calls between a trial with a contrary result and the second trial
     kMccTrialPause = 500,  // calls until the result is checked by another trial; doubles each time
     kMccTrialLongestPause = 1 << 20,
     kMccTrialClasses = 64,
@@ -109,7 +110,7 @@ typedef struct {
     bool closed;     // no further trials
     MccWay better;   // serves the calls between trials: the group, until two trials in a row find the other
                      // side faster
-    uint64_t ns[kMccWays][kMccTrialTurns];  // own times; after the agreement, those of the slowest member
+    uint64_t ns[kMccWays][kMccTrialTurns];  // own times; after the agreement, times of the slowest member
 } MccTrial;
 
 // The result of mcc_select() for one collective: `who` from 0 bytes on, and another side from each step on.
@@ -151,7 +152,7 @@ typedef struct {
     size_t bcast_min_message;
     size_t max_message;
     size_t segment;
-    size_t longest;  // bytes of one operation: the segment, or the provider's maximum if smaller
+    size_t longest;  // bytes per operation: the segment, or the provider's maximum if smaller
     size_t reduce_scatter_small;
     char* enable;
     char* selection;
@@ -167,13 +168,13 @@ typedef struct {
     int output;
     unsigned enabled;  // 1 << kMccBcast | ...
     struct MccRules* rules;
-    uint64_t terms;                // digest of all parameters that must be the same on all ranks
+    uint64_t terms;                // digest of the parameters that must be the same on every rank
     bool has_accelerator;          // buffers may be in an accelerator's memory
     bool ready;                    // the parameters are valid
     bool opened;                   // the provider is open
     char reason[kMccReasonBytes];  // cause if not ready or not opened
     bool reported;
-    MccProvider fabric;            // its lock also guards all fields below
+    MccProvider fabric;            // its lock also guards the fields below
     atomic_int broken;             // positive FI_E code after the completion queue itself has failed
     void* peers;                   // processes with a valid modex record
     void* hosts;                   // hosts of these processes
@@ -184,23 +185,23 @@ typedef struct {
     struct MccSlot* free_slots;
     struct MccRequest *finished, *finished_last;  // waiting to be completed without the lock
     atomic_uint open;                             // incomplete requests
-    atomic_uint backlog;                          // requests among them that are not fully posted yet
+    atomic_uint backlog;                          // open requests with operations still to be posted
     atomic_uint finished_count;
     atomic_uint turns;  // calls of the progress callback
     _Atomic double poll_at_s, poll_every_s;
-    uint64_t asked;      // NAKs received from other members, at the last poll
+    uint64_t asked;      // NAKs received from peers, at the last poll
     bool polling;        // the progress callback is registered
-    atomic_int waiting;  // threads that poll the provider themselves
+    atomic_int waiting;  // threads that poll the provider by themselves
     MccStandIn stand_in;
 } MccComponent;
 
 // One MPI collective call: prepared, then run to its end or started as a request. The two forms differ only
 // in the waiting.
 //
-// Ownership: a blocking call borrows its module's bounce buffer. A non-blocking call owns its memory, freed
-// with its request, and holds a reference to a derived datatype, since the program may free the datatype.
+// Ownership: a blocking call borrows the module's bounce buffer. A non-blocking call owns its memory, freed
+// with the request, and holds a reference to a derived datatype, since the program may free the datatype.
 typedef struct {
-    MccPlan plan;  // covers all segments
+    MccPlan plan;  // covers every segment
     MccModule* module;
     ompi_communicator_t* comm;
     MccForm form;
@@ -208,14 +209,14 @@ typedef struct {
     int rc;
     size_t bytes;  // of a message, a vector or a block, for reports
 
-    bool divisible;  // may be split into several operations, one per segment
+    bool divisible;  // may be split into operations of one segment each
     size_t longest;  // bytes of one operation; copied, since the module may be freed before a later operation
                      // is posted
     bool streamed;   // a large blocking broadcast of a derived datatype, packed segment by segment
     MccBounce memory;  // of a non-blocking call
-    int* vectors;      // of a non-blocking call: its copy of counts and displacements
+    int* vectors;      // of a non-blocking call: copy of counts and displacements
 
-    MccTrial* trial;  // the trial that measures this call, or NULL
+    MccTrial* trial;  // the trial with this call, or NULL
     int64_t begun_ns;
 } MccJob;
 
@@ -265,7 +266,7 @@ MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective
 
 // coll_mcastcoll_select.c: trials.
 // The size class: the power of two of the bytes. MPI makes the bytes equal
-// on all members.
+// on every member.
 static inline unsigned mcc_trial_class(size_t bytes) {
     return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
 }
@@ -283,7 +284,7 @@ static inline bool mcc_trial_is_over(const MccTrial* t) {
 static inline MccWay mcc_trial_turn(const MccTrial* t) {
     return 0 == t->turns % kMccWays ? kMccOurs : kMccOthers;
 }
-// Ends all trials; the group serves.
+// Ends the trials; the group serves.
 static inline void mcc_trial_close(MccTrial* t) {
     t->closed = true;
     t->better = kMccOurs;
@@ -304,22 +305,20 @@ bool mcc_process_gone(const MccProcess* process);
 // coll_mcastcoll_peers.c
 int mcc_peers_open(void);  // publishes this process's modex record; returns an Open MPI code
 void mcc_peers_close(void);
-// Checks by the modex records whether all members can be in one group, and counts their hosts (0: no memory).
+// Checks by the modex records whether the members can be in one group, and counts their hosts (0: no memory).
 // False with a reason.
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
 // Compares the addresses of all hosts and, if the provider is not open yet, stores where to open it (`wanted`
-// of MccProvider). False: no network connects the hosts; the reason is the same on all members.
+// of MccProvider). False: no network connects the hosts; the reason is the same on every member.
 bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason);
-// Checks whether the members' addresses, which follow each other, can belong to one group. False with a
-// reason.
+// Checks whether the members' addresses, in the order of ranks, can belong to one group. False with a reason.
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);
-// Returns the ranks of one member of each host other than rank 0's, up to kMccMaxProbed hosts, and their
-// number.
+// Returns a member of each host without rank 0's, up to kMccMaxProbed ranks, and their number.
 unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]);
 // Inserts the addresses of the whole job, as far as the modex records contain them. The lock is held.
 void mcc_peers_meet_all(void);
-// Returns the number of other members on this member's host that this process can observe, and a list of
-// them, to be freed. mcc_peers_agree() must have succeeded for the communicator.
+// Returns the number of further members on this member's host that this process can observe, and an array of
+// these members, to be freed. mcc_peers_agree() must have succeeded for the communicator.
 typedef struct {
     int rank;
     MccProcess process;
@@ -335,20 +334,20 @@ uint64_t mcc_offers_digest(void);  // of the provider's capabilities, once it is
 // to be lost.
 typedef struct {
     void* talk;          // internal state during the handshake
-    uint8_t* addresses;  // of all members, in the order of ranks
+    uint8_t* addresses;  // of the members, in the order of ranks
     bool has_secret;     // false: the wrapped secret was not for this member, or was altered on its way
     MccSecret secret;    // rank 0's
-    int unwilling;       // the first rank that does not want to join at present, or -1
+    int unwilling;       // the first rank that refuses to join at present, or -1
     MccProbe probe;      // the next agreement reports missing datagrams
 } MccMeeting;
 // Runs the first part of the setup handshake, after the attempt to open the provider. Returns 0 with one of
-// three results, the same on all members: addresses and secret are complete and the handshake continues
+// three results, the same on every member: addresses and secret are complete and the handshake continues
 // (`talk` is set); `reason` says why there can be no group; or `unwilling` names a rank that does not want to
 // join now. Returns a positive FI_E code if a member was lost (`lost`: its rank, or -1 if unknown); the
 // members then may have different results. The caller frees `addresses` in any case.
 int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting, char* reason, int* lost);
-// Gives all members the worst result of a step: 0, or an error and one of the ranks that have it. Returns 0
-// or a positive FI_E code as above. The handshake ends with an error, or if `last` is set.
+// Gives every member the worst result of a step: 0, or an error and a rank with this error. Returns 0 or a
+// positive FI_E code as above. The handshake ends with an error, or if `last` is set.
 typedef struct {
     int error, rank;
 } MccAgreed;
@@ -357,7 +356,7 @@ int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agre
 // coll_mcastcoll_previous.c
 void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void));
 // Stores the previous modules. Open MPI enables modules from the lowest priority up, so the communicator now
-// holds the modules that served it before. A collective that no module served is not served by this component
+// holds the modules that served it before. Collectives without such a module are not served by this component
 // either.
 void mcc_previous_keep(MccModule* m, ompi_communicator_t* comm);
 void mcc_previous_release(MccModule* m);
@@ -381,7 +380,7 @@ bool mcc_unpacks_derived(const MccJob* job);
 // Delivers the result after the provider has finished (`good`), and releases datatypes and memory. To be
 // called exactly once.
 bool mcc_finish_job(MccJob* job, bool good);
-// Reports a failure and returns MPI's error code for it.
+// Reports a failure and returns MPI's error code.
 int mcc_fail(MccGroup* g, const MccJob* job, int error);
 
 // coll_mcastcoll_request.c
@@ -419,10 +418,10 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 // Returns whether a member was lost or an operation failed. Then all further calls fail, also those of the
 // previous modules, since the members may have made different numbers of calls.
 bool mcc_has_failed(const MccModule* m);
-// Decides which side serves the call, by values that MPI makes equal on all ranks (collective and bytes, see
+// Decides which side serves the call, by values that MPI makes equal on every rank (collective and bytes, see
 // coll_mcastcoll_select.c) and by the collectives of the group. Forms the group when it is due.
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes);
-// Runs one operation to its end. Returns 0 or a positive FI_E code. FI_ENOSYS: no member has begun the
+// Runs an operation to its end. Returns 0 or a positive FI_E code. FI_ENOSYS: no member has begun the
 // operation.
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
 bool mcc_run_job(MccJob* job, MccRoute route);  // as mcc_start_job()

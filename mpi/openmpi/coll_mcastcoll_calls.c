@@ -82,13 +82,13 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
         mcc_lay(&job->plan, call, chosen, kMccBlocking == job->form ? &job->module->bounce : &job->memory);
     job->longest = mcc_longest_part(job);
     if (0 == error) return kMccHere;
-    // A local error after all ranks have decided for the group.
+    // A local error after every rank has decided for the group.
     mcc_bounce_trim(&job->memory, 0);
     job->rc = mcc_fail(job->module->group, job, error);
     return kMccOver;
 }
 
-// A barrier on one host takes 0.1 us, so only the fields that every call reads are set.
+// A barrier on one host takes 0.1 us, so only the fields read by every call are set.
 static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t* module, MccForm form,
                   MccCollective collective) {
     job->module = (MccModule*)module;

@@ -1,17 +1,17 @@
-// The component: its MCA parameters, the opening and closing of the provider, and its modules, one per
-// communicator, which decide whether a communicator can be served and store the previous modules.
+// The component: MCA parameters, opening and closing of the provider, and the modules, one per communicator,
+// which decide whether a communicator can be served and store the previous modules.
 //
 // The provider mcastcoll is opened when the first group forms. Other providers may need the addresses of the
-// whole job before that, and are opened with the framework. A failure does not unload the component: its
-// modex record reports the reason, all processes leave the job to Open MPI's own modules, and rank 0 of
+// whole job before, and are opened with the framework. A failure does not unload the component: the modex
+// record reports the reason, every process leaves the job to Open MPI's own modules, and rank 0 of
 // MPI_COMM_WORLD prints one line. Whether a communicator can be served is decided when it has made enough
-// calls, from data that every member has (sizes, modex records, hosts), so that all members decide alike
+// calls, from data known to every member (sizes, modex records, hosts), so that the members decide alike
 // without a message.
 
 #include "coll_mcastcoll.h"
 #include "ompi/runtime/mpiruntime.h"
 
-// Closes all groups and the provider. The lock is not held.
+// Closes every group and the provider. The lock is not held.
 static void component_stop(void) {
     MccComponent* c = &mcc_component;
     mcc_progress_stop();
@@ -28,8 +28,8 @@ static void module_construct(MccModule* m) {
 }
 
 // In MPI_Finalize, the last module closes the provider, before Open MPI closes its point-to-point layer.
-// mtl/ofi installs a memory monitor in libfabric and removes it when it closes, but libfabric's registration
-// caches call the monitor until they close.
+// mtl/ofi installs a memory monitor in libfabric and removes the monitor when mtl/ofi closes, but libfabric's
+// registration caches call the monitor until they close.
 static void module_destruct(MccModule* m) {
     if (NULL != m->group) mcc_group_orphan(m->group);
     m->group = NULL;
@@ -66,8 +66,8 @@ static void report_too_large(ompi_communicator_t* comm, size_t most, double took
     if (all) MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
 }
 
-// coll/han names the components that it wants on its own communicators in an info key, and ignores errors of
-// their collectives. 512 bytes are more than all component names together.
+// For its own communicators, coll/han names the wanted components in an info key, and ignores errors of their
+// collectives. 512 bytes are more than all component names together.
 static bool prefers_others(const ompi_communicator_t* comm) {
     char wanted[512] = "";
     return mcc_info(comm, "ompi_comm_coll_preference", wanted, sizeof(wanted)) &&
@@ -115,8 +115,8 @@ static int component_register(void) {
 
 static int component_open(void) {
     MccComponent* c = &mcc_component;
-    // A parameter that is invalid on this process only must not unload the component: the other processes
-    // must learn of it.
+    // A parameter that is invalid only on this process must not unload the component: the other processes
+    // must learn of the error.
     if (c->priority <= 0) return OPAL_ERR_NOT_AVAILABLE;
     const size_t procs = ompi_process_info.num_procs;
     if (procs < 2) return OPAL_ERR_NOT_AVAILABLE;

@@ -9,13 +9,13 @@
 
 #include "coll_mcastcoll.h"
 
-// libfabric's own collectives, which most providers use, see only the addresses that the address vector held
-// when its first set was made. So all addresses must be inserted before.
+// libfabric's own collectives, which most providers use, see only addresses inserted before the first set of
+// the address vector. So every address must be inserted before.
 bool mcc_fabric_is_eager(void) {
     return 0 != strcmp(mcc_component.provider, "mcastcoll");
 }
 
-// Opens the provider and reports the collectives that it lacks.
+// Opens the provider and reports missing collectives.
 static bool open_fabric(const char* provider, size_t peers, char* reason) {
     MccComponent* c = &mcc_component;
     // The progress thread sleeps on a descriptor if the provider has one.
@@ -42,7 +42,7 @@ void mcc_fabric_open(void) {
     c->longest = c->segment < most ? c->segment : most;
 }
 
-// Compares addresses before any access: some providers report completions of their internal operations.
+// Compares addresses before any access: some providers report completions of internal operations.
 static void ended(const void* context, int error, const char* text) {
     if (mcc_slot_ended(context, error, text)) return;
     for (MccJoin* j = mcc_component.fabric.joins; NULL != j; j = j->next) {
@@ -67,8 +67,8 @@ static int turn(void) {
     return events > 0 ? events : 0;
 }
 
-// While no operation of this process is open, other members may still need its retransmissions. These can
-// wait a while, so that Open MPI's own messages, which also progress in this loop, are not slowed down.
+// While no operation of this process is open, other members may still need retransmissions. Retransmissions
+// can wait a while, so that Open MPI's own messages, which also progress in this loop, are not slowed down.
 static bool is_due(MccComponent* c) {
     enum { kClockEvery = 8 };
     if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
@@ -135,7 +135,7 @@ void mcc_stand_in_for(const MccGroup* g) {
     MccComponent* c = &mcc_component;
     enum { kAwayNs = 12000000 };
     // Groups on one host need no progress thread, since no peer waits after an operation in shared memory,
-    // except for a rank that blocks in pml cm.
+    // except for a rank blocked in pml cm.
     const bool wanted = c->progress_thread && (1 != g->join.hosts || mcc_pml_is("cm"));
     if (!wanted || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
     MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");

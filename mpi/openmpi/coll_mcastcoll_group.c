@@ -32,7 +32,7 @@ static bool is_left(ompi_communicator_t* comm, const char* reason) {
     return false;
 }
 
-// Prints, once, the line that a user sees when the component cannot serve the job.
+// Prints the line for the user when the component cannot serve the job, once.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     MccComponent* c = &mcc_component;
     if (MPI_COMM_WORLD != comm) {
@@ -43,9 +43,9 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     }
 }
 
-// The result is the same on all members. A communicator with more members than this host has processes cannot
-// be on one host. Only otherwise are all processes looked up, because Open MPI creates its process records on
-// demand.
+// The result is the same on every member. A communicator with more members than this host has processes
+// cannot be on one host. Only otherwise is every process looked up, because Open MPI creates its process
+// records on demand.
 static bool all_on_one_host(ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     if (size > (int)ompi_process_info.num_local_peers + 1) return false;
@@ -62,8 +62,8 @@ static bool serve_single_host(const MccComponent* c) {
     return mcc_pml_is("cm");
 }
 
-// Returns whether a group could serve the communicator, from data that all members have without a message.
-// The result is the same on all members.
+// Returns whether a group could serve the communicator, from data known to every member without a message.
+// The result is the same on every member.
 static bool fits(MccModule* m, ompi_communicator_t* comm) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
@@ -159,9 +159,9 @@ static void try_again(MccModule* m, int error) {
     if (is_of_network(error) && ++m->attempts < kMostAttempts) put_off(m);
 }
 
-// A join between hosts that times out usually has a cause that affects all communicators of the job, such as
-// a firewall. So for some time this process, and every communicator of which it is a member, begins no other
-// join between hosts.
+// A join between hosts usually times out for a reason that affects every communicator of the job, such as a
+// firewall. So for some time this process, and every communicator with this process, begins no further join
+// between hosts.
 static void note_join(const MccModule* m, int error) {
     MccComponent* c = &mcc_component;
     static const double kFirstRestS = 60, kTimes = 4, kLongestRestS = 3600;
@@ -191,7 +191,7 @@ static void report(ompi_communicator_t* comm, const MccModule* m, const char* st
                     ompi_comm_size(comm), m->hosts, 1 == m->hosts ? "" : "s");
         return;
     }
-    static int told;  // a permanent failure is printed once, since it affects later communicators as well
+    static int told;  // a permanent failure is printed once, since later communicators have the same failure
     if (kMccLeft == m->state && error == told) return;
     told = error;
     char later[64] = "";
@@ -244,7 +244,7 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     int lost = -1;
     int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
     MccAgreed agreed;
-    // All members compare the same addresses and come to the same result.
+    // Every member compares the same addresses and comes to the same result.
     if (0 == error && NULL != meeting->talk && !mcc_peers_distinct(comm, meeting->addresses, reason))
         error = mcc_meeting_agree(meeting, FI_EADDRNOTAVAIL, true, &agreed, &lost);
     if (0 == error && NULL != meeting->talk) return true;
@@ -279,8 +279,7 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
     }
     if (0 == rc && 0 == agreed->error) {
         error = join(g);
-        // Without shared memory (a full /dev/shm), the members of one host would use multicast among each
-        // other.
+        // Without shared memory (a full /dev/shm), members on one host would exchange multicast.
         const bool apart = 0 == error && 1 == m->hosts && g->join.hosts > 1;
         *step = apart ? "shared memory of the host" : "join";
         rc = mcc_meeting_agree(meeting, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
@@ -316,12 +315,12 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     pthread_mutex_lock(&mcc_component.fabric.lock);
     mcc_stand_in_for(g);
     pthread_mutex_unlock(&mcc_component.fabric.lock);
-    // Some rules apply within one site only. A provider that does not report sites has one. Several hosts may
-    // have the same name, so the provider's count replaces the count of names.
+    // Some rules apply within one site only. If the provider does not report sites, there is one. Several
+    // hosts may have the same name, so the provider's count replaces the count of names.
     m->sites = 0 != g->join.sites ? g->join.sites : 1;
     if (0 != g->join.hosts) m->hosts = (int)g->join.hosts;
     if (!mcc_select(mcc_component.rules, m, g->join.size)) {
-        g->failed = true;  // the other members already use the group
+        g->failed = true;  // the group is already in use on the other members
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     report(comm, m, step, 0, 0);

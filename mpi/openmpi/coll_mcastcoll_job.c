@@ -1,4 +1,5 @@
-// The provider operations of a collective call, and its completion, for blocking and non-blocking calls.
+// The provider operations of a collective call, and the call's completion, for blocking and non-blocking
+// calls.
 
 #include "coll_mcastcoll.h"
 
@@ -76,7 +77,7 @@ bool mcc_finish_job(MccJob* job, bool good) {
 }
 
 int mcc_fail(MccGroup* g, const MccJob* job, int error) {
-    // Adds which rank was lost and how this was detected, on all ranks and for blocking calls, too.
+    // Adds which rank was lost and how this was detected, on every rank and for blocking calls, too.
     if (NULL != g->join.mc && NULL != g->join.get_failure)
         (void)g->join.get_failure(g->join.mc, g->operation.text, sizeof(g->operation.text));
     const bool more = '\0' != g->operation.text[0];

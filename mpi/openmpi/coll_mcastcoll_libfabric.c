@@ -1,6 +1,6 @@
 // Loads libfabric when the first group forms and not with the component: libfabric loads the libraries of all
 // its providers, and two of these need 0.1 s each to start, in every process. So this file defines wrappers
-// for the libfabric functions in use; other libraries do not see them.
+// for the libfabric functions in use; the wrappers are invisible to other libraries.
 
 #include <dlfcn.h>
 
@@ -19,7 +19,7 @@ static struct { MCC_LIBFABRIC(MCC_POINTER) } g_libfabric;  // set once, with the
 
 bool mcc_load(char* reason) {
     if (NULL != g_libfabric.fi_strerror) return true;
-    // Stays loaded: other libraries of the process may use it as well.
+    // Stays loaded, since other libraries of the process may use libfabric as well.
     void* library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NODELETE);
     if (NULL == library) {
         snprintf(reason, kMccReasonBytes, "libfabric: %.200s", dlerror());

@@ -1,6 +1,5 @@
-// Open MPI's headers that more than one file needs, and wrappers for everything that differs between its
-// releases. Only this header depends on the release: 4.1 has a run-time layer (rte); 5.0 uses PRRTE and PMIx
-// instead.
+// Open MPI headers for several files, and wrappers for the differences between Open MPI's releases. Only this
+// header depends on the release: 4.1 has a run-time layer (rte); 5.0 uses PRRTE and PMIx instead.
 
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
@@ -22,8 +21,7 @@
 #include "opal/util/info.h"
 #include "opal/util/output.h"
 
-// A communicator's number: the same on all members, and unique among the communicators that exist at one
-// time.
+// A communicator's number: the same on every member, and unique among the existing communicators.
 typedef struct {
     uint64_t base, sub;
 } MccContextNumber;
@@ -94,7 +92,7 @@ static inline bool mcc_is_accelerators(const void* base) {
 
 #include "opal/runtime/opal_params.h"
 
-bool opal_cuda_check_bufs(char* first, char* second);  // its header is installed only with CUDA
+bool opal_cuda_check_bufs(char* first, char* second);  // the header is installed only with CUDA
 
 static inline bool mcc_has_accelerator(void) {
     return opal_cuda_support;

@@ -1,11 +1,11 @@
 #define _GNU_SOURCE  // tdestroy()
 // The modex records: each process publishes one record (Card).
 //
-// A record has a digest of all parameters that must be the same on all ranks, and the host of the process.
-// Every process reads the same records, so all members come to the same decision without a message. A process
-// without a record, or with other parameters, leaves all its communicators to Open MPI. Of a valid record,
-// the reader keeps host and process; invalid records are not kept. The members of a group exchange the
-// provider's capabilities and addresses when the group forms (_meeting.c).
+// A record has a digest of the parameters that must be the same on every rank, and the host of the process.
+// Every process reads the same records, so the members come to the same decision without a message. A process
+// without a record, or with other parameters, leaves its communicators to Open MPI. Of a valid record, the
+// reader keeps host and process; invalid records are not kept. The members of a group exchange the provider's
+// capabilities and addresses when the group forms (_meeting.c).
 
 #include <errno.h>
 #include <search.h>
@@ -24,14 +24,14 @@ typedef struct {
     uint64_t terms;
     uint64_t host;  // digest of the host name
     MccProcess process;
-    MccPublicKey public_key;  // group secrets for this process are encrypted with it
+    MccPublicKey public_key;  // for the transport of group secrets to this process
     MccAddresses addresses;   // of the host
     // Variable length: the endpoint's address if the provider is already open, or the reason why the process
     // is not ready.
     uint8_t rest[kMccProviderAddressBytes];
 } Card;
 
-// The addresses of a host, shared by all processes that published the same addresses.
+// The addresses of a host, shared by the processes with equal addresses.
 typedef struct {
     MccAddresses addresses;  // first
     size_t place;            // index in the list being gathered, from 1; 0: not yet in the list
@@ -42,7 +42,7 @@ typedef struct {
     uint32_t vpid;  // number of the process in the job
     uint64_t host;
     MccProcess process;
-    MccEdgeKey* edge;  // key shared with this process, or NULL before a group's tree needs it
+    MccEdgeKey* edge;  // key shared with this process, or NULL before the first use in a group's tree
     Host* at;          // NULL: no memory
 } Peer;
 
@@ -159,7 +159,7 @@ static Peer* find_peer(uint32_t vpid) {
     return NULL != known ? *known : NULL;
 }
 
-// Returns the host of a process that can be in a group with this one, as far as its record tells. Otherwise
+// Returns the host of a process that can be in a group with this process, according to its record. Otherwise
 // sets `reason`.
 static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     MccComponent* c = &mcc_component;
@@ -264,10 +264,9 @@ static bool choose_way(Gathered all, char* reason) {
     return '\0' == reason[0];
 }
 
-// Every process has one endpoint for all its communicators, so the addresses of the whole job decide, if the
-// job has at most kMaxRead processes. If the job has no network in common, the communicator decides. The
-// result must be the same on all members, so it must not depend on whether this process has already opened
-// its endpoint.
+// A process has a single endpoint for its communicators, so the addresses of the whole job decide, if the job
+// has at most kMaxRead processes. If the job has no network in common, the communicator decides. The result
+// must be the same on every member, so an endpoint that is already open must not influence the result.
 bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mcc_component;
     enum { kMaxRead = 2048 };

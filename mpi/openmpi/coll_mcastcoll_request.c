@@ -1,14 +1,14 @@
-// Non-blocking collectives as Open MPI requests, which the component's progress completes.
+// Non-blocking collectives as Open MPI requests, completed by the component's progress.
 //
-// A call is posted when it starts, as one operation per segment. Requests for which the provider has no room
-// wait in the group's backlog, in order; a blocking call first waits until the backlog is empty. So an I...
-// call never waits for other ranks, with one exception: the first operation of its kind on a group waits
-// until the provider accepts or refuses it.
+// The start of a call posts an operation per segment. Requests for which the provider has no room wait in the
+// group's backlog, in order; a blocking call first waits until the backlog is empty. So an I... call never
+// waits for other ranks, with a single exception: the first operation of a kind on a group waits until the
+// provider accepts or refuses the operation.
 //
-// Ownership: a request belongs to the program, which frees it after completion. Until then, the slots of its
-// operations or its group's backlog refer to it. A group stays until its requests are complete, even if its
-// communicator is freed. The component's lock guards all lists. Requests are completed without the lock,
-// because completion may call back into MPI.
+// Ownership: a request belongs to the program, which frees the request after completion. Until then, slots of
+// operations or the group's backlog refer to the request. A group stays until its requests are complete, even
+// if the communicator is freed. The component's lock guards all lists. Requests are completed without the
+// lock, because completion may call back into MPI.
 
 #include "coll_mcastcoll.h"
 
@@ -30,8 +30,8 @@ typedef struct MccRequest {
 } MccRequest;
 OBJ_CLASS_DECLARATION(MccRequest);
 
-// One posted operation. The provider may hold its address after the operation was given up, so slots are
-// allocated in chunks that stay. A context is one of this component's if it lies in a chunk.
+// A posted operation. The provider may hold the operation's address after the operation was given up, so
+// slots are allocated in permanent chunks. A context belongs to this component if it lies in a chunk.
 typedef struct MccSlot {
     struct fi_context2 context;  // first
     MccRequest* request;         // the request to which the operation belongs
@@ -116,7 +116,7 @@ static void append(MccRequest** first, MccRequest** last, MccRequest* r) {
     *last = r;
 }
 
-// Lists the request for completion if all its operations have ended.
+// Lists the request for completion if every operation has ended.
 static void check_finished(MccRequest* r) {
     MccComponent* c = &mcc_component;
     if (!r->all_posted || r->parts > 0) return;
@@ -214,7 +214,7 @@ static int begin(MccRequest* r) {
 }
 
 // MPI requires counts and displacements to stay unchanged until the request is complete. Some programs free
-// them earlier, for example mpi4py, since other implementations read them only during the call.
+// these arrays earlier, for example mpi4py, since other implementations read the arrays only during the call.
 static bool keep_vectors(MccJob* job) {
     if (kMccUnpackBlocks != job->plan.afterwards) return true;
     const size_t bytes = job->plan.members * sizeof(int);
@@ -249,7 +249,7 @@ bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
     return true;
 }
 
-// Completes a request. Its communicator and module may be freed, so neither is used.
+// Completes a request. Uses neither communicator nor module, which may be freed.
 static void complete(MccRequest* r) {
     MccComponent* c = &mcc_component;
     MccGroup* g = r->group;

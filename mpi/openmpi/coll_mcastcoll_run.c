@@ -5,13 +5,13 @@
 // each other, since the threads of another rank may arrive in the opposite order. Without the extension, the
 // operation is posted to the endpoint and polled for.
 //
-// If a provider answers FI_ENOSYS, it does so on all members of the group and before any work has begun. From
-// then on, the previous module serves the collectives of this communicator that need this operation.
+// If a provider answers FI_ENOSYS, it does so on every member of the group and before any work has begun.
+// From then on, the previous module serves the collectives of this communicator that need this operation.
 
 #include "coll_mcastcoll.h"
 #include "ompi/errhandler/errhandler.h"
 
-// Returns whether the provider has the operation and the group has not refused it. The same on all members
+// Returns whether the provider has the operation and the group has not refused it. The same on every member
 // once there is a group.
 static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi_datatype type,
                        enum fi_op op) {
@@ -19,7 +19,7 @@ static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi
 }
 
 // Measured calls: both sides in turn, then the agreement. See MccTrial, and "What is measured" in README.md,
-// which also says why all members stay in step.
+// which also says why the members stay in step.
 
 // 0, or a positive FI_E code.
 static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
@@ -165,7 +165,7 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 
 // The component's progress callback continues to poll meanwhile and so serves the members of other groups.
 // While a thread is inside, the progress thread stays inactive even if the machine does not schedule this
-// rank: it would hold locks that the rank needs.
+// rank: the progress thread would hold locks needed by the rank.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
     const bool told = mcc_enter(&mcc_component.stand_in);
@@ -175,7 +175,7 @@ static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* reque
 }
 
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
-    // Requests that were started earlier are posted first, to keep the order of the calls.
+    // Posts earlier requests first, to keep the order of the calls.
     while (0 != atomic_load(&g->waiting)) opal_progress();
     g->operation.text[0] = '\0';
     return NULL != g->join.run ? run_in_provider(g, request) : post_and_wait(g, request);
@@ -192,7 +192,7 @@ static int run_parts(const MccJob* job) {
     return error;
 }
 
-// Runs a large blocking broadcast of a derived datatype. Packs and unpacks one segment at a time, so that the
+// Runs a large blocking broadcast of a derived datatype. Packs and unpacks segment by segment, so that the
 // bounce buffer needs only the size of a segment.
 static int run_streamed(const MccJob* job) {
     // The convertor stops between basic elements; this much more room completes any part.

@@ -5,7 +5,7 @@
 // OPERATION is a collective (both forms), a collective with a preceding "i" (only its non-blocking form), or
 // "all". MEMBERS, HOSTS and BYTES are *, N, N-M, N- or -M; bytes may have K, M or G. BYTES counts the message
 // or vector, or one block. PML names Open MPI's point-to-point layer for which the rule applies; the layer is
-// the same on all ranks. The first matching rule counts; the rules of a file come before the built-in rules.
+// the same on every rank. The first matching rule counts; the rules of a file come before the built-in rules.
 // Without a match, the group serves ("here"). A # starts a comment. "measured": the group and the previous
 // module serve some of a communicator's blocking calls of a size class in turn, and the faster side serves
 // the rest (MccTrial). Non-blocking forms follow the blocking ones.
@@ -20,14 +20,14 @@ static const struct {
     const char* text;
     bool in_site;
 } kBuiltIn[] = {
-    // Whether multicast speeds up a long broadcast depends on links and processors. It does on slow links.
-    // Where receivers share cores, TCP copies their bytes once and the provider copies them twice.
+    // Whether multicast speeds up a long broadcast depends on links and processors. Multicast is faster on
+    // slow links. Where receivers share cores, TCP copies the bytes once and the provider copies twice.
     {"bcast                * 2- 65536- measured\n", true},
     // The pml cm always sends through the messages of its library, which are slower than the provider's
-    // algorithms: a long allreduce over TCP by 20 times and more. Only long blocks that differ for each
-    // receiver gain nothing from the provider. In general, multicast gains where many members receive the
-    // same data. Blocks that differ travel point-to-point in any case, which Open MPI does as well. Within
-    // one host, all collectives use shared memory and stay here.
+    // algorithms: a long allreduce over TCP by 20 times and more. Only long blocks with different data for
+    // each receiver gain nothing from the provider. In general, multicast gains if many members receive the
+    // same data. Different blocks travel point-to-point in any case, as with Open MPI. Within a host,
+    // collectives use shared memory and stay here.
     {"scatter              * 2- 65537-1048575 previous cm\n"
      "alltoall             * 2- 65537- previous cm\n"
      "all                  * 2- * here cm\n"

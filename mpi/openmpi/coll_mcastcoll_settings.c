@@ -1,4 +1,4 @@
-// The component's global state, which includes its MCA parameters.
+// The component's global state, with the MCA parameters.
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/pml/base/base.h"
@@ -6,7 +6,7 @@
 
 MccComponent mcc_component = {.fabric = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
-// Registers an MCA parameter with its default and its help text.
+// Registers an MCA parameter with default and help text.
 #define PARAMETER(name, field, type, level, value, help)                                                   \
     do {                                                                                                   \
         c->field = value;                                                                                  \

@@ -12,8 +12,8 @@
 enum { kMessageTag = -2, kNoticeTag = -3 };
 _Static_assert(kNoticeTag > MCA_COLL_BASE_TAG_ALLGATHER, "Open MPI's collectives use these tags now");
 
-// All members of a host check each other. At most kMostLooked processes are checked at a time, so that each
-// member spends only some milliseconds of processor time per second, however many members there are.
+// Members on the same host check each other. A check covers at most kMostLooked processes, so that each
+// member spends only some milliseconds of processor time per second, for any number of members.
 enum { kMostLooked = 8 };
 static const double kLookEveryS = 0.1, kFarewellS = 2;
 
@@ -87,7 +87,7 @@ int mcc_tree_look(MccTree* t) {
     return 0;
 }
 
-// Returns the number of messages that have been received completely.
+// Returns the number of completely received messages.
 static int take_received(MccTree* t, int count) {
     int taken = 0;
     for (int i = 0; i < count; ++i) {
@@ -136,7 +136,7 @@ int mcc_tree_send_children(MccTree* t, const void* bytes, size_t count) {
     return 0;
 }
 
-// Waits for sent messages, except those to members that have left.
+// Waits for sent messages, except messages to members that have left.
 static bool drain(MccTree* t, double until_s) {
     for (;;) {
         int open = 0;

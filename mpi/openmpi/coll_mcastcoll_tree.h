@@ -19,7 +19,7 @@ enum { kMccChildren = 32, kMccMostSends = 512 };
 // The head of each message. A member that leaves the tree sends only a head.
 typedef struct {
     int32_t error;  // positive FI_E code, or 0
-    int32_t lost;   // the rank that was lost, or -1
+    int32_t lost;   // rank of the lost member, or -1
 } MccHead;
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
     // Used by _tree.c only.
     MccHead notice;
     ompi_request_t *notices, *receives[kMccChildren];
-    int left[kMccChildren + 2];  // ranks that have left
+    int left[kMccChildren + 2];  // ranks of members that have left
     int left_count;
     struct {
         int to;
@@ -45,15 +45,15 @@ typedef struct {
 
 // `t` must be zeroed. A failure is reported in `end`.
 void mcc_tree_open(MccTree* t, ompi_communicator_t* comm);
-// These functions return t->end.error. Once it is not 0, nothing is sent or received any more. The memory of
-// messages must stay until mcc_tree_drain() or mcc_tree_close() has returned true.
+// These functions return t->end.error. If not 0, they no longer send or receive. The memory of messages must
+// stay until mcc_tree_drain() or mcc_tree_close() has returned true.
 int mcc_tree_end(MccTree* t, int error, int lost);  // the first error is kept
 int mcc_tree_look(MccTree* t);                      // checks for notices and for lost processes
 int mcc_tree_send(MccTree* t, int to, const void* bytes, size_t count);
 int mcc_tree_send_children(MccTree* t, const void* bytes, size_t count);
 int mcc_tree_receive_children(MccTree* t, const size_t* bytes);
 int mcc_tree_receive_parent(MccTree* t, void* room, size_t bytes);
-// Waits until all messages have been sent. False: a member is lost.
+// Waits until every message has been sent. False: a member is lost.
 bool mcc_tree_drain(MccTree* t);
 // Sends the reason for leaving to parent and children. The memory of the tree must stay afterwards.
 void mcc_tree_leave(MccTree* t);

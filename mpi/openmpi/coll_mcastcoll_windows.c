@@ -6,12 +6,12 @@
 // the same connections. A group's barrier overtakes the puts. Open MPI never waits for the remote completion,
 // so a group cannot wait for it either.
 //
-// A window's communicator is a copy that the osc component makes of the program's communicator, and nothing
-// marks it as such. But each osc component calls collectives on the copy before MPI_Win_create returns. So
-// this file adds an osc component to Open MPI's list. That component accepts each window, passes it to the
+// A window's communicator is a copy of the program's communicator, made by the osc component without any
+// mark. But each osc component calls collectives on the copy before MPI_Win_create returns. So this file adds
+// an osc component to Open MPI's list. The added component accepts each window, passes the window to the
 // component that Open MPI would have chosen, and records meanwhile for which communicator the thread creates
-// a window. A communicator whose first collective comes during that time belongs to the window. All members
-// find the same, since the creation of a window is collective.
+// a window. If the first collective of a communicator comes during this time, the communicator belongs to the
+// window. Every member finds the same, since the creation of a window is collective.
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/osc/base/base.h"

@@ -1,13 +1,13 @@
-// The interposed MPI functions, and the path of one operation from the decision which side serves it to its
+// The interposed MPI functions, and the path of an operation from the decision which side serves it to its
 // end. The large-count calls of MPI 4 (MPI_..._c) may match ordinary calls on other members.
 //
 // No lock is held while an operation runs: two threads with two communicators must not wait for each other,
 // since the threads of another rank may arrive in the opposite order. Only one thread at a time uses a group,
-// since MPI requires a communicator's collectives to be called one after the other.
+// since MPI requires the collectives of a communicator to be called in sequence.
 //
-// If a provider answers FI_ENOSYS, it does so on all members of the group and before any work has begun. From
-// then on, PMPI serves this operation on this communicator. After any other failure the members may disagree
-// about the work done, and all further collectives of the communicator end with errors.
+// If a provider answers FI_ENOSYS, the provider does so on every member of the group and before any work has
+// begun. From then on, PMPI serves this operation on this communicator. After any other failure the members
+// may disagree about the work done, and every further collective of the communicator ends with an error.
 
 #include "pmpi.h"
 

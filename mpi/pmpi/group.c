@@ -1,14 +1,14 @@
 // Forms a provider group at the communicator's first interposed collective, or leaves the communicator to MPI
-// for ever.
+// permanently.
 //
-// All members perform the same steps in the same order: (1) agreement that all members have the provider open
-// with the same settings; (2) exchange of the addresses and of rank 0's secret (secret.c); (3) making the
-// address vector set, a local step, and agreement on its success, so that a late member's delay does not
+// Every member performs the same steps in the same order: (1) agreement that the provider is open with the
+// same settings on every member; (2) exchange of the addresses and of rank 0's secret (secret.c); (3) making
+// the address vector set, a local step, and agreement on the success, so that a late member's delay does not
 // count towards the join's timeout; (4) the join, bounded by a timeout; (5) agreement. So either all members
 // use the group or none.
 //
-// A group in which an operation failed here is closed after the linger time, so that other members do not
-// wait for this member.
+// After a failed operation, a group is closed after the linger time, so that other members do not wait for
+// this member.
 
 #include <sched.h>
 
@@ -47,7 +47,7 @@ int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra) {
     return MPI_SUCCESS;
 }
 
-// Checks with one reduction that all members are ready with the same settings: the lowest rank that is not
+// Checks with one reduction that every member is ready with the same settings: the lowest rank that is not
 // ready, and whether minimum and maximum of the digests are equal.
 static bool agree_on_terms(PmpiGroup* g, char* reason) {
     const int64_t terms = (int64_t)pmpi.terms;
@@ -71,7 +71,7 @@ static bool agree_on_terms(PmpiGroup* g, char* reason) {
     return true;
 }
 
-// Gives all members the worst outcome: 0, or an error and one of the ranks that have it.
+// Gives every member the worst outcome: 0, or an error and a rank with this error.
 static bool agree(const PmpiGroup* g, const char* step, int error, char* reason) {
     int64_t mine = mcc_word(error, g->join.rank), worst = 0;
     if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
@@ -123,7 +123,7 @@ static bool form(PmpiGroup* g, char* reason) {
     if (!agree_on_terms(g, reason)) return false;
     PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, pmpi.own_comm, &g->never);
     key.number = g->number;
-    // The settings are the same on all members from here on.
+    // The settings are the same on every member from here on.
     if (g->join.size < pmpi.settings.min_members || (size_t)g->join.size > pmpi.provider.max_members) {
         snprintf(reason, kMccReasonBytes,
                  "%d members; MCASTCOLL_PMPI_MIN_MEMBERS is %d, the provider takes %zu", g->join.size,
@@ -159,8 +159,8 @@ static PmpiGroup* make(MPI_Comm comm) {
     mcc_join_add(&pmpi.provider, &g->join);
     pmpi_groups_reap(false);
     pthread_mutex_unlock(&pmpi.provider.lock);
-    // A collective called while the group forms finds the state kPmpiLeft: an MPI library may build a
-    // collective on others, and a failing one calls the program's error handler.
+    // A collective called while the group forms finds the state kPmpiLeft: some MPI libraries build
+    // collectives from further collectives, and a failing collective calls the program's error handler.
     PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
     if (!inter && g->join.size > 1) {
         char name[MPI_MAX_OBJECT_NAME] = "";
@@ -182,12 +182,12 @@ static PmpiGroup* make(MPI_Comm comm) {
     return g;
 }
 
-// Communicators that this thread is freeing. Their delete callbacks may call collectives, which must be
-// PMPI's on all members, since the group is closed before. MPICH frees its list of attributes during these
-// callbacks, so the attribute cannot be looked up then.
+// Communicators being freed by this thread. Their delete callbacks may call collectives, which must be PMPI's
+// on every member, since the group is closed before. During these callbacks MPICH frees the communicator's
+// list of attributes, so the attribute cannot be looked up.
 typedef struct Freeing {
     MPI_Comm comm;
-    const struct Freeing* outer;  // the communicator whose callback frees this one
+    const struct Freeing* outer;  // the communicator in whose callback this communicator is freed
 } Freeing;
 
 static _Thread_local const Freeing* freeing;
@@ -211,7 +211,7 @@ static int free_comm(MPI_Comm* comm, bool disconnects) {
     PmpiGroup* g = NULL;
     int found = 0;
     if (NULL == comm || MPI_COMM_NULL == *comm) return leave(comm, disconnects);
-    // Recorded even if this process has not opened the provider, since other members may have.
+    // Recorded even if this process has not opened the provider: another member may have opened it.
     const Freeing here = {*comm, freeing};
     if (kPmpiOpen == atomic_load(&pmpi.life) &&
         MPI_SUCCESS == PMPI_Comm_get_attr(*comm, pmpi.comm_key, &g, &found) && found)

@@ -19,7 +19,7 @@ typedef struct {
 static bool look_at(MPI_Datatype type, Envelope* e) {
     int integers = 0, addresses = 0, types = 0;
 #if MPI_VERSION >= 4
-    // The ordinary call fails for a datatype that was made with large counts.
+    // The ordinary call fails for a datatype made with large counts.
     if (NULL != PMPI_Type_get_envelope_c)
         return MPI_SUCCESS == PMPI_Type_get_envelope_c(type, &e->integers, &e->addresses, &e->large_counts,
                                                        &e->types, &e->combiner);
@@ -129,11 +129,11 @@ bool pmpi_packs_plainly(void) {
 }
 
 #ifdef MPIX_GPU_SUPPORT_CUDA
-#pragma weak PMPIX_GPU_query_support  // in MPICH since 4.0; other libraries with its ABI may lack it
+#pragma weak PMPIX_GPU_query_support  // in MPICH since 4.0; missing in some libraries with MPICH's ABI
 #endif
 
 // MPICH has a function that reports GPU support. In the MPI of Cray and Intel and in MVAPICH2, an environment
-// variable switches it on.
+// variable enables GPU support.
 bool pmpi_takes_devices(void) {
     static const char* const kSwitches[] = {"MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA"};
     for (size_t i = 0; i < sizeof(kSwitches) / sizeof(kSwitches[0]); ++i) {

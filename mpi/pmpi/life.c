@@ -1,13 +1,13 @@
 // Opens the library at the first interposed collective and closes it in MPI_Finalize.
 //
-// A preloaded program that never calls an interposed collective costs nothing. Opening is a local step; each
-// communicator then agrees on whether it succeeded on all members (group.c).
+// A preloaded program without interposed collectives has no extra cost. Opening is a local step; each
+// communicator then agrees on whether every member has succeeded (group.c).
 
 #include "pmpi.h"
 
 enum { kTermsVersion = 4, kPeersExpected = 64 };
 
-// Digest of everything that decides which side serves a call, and of the data formats.
+// Digest of the data formats and of every value that decides which side serves a call.
 static uint64_t digest_terms(void) {
     const PmpiSettings* s = &pmpi.settings;
     const uint16_t one = 1;
@@ -50,8 +50,8 @@ static void close_all(void) {
     if (opened && MPI_COMM_NULL != pmpi.own_comm) PMPI_Comm_free(&pmpi.own_comm);
 }
 
-// Closes before MPI calls the program's delete callbacks. Their collectives must be PMPI's on all members,
-// whether or not this process had opened the provider, and in whatever order its callbacks were set.
+// Closes before MPI calls the program's delete callbacks. Collectives in these callbacks must be PMPI's on
+// every member, whether or not this process had opened the provider, and for any order of callbacks.
 __attribute__((visibility("default"))) int MPI_Finalize(void) {
     int begun = 0, ended = 0;
     PMPI_Initialized(&begun);
@@ -97,7 +97,8 @@ static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     return MPI_SUCCESS;
 }
 
-// MPI may call an interposed function while it creates our communicator, in the thread that holds the lock.
+// MPI may call an interposed function while it creates the library's communicator, in the thread that holds
+// the lock.
 static _Thread_local bool opening;
 
 bool pmpi_open(void) {

@@ -1,22 +1,23 @@
-// Internal header of libmcastcoll-pmpi.so, the interposer, which is preloaded into programs of any MPI;
-// shared by its files.
+// Internal header of libmcastcoll-pmpi.so, the interposer, which is preloaded into programs of any MPI.
 //
-// MPI libraries other than Open MPI have no components to extend, but all have the profiling interface. The
-// interposer defines MPI_Bcast and the other functions of calls.c, serves calls over a libfabric provider
-// with collectives where possible, and calls PMPI_Bcast and so on otherwise.
+// MPI libraries without Open MPI's components still have the profiling interface. The interposer defines
+// MPI_Bcast and the other functions of calls.c, serves calls over a libfabric provider with collectives where
+// possible, and calls PMPI_Bcast and so on otherwise.
 //
 // Two rules make this safe.
-//   1. The decision which side serves a call depends only on values that are the same on all members of the
-//      communicator: the agreed state of its group, and the total bytes, which MPI makes equal (signatures
+//   1. The decision which side serves a call depends only on values that are the same on every member of the
+//      communicator: the agreed state of the group, and the total bytes, which MPI makes equal (signatures
 //      match, counts and datatypes need not), or for reductions the element type and the operator.
-//   2. The first call of an interposed operation on a communicator forms its group or leaves it to MPI for
-//      ever, whatever the call's arguments and this process's settings. All members make the same calls in
-//      the same order, so all take part. Agreements are PMPI calls on the program's own communicator: a
-//      collective is being called on it anyway, so no other collective can be mistaken for ours.
+//   2. The first call of an interposed operation on a communicator forms its group or leaves it to MPI
+//      permanently, for any arguments of the call and any settings of this process. Every member makes the
+//      same calls in the same order and so takes part. Agreements are PMPI calls on the program's own
+//      communicator: the program is calling a collective on this communicator, so no other collective can be
+//      mistaken for an agreement.
 //
-// Ownership: `pmpi` owns the provider, the addresses and all groups; a communicator's attribute points to its
-// group. MPI_Comm_free, MPI_Comm_disconnect and MPI_Finalize are interposed as well: they close groups before
-// MPI calls the program's delete callbacks, so that collectives in these callbacks are PMPI's on all members.
+// Ownership: `pmpi` owns the provider, the addresses and the groups; a communicator's attribute points to its
+// group. MPI_Comm_free, MPI_Comm_disconnect and MPI_Finalize are interposed as well and close groups before
+// MPI calls the program's delete callbacks, so that collectives in these callbacks are PMPI's on every
+// member.
 
 #ifndef MCASTCOLL_MPI_PMPI_H
 #define MCASTCOLL_MPI_PMPI_H
@@ -52,7 +53,7 @@ typedef struct PmpiGroup {
     MccJoin join;  // first field
     MPI_Comm comm;
     PmpiState state;
-    int64_t number;     // drawn by rank 0, the same on all members: part of the key of the group's set
+    int64_t number;     // drawn by rank 0, the same on every member: part of the key of the group's set
     MPI_Request never;  // a receive for which no message is ever sent
     // Packed bytes. The buffer belongs to one call until the call ends in run() of calls.c, which trims the
     // buffer: a small buffer stays for the next call.
@@ -65,9 +66,9 @@ typedef struct {
     atomic_int life;  // PmpiLife
     PmpiSettings settings;
     bool ready;   // the provider is open and the settings are valid
-    bool stages;  // buffers may be on a device: all messages are packed by MPI
+    bool stages;  // buffers may be on a device: every message is packed by MPI
     char reason[kMccReasonBytes];
-    uint64_t terms;        // digest of everything that must be the same on all members
+    uint64_t terms;        // digest of the values that must be the same on every member
     MccProvider provider;  // its lock guards the other fields
     MccKeyPair keys;       // key pair of this process, for the transport of group secrets
     MPI_Comm own_comm;     // contains this process only
@@ -91,12 +92,13 @@ void pmpi_groups_reap(bool all);  // the lock is held
 
 // secret.c
 typedef struct {
-    MccPublicKey* keys;               // of all members
-    MccWrappedSecret *wrapped, *all;  // one entry per member: written by this member, and combined from all
+    MccPublicKey* keys;  // of all members
+    MccWrappedSecret *wrapped,
+        *all;  // one entry per member: written by this member, and combined from every member
 } PmpiSharing;
 PmpiSharing* pmpi_sharing_make(int size);  // to be freed by the caller; NULL: no memory
-// Distributes the secret that rank 0 has drawn to all members. Returns 0 or a positive FI_E code.
-// FI_EKEYREJECTED: the wrapped secret was not for this member, or was altered on its way.
+// Distributes the secret drawn by rank 0 to every member. Returns 0 or a positive FI_E code. FI_EKEYREJECTED:
+// the wrapped secret was not for this member, or was altered on its way.
 int pmpi_share_secret(const PmpiGroup* g, PmpiSharing* sharing, MccSecret* secret);
 
 // group.c
@@ -110,6 +112,6 @@ bool pmpi_packs_plainly(void);  // this MPI's packed form is the plain bytes
 bool pmpi_takes_devices(void);  // this MPI accepts buffers in device memory
 
 // life.c
-bool pmpi_open(void);  // opens everything at the first call; false: before MPI_Init or after MPI_Finalize
+bool pmpi_open(void);  // opens the library at the first call; false: before MPI_Init or after MPI_Finalize
 
 #endif

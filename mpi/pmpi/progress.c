@@ -16,8 +16,8 @@ void pmpi_poll(void) {
     mcc_poll_joins(&pmpi.provider);
 }
 
-// Tests a request that never completes, which lets every MPI library make progress. A probe does not: MPICH
-// answers a probe on a communicator of one process without making progress.
+// Tests a request that never completes, which lets every MPI library make progress. A probe is not enough:
+// MPICH answers a probe on a communicator of one process without making progress.
 int pmpi_meanwhile(void* group) {
     int done;
     PMPI_Test(&((PmpiGroup*)group)->never, &done, MPI_STATUS_IGNORE);

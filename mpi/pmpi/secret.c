@@ -19,7 +19,7 @@ static Edge edge_between(const PmpiGroup* g, int from, int to) {
     return (Edge){.number = g->number, .from = from, .to = to};
 }
 
-// On failure, the receiver gets zeros and finds that they are not a valid wrapped secret.
+// On failure, the receiver gets zeros, which are no valid wrapped secret.
 static void give(const PmpiGroup* g, const MccPublicKey* keys, int to, const MccSecret* secret,
                  MccWrappedSecret* wrapped) {
     const Edge edge = edge_between(g, g->join.rank, to);
@@ -51,8 +51,8 @@ static bool share_with_first(const PmpiGroup* g, PmpiSharing* s, MccSecret* secr
     return true;
 }
 
-// From the first member of each block to the others of the block. Each first member contributes the entries
-// of its block.
+// From the first member of each block to the rest of the block. Each first member contributes the entries of
+// its block.
 static bool share_in_blocks(const PmpiGroup* g, PmpiSharing* s, MccSecret* secret, bool* has_it) {
     const int rank = g->join.rank, size = g->join.size, first = rank - rank % kBlock;
     const int bytes = size * (int)sizeof(*s->wrapped);

@@ -18,7 +18,7 @@ typedef struct {
     const char* name;
     uint64_t value;        // the default, then the value
     uint64_t low, high;    // valid range
-    const char* words[4];  // or the valid words, whose index is the value
+    const char* words[4];  // or the valid words; the value is the index of a word
 } Setting;
 
 void pmpi_say(int level, const char* format, ...) {
