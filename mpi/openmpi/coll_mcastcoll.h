@@ -141,7 +141,7 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccModule);
 
 typedef struct {
-    const mca_base_component_t* base;  // registers the parameters and the modex record
+    const mca_base_component_t* base;  // registered owner of the parameters and the modex record
 
     // MCA parameters
     int priority;
