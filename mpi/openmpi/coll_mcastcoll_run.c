@@ -42,9 +42,9 @@ static int agree(MccGroup* g, MccTrial* t) {
     return 0;
 }
 
-// Ends the trials if any member has an error handler. Such a program wants to continue after a member's
-// death, and only the group's operations end then. With MPI_ERRORS_ARE_FATAL, the launcher ends the job after
-// a death.
+// Ends the trials if any member has an error handler other than MPI_ERRORS_ARE_FATAL. Such a program wants to
+// continue after a death, and only the operations of the group end then. Where errors are fatal, the launcher
+// ends the job after a death.
 static int ask_for_handlers(const MccJob* job, MccTrial* t) {
     const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != job->comm->error_handler;
     uint64_t anybodys = 0;
