@@ -1,10 +1,10 @@
-// Preloaded into the processes of an MPI job: notes what the component or the interposer draws from the
-// kernel, and looks for it in everything that the process sends.
+// Preloaded into the processes of an MPI job. Records the random bytes that the component or the interposer
+// draws from the kernel, and searches everything that the process sends for these bytes.
 //
-// Secrets and private keys are draws of 32 bytes: none may be sent. A wrapped secret begins with a draw of 16
-// bytes, its salt, which must be found: else this library does not see what is sent. At its end each process
-// says on stderr what it has seen. With LISTENER_CHANGES in the environment it changes a bit of each wrapped
-// secret before it is sent.
+// Secrets and private keys are draws of 32 bytes, which must never be sent. A wrapped secret begins with a
+// draw of 16 bytes, its salt, which must be found; otherwise this library does not see the traffic. At its
+// end each process reports on stderr. With LISTENER_CHANGES in the environment, the library flips a bit of
+// each wrapped secret before it is sent.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -72,7 +72,7 @@ __attribute__((destructor)) static void report(void) {
             salts.count, count_sent(&salts));
 }
 
-// In place of the C library's.
+// Replacements of C library functions.
 #pragma GCC visibility push(default)
 
 ssize_t getrandom(void* bytes, size_t count, unsigned flags) {

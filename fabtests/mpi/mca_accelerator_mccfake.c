@@ -1,5 +1,5 @@
-// A made-up accelerator for Open MPI 5, whose memory is that of mpi_device.h. The component, and Open MPI
-// itself, handle such buffers like buffers in a GPU's memory.
+// A simulated accelerator for Open MPI 5 with the memory of mpi_device.h. The component and Open MPI itself
+// treat such buffers like GPU buffers.
 //
 // Open MPI creates streams and events, which do nothing here: every copy is complete when the call returns.
 
@@ -53,7 +53,7 @@ static int mem_copy_async(int to_id, int from_id, void* to, const void* from, si
 
 static int mem_alloc(int dev_id, void** ptr, size_t size) {
     (void)dev_id, (void)ptr, (void)size;
-    return OPAL_ERR_NOT_SUPPORTED;  // the program has the device
+    return OPAL_ERR_NOT_SUPPORTED;  // the program allocates device memory
 }
 
 static int mem_release(int dev_id, void* ptr) {

@@ -1,6 +1,6 @@
-# The MPI test programs. To be included by fabtests/local.mk.
-# What $(MPICC) would add is spelled out, so that dependencies, distribution and cleaning are automake's.
-# Preloaded by scripts. libtool makes a library of a module only where it has a place to be installed.
+# The MPI test programs, included by fabtests/local.mk.
+# The flags that $(MPICC) would add are given here, so that automake handles dependencies, distribution and cleaning.
+# Scripts preload liblistener. libtool links a module as a shared library only with an -rpath.
 noinst_LTLIBRARIES += %reldir%/liblistener.la
 %canon_reldir%_liblistener_la_SOURCES = %reldir%/listener.c
 %canon_reldir%_liblistener_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
@@ -83,7 +83,7 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_stand_in_SOURCES = %reldir%/mpi_stand_in.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)
-# An accelerator without memory of its own, for Open MPI 5 in tests alone: never installed, in a folder that only tests name.
+# A simulated accelerator for tests with Open MPI 5. Never installed; only tests name its folder.
 if HAVE_OMPI_ACCELERATOR
 noinst_LTLIBRARIES += mca_accelerator_mccfake.la
 module_links += lib/fake/mca_accelerator_mccfake.so

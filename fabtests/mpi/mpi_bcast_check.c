@@ -1,9 +1,10 @@
-// Broadcasts of mixed sizes, roots and datatypes, every byte verified on every rank; barriers verified by
-// cause and effect; communicators made, used and freed in cycles.
+// Checks broadcasts of mixed sizes, roots and datatypes, byte by byte on every rank; barriers, by cause and
+// effect; and communicators that are created, used and freed in cycles.
 //
-// A rank checks what it received against a pattern of (operation, offset), and that the gaps of derived
-// datatypes and the bytes around the message were left alone. All ranks draw the same plan from the seed; a
-// layout may differ from rank to rank as MPI allows. Exit status 0 only if nothing was wrong anywhere.
+// A rank compares the received data with a pattern of (operation, offset), and checks that the gaps of
+// derived datatypes and the bytes around the message are unchanged. All ranks draw the same plan from the
+// seed; the layout may differ between ranks, as MPI allows. Exit status 0 only if all checks passed on all
+// ranks.
 
 #include <unistd.h>
 
@@ -35,9 +36,9 @@ typedef struct {
 typedef struct {
     MPI_Datatype type;
     int count;
-    size_t span;    // bytes from the buffer's address that the message may touch
-    size_t block;   // bytes in a row
-    size_t stride;  // from block to block
+    size_t span;    // bytes from the buffer's address on that a broadcast may write
+    size_t block;   // contiguous bytes
+    size_t stride;  // distance between blocks
     size_t start;   // of the first block
 } Layout;
 
@@ -79,7 +80,7 @@ static Options parse(int argc, char** argv, int rank, int size) {
 }
 
 static uint64_t draw_size(const Options* o, uint64_t* random) {
-    // even in the logarithm, or nearly every broadcast would be of the largest kind
+    // uniform in the logarithm; otherwise nearly every broadcast would be of the largest size class
     uint64_t low = o->min, high = o->max;
     int low_bit = low == 0 ? -1 : 63 - __builtin_clzll(low);
     int high_bit = high == 0 ? -1 : 63 - __builtin_clzll(high);
@@ -94,7 +95,7 @@ static Layout contiguous_layout(uint64_t bytes) {
     return (Layout){MPI_BYTE, (int)bytes, bytes, bytes, bytes, 0};
 }
 
-// Bytes in blocks with gaps; what does not fill a block is left to one more, shorter block.
+// Blocks of bytes with gaps; a shorter block has the remainder.
 static Layout block_layout(uint64_t bytes, uint64_t* random) {
     const size_t block = (size_t)random_between(random, 1, bytes < 300 ? bytes : 300 + bytes / 1024);
     const size_t gap = (size_t)random_between(random, 1, 17);
@@ -110,7 +111,7 @@ static Layout block_layout(uint64_t bytes, uint64_t* random) {
     return (Layout){combined, 1, start + (whole + 1) * (block + gap), block, block + gap, start};
 }
 
-// Doubles, every second or third one: packing may not stop inside an element.
+// Every double, or every second or third one: packing must not stop inside an element.
 static Layout double_layout(uint64_t bytes, uint64_t* random) {
     const size_t step = 8 * (size_t)random_between(random, 1, 3);
     MPI_Datatype resized;
@@ -141,7 +142,7 @@ static void fill(uint8_t* memory, const Layout* l, uint64_t bytes, uint64_t oper
     }
 }
 
-// One verified broadcast. Returns 1 if it was wrong here.
+// Runs one verified broadcast. Returns 1 if the result on this rank is wrong.
 static uint64_t broadcast_once(MPI_Comm comm, uint64_t bytes, int root, int kind, uint64_t operation,
                                uint64_t* own_random, double* seconds) {
     int rank;
@@ -198,8 +199,8 @@ static uint64_t run_plan(const Options* o, MPI_Comm comm, uint64_t count, uint64
     return bad;
 }
 
-// A rank that left the barrier tells the late one; if the late one hears that before it entered, the barrier
-// leaked.
+// After the barrier, each rank sends a message to the late rank. If a message arrives before the late rank
+// enters, the barrier leaked.
 static uint64_t check_barrier(MPI_Comm comm, uint64_t seed) {
     int rank, size;
     MPI_Comm_rank(comm, &rank);
@@ -238,9 +239,9 @@ static uint64_t run_cycles(const Options* o, Bucket* buckets) {
     for (uint64_t cycle = 0; cycle < o->cycles; ++cycle) {
         MPI_Comm parts[3];
         MPI_Comm_dup(MPI_COMM_WORLD, &parts[0]);
-        MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &parts[1]);  // everybody, backwards
+        MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &parts[1]);  // reverse order of ranks
         MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parts[2]);
-        for (int i = 0; i < 3; ++i) {  // one after the other, then all mixed
+        for (int i = 0; i < 3; ++i) {  // separately, then mixed
             bad += run_plan(o, parts[i], 4, 10 + cycle * 10 + (uint64_t)i, buckets);
         }
         bad += check_barrier(parts[1], o->seed + cycle);
@@ -263,7 +264,7 @@ static void report(const Options* o, int size, const Bucket* all, uint64_t bad, 
     for (int i = 0; i < kBuckets; ++i) {
         if (all[i].operations == 0) continue;
         const unsigned long long limit = i == 0 ? 0 : (1ULL << i) - 1;
-        const double mean = all[i].seconds / (double)all[i].operations * 1e6;  // both are summed over ranks
+        const double mean = all[i].seconds / (double)all[i].operations * 1e6;  // both are sums over ranks
         const unsigned long long operations = all[i].operations;
         printf("%12llu %12llu %8llu %14.1f\n", limit, operations, (unsigned long long)all[i].bad, mean);
         if (json) {

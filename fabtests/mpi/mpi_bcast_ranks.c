@@ -1,9 +1,9 @@
-// How long a verified broadcast takes, rank by rank: from the root's entry to the end on each rank.
+// Measures a verified broadcast rank by rank: from the root's entry to the end on each rank.
 //
-// Why it exists beside mpi_bcast_time, which tells when the last rank is done: what a lost datagram costs
-// shows in the tail over all ranks and operations, and a policy is only as good as the bytes it delivers. So
-// the bytes of every broadcast are checked on every rank, outside the measured time. All ranks must run under
-// one kernel, whose monotonic clock they compare. Every operation starts from a barrier.
+// mpi_bcast_time measures only the last rank. The cost of a lost datagram shows in the tail over all ranks
+// and operations, and a repair policy must also deliver the right bytes. So every broadcast is verified on
+// every rank, outside the measured time. All ranks must run under one kernel, since they compare its
+// monotonic clock. Every operation starts from a barrier.
 
 #include "mpi_support.h"
 #include "perf/perf_data.h"
@@ -54,7 +54,8 @@ static void* memory(size_t bytes) {
     return p;
 }
 
-// Runs the plan; returns how many broadcasts were wrong here. starts[] is 0 but where this rank was root.
+// Runs the plan and returns the number of wrong broadcasts on this rank. starts[] is 0 except where this rank
+// was root.
 static uint64_t run(const Options* o, int rank, int size, double* starts, double* ends) {
     uint8_t* buffer = memory(o->bytes + 1);
     uint64_t bad = 0;
@@ -94,8 +95,8 @@ static void show(FILE* json, const char* name, const char* key, Figure f) {
             key, f.of.median, f.of.p90, f.of.p99, f.mean);
 }
 
-// On rank 0. all holds the times of rank 0, then those of rank 1 and so on. The root's own time is no wait
-// for anybody and is left out.
+// Prints the result on rank 0. `all` holds the times of rank 0, then the times of rank 1 and so on. The
+// root's own time is left out, since no rank waits for the root.
 static void report(const Options* o, int size, const double* starts, double* all, uint64_t bad) {
     double* last = memory(o->count * sizeof(double));
     uint64_t samples = 0;

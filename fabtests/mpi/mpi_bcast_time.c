@@ -1,16 +1,17 @@
 // Latency of MPI_Bcast, MPI_Barrier and MPI_Allreduce: from the root's entry (without a root: the last rank's
 // entry) to the last rank's end.
 //
-// Two ways to measure, chosen by what is possible:
-//   clock    all ranks run under one kernel (same boot id): its monotonic clock is theirs, every iteration is
-//   measured directly. barrier  otherwise: the root times broadcast plus barrier, and the median of the
-//   barrier alone is taken off. No clock is
-//            compared with another. It flatters a broadcast that lets early ranks into the barrier while
-//            others still wait.
-// Every iteration starts from a barrier. Medians are given, with the 10th, 90th and 99th percentile.
+// There are two methods; the default is `clock` if possible.
+//   clock    The ranks run under the same kernel (same boot id) and share a monotonic clock. Every iteration
+//   is
+//            measured directly.
+//   barrier  The root measures broadcast plus barrier, and the median of the barrier alone is subtracted. No
+//            clocks are compared. The result is too low for a broadcast that lets early ranks enter the
+//            barrier while late ranks still wait.
+// Every iteration starts from a barrier. The output has medians and the 10th, 90th and 99th percentile.
 //
-// With --bare nothing is timed and nothing happens between the operations, so that who counts packets outside
-// (util/cluster/crossings) can take one job from another with more operations.
+// With --bare the program runs the operations without measuring or any further work, so that a packet counter
+// outside the job (util/cluster/crossings) can subtract a job from a job with more operations.
 
 #include "mpi_support.h"
 #include "perf/perf_data.h"
@@ -29,11 +30,11 @@ typedef struct {
     bool rotate;
     bool wanted[kOperations];
     bool bare;
-    int method;  // 0 choose, 1 clock, 2 barrier
+    int method;  // 0 automatic, 1 clock, 2 barrier
     const char* json;
 } Options;
 
-// What an operation works on. An allreduce sums doubles, one at least, of `buffer` into `sums`.
+// The operands of an operation. An allreduce sums at least one double of `buffer` into `sums`.
 typedef struct {
     Operation operation;
     uint64_t bytes;
@@ -133,7 +134,7 @@ static void operate(const Subject* s, int root) {
     }
 }
 
-// starts and ends are this rank's entry and exit of every iteration.
+// starts and ends receive the times at which this rank enters and leaves each iteration.
 static void run(const Options* o, const Subject* s, uint64_t count, bool then_barrier, double* starts,
                 double* ends) {
     int size;
@@ -157,7 +158,7 @@ static double* reals(uint64_t count) {
     return p;
 }
 
-// The figure is valid on rank 0.
+// The result is valid on rank 0.
 static struct perf_figure measure(const Options* o, const Subject* s, uint64_t count, bool clock,
                                   double barrier_us) {
     int rank, size;
@@ -178,7 +179,7 @@ static struct perf_figure measure(const Options* o, const Subject* s, uint64_t c
             const bool mine = !rooted || rank == root_of(o, i, size);
             starts[i] = mine ? ends[i] - starts[i] - (rooted ? barrier_us : 0) : -1e300;
         }
-        // without a root the shortest stay is that of the last to enter
+        // without a root, the last rank to enter has the shortest time
         MPI_Reduce(starts, first, (int)count, MPI_DOUBLE, rooted ? MPI_MAX : MPI_MIN, 0, MPI_COMM_WORLD);
     }
     const struct perf_figure figure = perf_sum_up(first, count);
@@ -212,7 +213,7 @@ static uint64_t iterations_of(const Options* o, uint64_t bytes) {
     return count < 10 && !o->bare ? 10 : count > o->iterations ? o->iterations : count;
 }
 
-// One operation at one size, measured and printed, or merely done.
+// Runs an operation with a given size, and measures and prints the latency unless --bare is given.
 static void run_one(const Options* o, Operation operation, uint64_t bytes, bool clock,
                     struct perf_figure* barrier, FILE* json, const char** comma) {
     int rank;

@@ -1,10 +1,10 @@
-// A rank that sits in a blocking send, or outside MPI, still repairs what others have lost of a broadcast.
+// A rank in a blocking send, or outside MPI, must still answer NAKs for a broadcast.
 //
-// In every round rank 0 broadcasts, then all but the last rank send it a synchronous message, which it takes
-// after its broadcast. When the last rank has lost the broadcast, nobody is left to ask who is not in such a
-// send; the pml cm waits there without Open MPI's progress. With --board all ranks count in a file instead,
-// and wait there until all have: whoever has lost the broadcast has only ranks to ask that make no MPI call.
-// A hang is the failure: the caller sets the time.
+// In every round rank 0 broadcasts, then all other ranks send a synchronous message to the last rank, which
+// receives these messages after the broadcast. If the last rank has lost the broadcast, every possible
+// supplier is in such a send, where the pml cm waits without Open MPI's progress. With --board, all ranks
+// increment a counter in a file instead, and wait outside MPI until all ranks have done so: then no supplier
+// makes MPI calls. A failure is a hang: the caller sets the timeout.
 
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 #include "mpi_coll_cases.h"
 
-// Among more members than kAnyLayouts Open MPI's alltoall of small blocks is Bruck's, which receives by the
-// type that it sends, and so writes past the result where a member lays out the two in different ways, as it
-// may.
+// With more than kAnyLayouts members, Open MPI uses Bruck's algorithm for an alltoall of small blocks. It
+// receives with the send datatype, and so writes beyond the result if a member uses different layouts for the
+// two, as MPI allows.
 enum { kGuard = 64, kFill = 0xa5, kAnyLayouts = 12 };
 
 const char* const kind_names[kKinds] = {
@@ -42,7 +42,7 @@ static bool give_back(Buffer* b) {
     return whole;
 }
 
-// Every other element's room stays as it is where the layout is strided.
+// A strided layout leaves room behind each element, which must not change.
 static size_t stride_of(const Case* c, bool strided) {
     return c->plan.type->width * (strided ? 2 : 1);
 }
@@ -59,7 +59,7 @@ static void put(const Case* c, int member, size_t first, size_t count, uint8_t* 
     for (size_t i = 0; i < count; ++i) make_element(&c->plan, member, first + i, to + i * stride);
 }
 
-// These elements of that member's are here, and the room between them was left alone.
+// Returns whether `at` has these elements of the member, and the room between them is unchanged.
 static bool holds(const Case* c, int member, size_t first, size_t count, const uint8_t* at, size_t stride) {
     uint8_t expected[64];
     for (size_t i = 0; i < count; ++i) {
@@ -96,12 +96,12 @@ static bool has_root(Kind kind) {
     return kind == kBcast || kind == kReduce || kind == kGather || kind == kScatter;
 }
 
-// Everybody has a block for each member, in the input or in the result.
+// Returns whether the input or the result has a block for each member.
 static bool has_blocks(Kind kind) {
     return kind >= kAllgather && kind <= kAlltoall;
 }
 
-// Equal, as even as can be, nearly equal, or anything: the same on all members.
+// Draws counts that are equal, as even as possible, nearly equal, or arbitrary. The same on every member.
 static void draw_counts(Case* c, uint64_t* state) {
     const int size = c->part->size;
     const uint64_t how = next_random(state) % 4, whole = c->plan.count * (uint64_t)size;
@@ -119,7 +119,7 @@ static void draw_counts(Case* c, uint64_t* state) {
     }
 }
 
-// Where they go is everybody's own: dense, or with gaps.
+// Draws displacements, dense or with gaps. Members may have different displacements.
 static void draw_places(Case* c, uint64_t* own) {
     const int gap = next_random(own) % 2 == 0 ? 0 : (int)(next_random(own) % 5);
     int at = gap;
@@ -129,7 +129,7 @@ static void draw_places(Case* c, uint64_t* own) {
     }
 }
 
-// Open MPI serves non-blocking reductions of one int itself, and reads their buffers directly.
+// Open MPI itself serves non-blocking reductions of a single int, and reads their buffers directly.
 static void draw_devices(Case* c, uint64_t state) {
     if (c->part->device == NULL || (!c->waits && c->plan.count * c->plan.type->width == sizeof(int))) return;
     c->input_on_device = next_random(&state) % 8 != 0;
@@ -147,7 +147,7 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
     p->type = &all_types[next_random(&state) % type_count];
     do p->op = &all_operators[next_random(&state) % op_count];
     while (!(p->op->sorts >> p->type->sort & 1));
-    // As many of each order of magnitude.
+    // About equally many counts of each order of magnitude.
     const uint64_t most = max / p->type->width;
     uint64_t limit = 1;
     while (limit < most && next_random(&state) % 8 != 0) limit *= 2;
@@ -158,7 +158,7 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
     if (kind == kReduceScatter || kind == kAllgatherv) draw_counts(c, &state);
     if (kind == kAllgatherv) draw_places(c, &own);
     if (is_reduction(kind)) return;
-    c->input_strided = next_random(&own) % 4 == 0;  // not the same on all
+    c->input_strided = next_random(&own) % 4 == 0;  // may differ between members
     c->result_strided = next_random(&own) % 4 == 0;
     if (kind == kAlltoall && part->size > kAnyLayouts) c->result_strided = c->input_strided;
 }
@@ -177,7 +177,8 @@ static size_t sum_of(const int* counts, int members) {
     return sum;
 }
 
-// Elements of the vector that is reduced, and which of them are this member's in the end.
+// Returns the number of elements of the reduced vector. *first and *count are this member's part of the
+// result.
 static size_t vector_of(const Case* c, size_t* first, size_t* count) {
     const size_t size = (size_t)c->part->size, self = (size_t)c->part->rank, each = c->plan.count;
     *first = 0;
@@ -192,7 +193,7 @@ static size_t vector_of(const Case* c, size_t* first, size_t* count) {
     return sum_of(c->counts, c->part->size);
 }
 
-// Elements that are sent, elements of room for what comes.
+// Computes the number of elements to send, and of elements in the result buffer.
 static void measure(const Case* c, size_t* sent, size_t* got) {
     const size_t each = c->plan.count, all = each * (size_t)c->part->size;
     size_t first, count;
@@ -206,8 +207,8 @@ static void measure(const Case* c, size_t* sent, size_t* got) {
     if (is_reduction(c->kind)) *sent = *got = vector_of(c, &first, &count);
 }
 
-// Index of the first element of what this member sends, in the order of its own elements: 0, except that the
-// blocks of all are made from one long vector.
+// Fills the buffers. Element i of this member's input has index i; where every member sends a block to each
+// member, the blocks together are one long vector.
 static void fill(Case* c) {
     const int self = c->part->rank;
     const size_t stride = stride_of(c, c->input_strided), to = stride_of(c, c->result_strided);
@@ -222,7 +223,7 @@ static void fill(Case* c) {
     }
     put(c, self, 0, sent, c->input.at, stride);
     if (!c->plan.in_place) return;
-    // What is in place stands where the result goes.
+    // With MPI_IN_PLACE the input is in the result buffer.
     uint8_t* place = c->result.at;
     if (c->kind == kAllgather || (c->kind == kGather && am_root))
         place += (size_t)self * c->plan.count * to;
@@ -293,7 +294,7 @@ void case_start(Case* c) {
     void* to = in_place && c->kind == kScatter ? MPI_IN_PLACE : given(&c->result);
     if (c->kind == kReduce && !am_root) to = NULL;
     c->rc = is_reduction(c->kind) ? call_vectors(c, from, to) : call_blocks(c, from, to);
-    // MPI allows that while the operation is under way.
+    // MPI allows this while the operation is active.
     if (c->input_strided) MPI_Type_free(&c->input_type);
     if (c->result_strided) MPI_Type_free(&c->result_type);
 }

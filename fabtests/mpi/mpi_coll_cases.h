@@ -1,8 +1,10 @@
-// One collective of a test, in three steps, so that several can be under way at once: make it, start it
-// (which, when it blocks, is all), and check it. Shared by mpi_coll_check and mpi_coll_threads.
+// Test cases of one collective each, in three steps, so that several can be active at once: draw the case,
+// start the collective (a blocking one is then complete), and check the result. Shared by mpi_coll_check,
+// mpi_coll_threads and mpi_pmpi_device.
 //
-// The reference needs no communication: every rank can make every other's input, and MPI_Reduce_local
-// combines them. Sums and products of floating point are of numbers with which they are exact in any order.
+// The reference result needs no communication: every rank can compute the input of any other rank, and
+// MPI_Reduce_local combines the inputs. Floating-point values are chosen so that sums and products are exact
+// in any order.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_COLL_CASES_H
 #define MCASTCOLL_FABTESTS_MPI_COLL_CASES_H
@@ -13,15 +15,15 @@
 typedef struct {
     MPI_Comm comm;
     int rank, size;
-    uint64_t salt;   // the same on all members
-    Device* device;  // this member has buffers there, or NULL
+    uint64_t salt;   // the same on every member
+    Device* device;  // the device of this member's buffers, or NULL
 } Part;
 
-// Memory that is watched on both sides.
+// Memory with guard bytes on both sides.
 typedef struct {
-    uint8_t *memory, *at;  // the test's
+    uint8_t *memory, *at;  // as the test accesses it
     size_t bytes;
-    void* device_memory;  // MPI is given the same bytes there, or NULL
+    void* device_memory;  // the same bytes as passed to MPI, or NULL
 } Buffer;
 
 typedef enum {
@@ -55,10 +57,11 @@ typedef struct {
 
 extern const char* const kind_names[kKinds];
 
-// All members draw the same but for layouts. `max`: bytes of the largest part of one member.
+// Draws a case. Only layouts and devices differ between members. `max`: bytes of the largest part of one
+// member.
 void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max, bool waits);
 void case_start(Case* c);
-// Completes it if need be; false if anything about it was wrong. Gives everything back.
+// Completes the case if necessary and frees its memory. False if any part of the result was wrong.
 bool case_check(Case* c);
 void case_describe(const Case* c, char* text, size_t bytes);
 

@@ -1,12 +1,12 @@
-// All operations that the coll component serves, drawn from a seed: datatypes, operators, counts, roots, in
-// place or not, contiguous or not, blocking or several under way at once, on the world and on random parts of
-// it. Every result is compared on every rank (mpi_coll_cases.h).
+// Checks all operations that the coll component serves, drawn from a seed: datatypes, operators, counts,
+// roots, in place or not, contiguous or not, blocking or several active at once, on the world and on random
+// parts of it. Every result is compared on every rank (mpi_coll_cases.h).
 //
-// What the component leaves to others (user-defined operators, pairs) is in the plan, too. Sums that are not
-// exact are done twice, and have to have the same bits on all ranks each time.
+// The plan also contains operations that the component leaves to Open MPI (user-defined operators, pair
+// types). Inexact sums are computed twice and must have the same bits on every rank each time.
 //
-// With --device odd ranks have buffers on a device (mpi_device.h). Open MPI must have the accelerator mccfake
-// then, and the component must serve all calls: Open MPI's own reductions read such memory directly.
+// With --device, odd ranks have buffers on a device (mpi_device.h). Open MPI then needs the accelerator
+// mccfake, and the component must serve all calls, since Open MPI's own reductions read such memory directly.
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs
 typedef struct {
     uint64_t max, count, seed, seconds;
     bool device;
-    const char* only;  // NULL: operations of every kind
+    const char* only;  // NULL: every kind of operation
     Kind only_kind;
 } Options;
 
@@ -48,7 +48,7 @@ static Options parse(int argc, char** argv, int rank) {
     return o;
 }
 
-// Of 32-bit integers, the same in any order.
+// On 32-bit integers, which give the same result in any order.
 static void user_xor(void* in, void* inout, int* count, MPI_Datatype* type) {
     (void)type;
     for (int i = 0; i < *count; ++i) ((int32_t*)inout)[i] ^= ((int32_t*)in)[i];
@@ -64,7 +64,8 @@ static void barrier(MPI_Comm comm, bool waits) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-// Whoever left the barrier tells the late one; if that one hears it before it entered, the barrier leaks.
+// After the barrier, each rank sends a message to the late rank. If a message arrives before the late rank
+// enters, the barrier leaked.
 static bool check_barrier(const Part* part, uint64_t key, bool waits) {
     const int late = (int)(key % (uint64_t)part->size);
     if (part->rank != late) {
@@ -81,7 +82,7 @@ static bool check_barrier(const Part* part, uint64_t key, bool waits) {
     return !leaked;
 }
 
-// What is left to others: an operator of the user's, and pairs.
+// Operations left to Open MPI: a user-defined operator, and a pair type.
 static bool check_left(const Part* part, uint64_t key) {
     enum { kMost = 100 };
     int32_t input[kMost], result[kMost];
@@ -110,7 +111,7 @@ static bool check_left(const Part* part, uint64_t key) {
     return good;
 }
 
-// Sums that depend on the order: the same bits twice, and on all members.
+// Sums that depend on the order must have the same bits twice, and on every member.
 static bool check_bits(const Part* part, uint64_t key) {
     double input[kUnevenCount], first[kUnevenCount], second[kUnevenCount], neighbour[kUnevenCount];
     uint64_t state = key + (uint64_t)part->rank;
@@ -124,7 +125,7 @@ static bool check_bits(const Part* part, uint64_t key) {
     return memcmp(first, second, sizeof(first)) == 0 && memcmp(first, neighbour, sizeof(first)) == 0;
 }
 
-// Operations with a buffer on the device: blocking or not, and by the bytes of one member's part.
+// Counts operations with a buffer on the device: blocking or not, and by the bytes of one member's part.
 enum { kBlocking, kNotBlocking, kSmall, kMiddle, kLong, kLonger, kColumns };
 static uint64_t on_device[kKinds][kColumns];
 
@@ -155,7 +156,8 @@ static Kind draw_kind(const Options* o, uint64_t* state) {
     return o->only != NULL ? o->only_kind : kind;
 }
 
-// Several at once, blocking ones in between, waited for from the last to the first or as they come.
+// Starts several operations at once, including blocking operations, and completes them in the order of their
+// start or in reverse order.
 static unsigned check_many(const Options* o, const Part* part, uint64_t key, int rank, uint64_t number) {
     uint64_t state = key ^ part->salt;
     Case cases[kMostOpen];
@@ -202,14 +204,14 @@ static unsigned check_round(const Options* o, const Part* part, uint64_t key, in
     return !good;
 }
 
-// As rank 0's clock says, for all ranks.
+// Rank 0's clock decides for every rank.
 static bool time_is_over(const Options* o, double begun) {
     int over = MPI_Wtime() - begun >= (double)o->seconds;
     MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return over;
 }
 
-// Random colours, in random order.
+// Splits with random colours and a random order of ranks.
 static Part split(const Options* o, int rank, uint64_t seed, Device* device) {
     uint64_t state = seed, own = seed + (uint64_t)rank * 77;
     const uint64_t colours = random_between(&state, 1, 3);
@@ -217,8 +219,8 @@ static Part split(const Options* o, int rank, uint64_t seed, Device* device) {
     MPI_Comm comm;
     MPI_Comm_split(MPI_COMM_WORLD, colour, (int)(next_random(&own) % 1000), &comm);
     Part part = part_of(comm, (uint64_t)colour * 31);
-    if (part.size > 1) part.device = device;  // Open MPI serves a single member
-    if (o->device) MPI_Barrier(comm);         // what does not block is served once there is a group
+    if (part.size > 1) part.device = device;  // Open MPI serves communicators with a single member
+    if (o->device) MPI_Barrier(comm);  // non-blocking operations are served only after a group has formed
     return part;
 }
 

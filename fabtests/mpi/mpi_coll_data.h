@@ -1,5 +1,5 @@
-// What mpi_coll_check's operations work on: the datatypes and operators, and elements that any rank can make
-// for any other.
+// Test data of mpi_coll_cases.h: datatypes, operators, and elements, which any rank can compute for any other
+// rank.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_COLL_DATA_H
 #define MCASTCOLL_FABTESTS_MPI_COLL_DATA_H
@@ -21,10 +21,10 @@ typedef struct {
 typedef struct {
     const char* name;
     MPI_Op op;
-    unsigned sorts;  // a bit for each
+    unsigned sorts;  // a bit for each supported sort of datatype
 } Operator;
 
-// One operation, as all members draw it.
+// An operation, drawn alike by every member.
 typedef struct {
     uint64_t key;
     const Type* type;
@@ -77,14 +77,14 @@ static inline void make_part(uint8_t* to, size_t width, int value) {
     if (width == sizeof(l)) memcpy(to, &l, width);
 }
 
-// Open MPI's own kernels do not agree with each other about what overflows 8 or 16 bits, so nothing does.
+// Open MPI's own kernels differ from each other in overflows of 8 or 16 bits, so the values avoid overflow.
 static inline uint64_t narrow(const Plan* p, int member, uint64_t random) {
     if (p->op != NULL && p->op->op == MPI_SUM) return random % 2;
     if (p->op != NULL && p->op->op == MPI_PROD) return member == 0 ? random % 100 : 1;
     return random;
 }
 
-// Element `index` of this member's input. Products of floating point are of units only.
+// Computes element `index` of this member's input. Floating-point products use only factors of magnitude 1.
 static inline void make_element(const Plan* p, int member, size_t index, uint8_t* to) {
     uint64_t state = p->key ^ ((uint64_t)member << 40) ^ index;
     const uint64_t random = next_random(&state);
@@ -95,7 +95,7 @@ static inline void make_element(const Plan* p, int member, size_t index, uint8_t
     switch (p->type->sort) {
         case kInteger:
         case kBytes:
-            // Zeros for the logical operators.
+            // About a third of the values are zero, for the logical operators.
             value = random % 3 == 0 ? 0 : width < 4 ? narrow(p, member, random >> 8) : random;
             for (size_t i = 0; i < width; ++i) to[i] = (uint8_t)(value >> (8 * i));
             break;
@@ -105,7 +105,7 @@ static inline void make_element(const Plan* p, int member, size_t index, uint8_t
         case kReal:
             make_part(to, width, small);
             break;
-        case kComplex:  // with products, a unit on one of the axes
+        case kComplex:  // for products, a unit on one of the axes
             make_part(to, width / 2, product && random % 4 > 1 ? 0 : small);
             make_part(to + width / 2, width / 2,
                       product ? (random % 4 > 1 ? small : 0) : (int)(random >> 32) % 1000);
@@ -113,7 +113,8 @@ static inline void make_element(const Plan* p, int member, size_t index, uint8_t
     }
 }
 
-// Floating point by value: 0.0 and -0.0 depend on the order, and a long double may have padding.
+// Compares floating-point numbers by value: the sign of 0.0 depends on the order, and a long double may have
+// padding.
 static inline long double part_at(const uint8_t* at, size_t width) {
     float f;
     double d;

@@ -1,9 +1,9 @@
-// Several threads, each with a communicator of its own, keep non-blocking collectives of all kinds under way
-// at once, blocking ones in between; every result is compared (mpi_coll_cases.h).
+// Several threads, each with a separate communicator, keep non-blocking collectives of every kind active,
+// mixed with blocking collectives. Every result is compared (mpi_coll_cases.h).
 //
-// A thread's operations are drawn from a seed that is its own and the same on all ranks. Its communicator's
-// first operation is a barrier, since only a blocking one forms a group. Threads form their groups, and free
-// them, in any order.
+// Each thread draws its operations from a separate seed, which is the same on every rank. The first operation
+// on a thread's communicator is a barrier, since only a blocking collective forms a group. Threads form and
+// free their groups in any order.
 
 #include <pthread.h>
 #include <unistd.h>
@@ -53,7 +53,8 @@ static void check(Worker* w, Case* c) {
             (unsigned long long)w->done, what);
 }
 
-// A ring of operations: the oldest is completed before there are too many, which a blocking one overtakes.
+// Keeps a ring of operations: the oldest is completed before there are too many. A blocking operation
+// overtakes the others.
 static void* work(void* argument) {
     Worker* w = argument;
     const Options* o = w->options;

@@ -1,9 +1,9 @@
-// Operations that Open MPI makes of a communicator's other operations (uneven allgatherv of gatherv and
-// bcast, ...), while a rank dies: no call returns success with wrong bytes. After the first error every
-// further collective of the communicator returns an error too, at once, whoever would serve it.
+// Collectives that Open MPI builds from further collectives of the communicator (uneven allgatherv of gatherv
+// and bcast, ...), while a rank dies: no call may return success with wrong bytes. After the first error
+// every further collective of the communicator must return an error at once, for both sides.
 //
-// A call that is left to Open MPI when the rank dies may wait for it without end, as without coll/mcastcoll.
-// A rank that waits so long says so and goes. Exit status 0 if all that is as it should be.
+// A call left to Open MPI when the rank dies may wait forever, as without coll/mcastcoll. A rank with such a
+// long wait reports this and exits. Exit status 0 if all checks passed.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void check(const char* name, int code, const int* got, const int* wanted,
     }
 }
 
-// Each function makes one call and compares its result with the right one.
+// Each function makes one call and compares the result.
 static int uneven_allgatherv(long call) {
     int in[kMost], out[kMost * 2], wanted[kMost * 2];
     memset(out, 0x55, sizeof(out));
@@ -110,7 +110,7 @@ static int barrier(long call) {
 static int (*const kRun[kCalls])(long) = {barrier,   uneven_allgatherv, allgather,
                                           allreduce, reduce_scatter,    reduce_scatter_block};
 
-// A barrier ends with an error, on a slow machine late; a call that is left to Open MPI may wait for ever.
+// A barrier must end with an error, late on a slow machine. A call that is left to Open MPI may wait forever.
 static void* watch(void* before) {
     const int patience_s = *(const uint64_t*)before == 0 ? kMostPatienceS : kPatienceS;
     long seen = -1;
@@ -134,7 +134,7 @@ static int succeeded(const char* name, int code) {
     return 1;
 }
 
-// Whatever comes after the first error.
+// Every call after the first error must fail.
 static int refuses_everything(void) {
     int in = 0, out = 0, good = 0;
     MPI_Request request = MPI_REQUEST_NULL;

@@ -1,9 +1,10 @@
-// Made-up device memory, for tests on machines without an accelerator. The program holds addresses at which
-// any access faults; the bytes lie at an alias, a fixed distance behind. A copy that bypasses the accelerator
-// faults, and the trace of that fault names the copy; a system call on such an address fails with EFAULT.
+// Simulated device memory, for tests on machines without an accelerator. The program has addresses at which
+// any access faults; the bytes are at an alias, a fixed distance behind. A copy that bypasses the accelerator
+// faults, and the trace of the fault names the copy; a system call on such an address fails with EFAULT.
 //
-// The addresses are the same in all processes and libraries, so the made-up accelerator
-// (mca_accelerator_mccfake.c, or MPI_Pack in mpi_pmpi_device.c) need not ask the program.
+// The addresses are the same in all processes and libraries, so the simulated accelerator
+// (mca_accelerator_mccfake.c, or MPI_Pack in mpi_pmpi_device.c) can recognise them without the program's
+// help.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_DEVICE_H
 #define MCASTCOLL_FABTESTS_MPI_DEVICE_H
@@ -21,7 +22,7 @@ static inline bool is_device(const void* at) {
     return (uintptr_t)at - MCC_DEVICE_FIRST < MCC_DEVICE_BYTES;
 }
 
-// The address at which the bytes can be reached; for the host's memory the address itself.
+// Returns the address at which the bytes are accessible; for host memory the address itself.
 static inline void* device_alias(const void* at) {
     return (void*)((uintptr_t)at + (is_device(at) ? MCC_DEVICE_BYTES : 0));
 }
@@ -30,7 +31,7 @@ static inline void device_copy(void* to, const void* from, size_t bytes) {
     memmove(device_alias(to), device_alias(from), bytes);
 }
 
-// The program's allocator of device memory. It never gives out an address twice, so late copies fault, too.
+// The program's allocator of device memory. It never returns an address twice, so late copies fault, too.
 typedef struct {
     uint64_t next;
 } Device;
@@ -41,7 +42,7 @@ static inline bool device_open(Device* d) {
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
-enum { kDevicePage = 65536 };  // of any machine, and of no bytes, too
+enum { kDevicePage = 65536 };  // a multiple of every machine's page size; also the size of an empty buffer
 
 static inline size_t device_room(size_t bytes) {
     return (bytes / kDevicePage + 1) * kDevicePage;

@@ -1,8 +1,8 @@
-// What the coll component must leave to others or refuse, and the edges around it: inter-communicators, tiny
-// communicators, empty messages, sizes around the thresholds, bad roots, two threads on two communicators,
-// communicators never freed.
+// Calls that the coll component must leave to Open MPI or refuse, and edge cases: inter-communicators, tiny
+// communicators, empty messages, sizes around the thresholds, invalid roots, two threads on two
+// communicators, communicators that are never freed.
 //
-// Run it under any parameters: the results must be right whoever serves. Exit status 0 only if all checks
+// The results must be right under any parameters, whichever side serves. Exit status 0 only if all checks
 // passed.
 
 #include <pthread.h>
@@ -13,7 +13,8 @@
 
 enum { kThreadRounds = 50, kLargest = 300000 };
 
-static int g_rank, g_size, g_failures;  // a test program; the threads below only read the first two
+static int g_rank, g_size,
+    g_failures;  // globals are fine in a test; the threads below only read the first two
 
 static void check(bool good, const char* what) {
     if (good) return;
@@ -127,7 +128,7 @@ static void check_threads(int provided) {
     }
 }
 
-// A rank that is away in another MPI call must not stop the others' broadcast for ever, nor its own progress.
+// A rank in another MPI call must not block its own progress or the broadcast of the other ranks.
 static void check_away(void) {
     if (g_size < 3) return;
     MPI_Request request;
@@ -157,7 +158,7 @@ int main(int argc, char** argv) {
     check_threads(provided);
     check_away();
 
-    MPI_Comm left_behind;  // never freed: MPI_Finalize has to cope
+    MPI_Comm left_behind;  // never freed: MPI_Finalize must handle it
     MPI_Comm_dup(MPI_COMM_WORLD, &left_behind);
     check(bcast_right(left_behind, 10, 0, 5), "broadcast on a communicator that is never freed");
 

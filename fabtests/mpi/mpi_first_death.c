@@ -1,6 +1,6 @@
-// A rank dies in, or just before, the first collective of the job: every other rank's call ends in bounded
-// time, with an error, and so do further ones. Each of them says so and goes; the caller sets the time for a
-// hang. Exit status 0 if all that is as it should be.
+// A rank dies in, or just before, the first collective of the job. The call of every other rank, and further
+// calls, must end with an error in bounded time. Each of these ranks reports this and exits; the caller sets
+// the timeout for a hang. Exit status 0 if all checks passed.
 
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,10 +1,9 @@
-// The last rank stops, or dies, in the middle of the forming of a group: the others must go on in bounded
-// time.
+// The last rank stops, or dies, while a group forms: the other ranks must continue in bounded time.
 //
-// Its standard error is a pipe that is full, so that it stands still where the component says that it joins
-// (coll_mcastcoll_verbose 2), and dies there or goes on later. Enough barriers follow for the group to be
-// formed after all. After a death each of the others says how its call ended, and goes. Exit status 0 if that
-// is as it should be; the caller sets the time for a hang.
+// The last rank's standard error is a full pipe, so the rank blocks where the component reports the join
+// (coll_mcastcoll_verbose 2), and dies there or continues later. Enough barriers follow for the group to form
+// after all. After a death, each of the other ranks reports the result of its call and exits. Exit status 0
+// if all checks passed; the caller sets the timeout for a hang.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,8 +18,8 @@ enum { kPipeBytes = 4096, kMostRanks = 64 };
 
 typedef struct {
     uint64_t barriers;
-    uint64_t stop_ms;     // 0: it dies
-    uint64_t suspend_ms;  // afterwards all ranks are stopped for so long
+    uint64_t stop_ms;     // 0: the rank dies
+    uint64_t suspend_ms;  // then all ranks are stopped for this time
     int size, processes[kMostRanks];
     int read_end, real_stderr;
 } Plan;
@@ -33,7 +32,7 @@ static const char kHelp[] =
     "  --count N        barriers afterwards [1100]\n"
     "  --help, --version\n";
 
-// By a process of its own, since the caller is one of those that stop.
+// Uses a separate process, since the caller stops as well.
 static void suspend_all(const Plan* plan) {
     const struct timespec time = {.tv_sec = (time_t)(plan->suspend_ms / 1000)};
     if (plan->suspend_ms == 0 || fork() != 0) return;
@@ -51,7 +50,7 @@ static void* watch(void* data) {
     (void)nanosleep(&time, NULL);
     if (plan->stop_ms == 0) (void)kill(getpid(), SIGKILL);
     suspend_all(plan);
-    (void)read(plan->read_end, text, sizeof(text));  // what it was filled with
+    (void)read(plan->read_end, text, sizeof(text));  // the initial content of the pipe
     for (ssize_t got; (got = read(plan->read_end, text, sizeof(text))) > 0;)
         (void)write(plan->real_stderr, text, (size_t)got);
     return NULL;
@@ -85,7 +84,7 @@ int main(int argc, char** argv) {
     plan.size = size;
     const int self = getpid();
     MPI_Allgather(&self, 1, MPI_INT, plan.processes, 1, MPI_INT, MPI_COMM_WORLD);
-    MPI_Barrier(MPI_COMM_WORLD);  // a group that forms in peace: the provider is open
+    MPI_Barrier(MPI_COMM_WORLD);  // forms a group without trouble, which opens the provider
     MPI_Comm_dup(MPI_COMM_WORLD, &late);
     MPI_Comm_set_name(late, "late");
     MPI_Comm_set_errhandler(late, MPI_ERRORS_RETURN);

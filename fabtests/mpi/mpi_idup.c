@@ -1,9 +1,9 @@
-// Several MPI_Comm_idup under way at once, on communicators that overlap, while blocking collectives run on
-// them; and of an inter-communicator.
+// Several MPI_Comm_idup active at once, on overlapping communicators and on an inter-communicator, while
+// blocking collectives run on them.
 //
 // Open MPI finds the numbers of the new communicators with non-blocking allreduces, which it starts from
-// within its progress: on each rank at another place between the program's own collectives. A hang is a
-// failure, too: the caller sets the time.
+// within its progress: on each rank at a different place between the program's own collectives. A hang is a
+// failure, too: the caller sets the timeout.
 
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ static bool round_is_good(uint64_t number, int rank, const MPI_Comm* comms) {
     return good;
 }
 
-// The ranks of each side see to the communicator of their side by which Open MPI does this.
+// The ranks of each side use the inter-communicator's local communicator, which Open MPI also uses for this.
 static bool sides_are_good(uint64_t number, int rank, MPI_Comm sides) {
     MPI_Comm copy;
     MPI_Request request;

@@ -1,9 +1,9 @@
-// Collectives of very many bytes: around a bound, one element less, exactly, one more.
+// Very long messages, at a bound: one element less, exactly, and one more.
 //
-// Elements are 64-bit words that follow from the operation and their place, so that a word from elsewhere is
-// found. Where they are more than an int counts, a datatype holds many of them. A broadcast runs from each
-// end of the ranks, contiguous, as a derived datatype with holes, and non-blocking; reductions add what is
-// known of all ranks. Every word of every rank is compared.
+// Elements are 64-bit words computed from operation and position, so that a misplaced word is detected. If
+// there are more words than an int can count, a datatype contains many of them. Broadcasts start at the first
+// and at the last rank: contiguous, as a derived datatype with holes, and non-blocking. Reductions add the
+// words of all ranks. Every word is compared on every rank.
 
 #include <limits.h>
 
@@ -39,7 +39,7 @@ static uint64_t word(unsigned long long operation, uint64_t place) {
     return next_random(&state);
 }
 
-// Where word i is: with holes there is one unused word behind each seven.
+// Returns the position of word i: with holes, an unused word follows every seven words.
 static uint64_t at(uint64_t i, bool holes) {
     return holes ? i / kBlock * kStride + i % kBlock : i;
 }
@@ -55,7 +55,8 @@ static void judge(Test* t, const uint64_t* words, uint64_t count, bool holes, ui
     ++t->checked;
 }
 
-// `count` words: as they are while an int counts them, else one value of a structure of many and the rest.
+// Makes the datatype of `count` words when an int cannot count them or there are holes: a structure of many
+// large elements and a remainder.
 static MPI_Datatype whole_type(uint64_t count, bool holes) {
     MPI_Datatype many, type, unit = MPI_UINT64_T;
     const uint64_t per = holes ? (uint64_t)kMany * kBlock : kMany;
@@ -67,7 +68,7 @@ static MPI_Datatype whole_type(uint64_t count, bool holes) {
     const MPI_Aint extent = (MPI_Aint)kMany * kWord * (holes ? kStride : 1);
     MPI_Datatype spaced, tail_blocks, parts[3];
     MPI_Type_create_resized(many, 0, extent, &spaced);
-    // What is left: whole blocks, and some words.
+    // The remainder: whole blocks, and some words.
     const int blocks = (int)(rest / kBlock), words = (int)(rest % kBlock);
     MPI_Type_vector(blocks, kBlock, holes ? kStride : kBlock, unit, &tail_blocks);
     int lengths[3] = {(int)full, 1, words};

@@ -1,6 +1,6 @@
-// A communicator of all ranks but the last gets its group first, and then all ranks call collectives
-// together. Where the last rank's host has no network in common with the others, those must find that out
-// although they have their endpoints open already. A hang is a failure, too: the caller sets the time.
+// First a communicator without the last rank forms its group, then all ranks call collectives together. If
+// the last rank's host has no network in common with the other hosts, the other ranks must detect this
+// although their endpoints are already open. A hang is a failure, too: the caller sets the timeout.
 
 #include "mpi_support.h"
 
@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    // Without a collective of MPI_COMM_WORLD.
+    // MPI_Comm_create_group needs no collective of MPI_COMM_WORLD.
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     MPI_Group_excl(all, 1, &(int){size - 1}, &most);
     if (rank < size - 1) MPI_Comm_create_group(MPI_COMM_WORLD, most, 0, &part);

@@ -1,18 +1,17 @@
-// Every bound that libmcastcoll-pmpi.so has, crossed: one less, exactly, one more. Each call is compared with
-// the MPI's own (mpi_pmpi_calls.h), and rank 0 says how many of its calls the library should have served, in
-// the words in which the library says how many it did.
+// Crosses every limit of libmcastcoll-pmpi.so: one less, exactly, one more. Each call is compared with MPI's
+// own (mpi_pmpi_calls.h). Rank 0 prints how many of its calls the library should have served, in the format
+// of the library's report.
 //
-// The bounds: the bounce buffer that a group keeps (1 MiB); MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and
-// _MIN_MEMBERS, which are read here as the library reads them; how much of an allgatherv may be filling; how
-// even a reduce_scatter's counts are; how deep a datatype is looked into; how many groups outlive their
-// communicators at once.
+// The limits: the bounce buffer kept by a group (1 MiB); MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and
+// _MIN_MEMBERS, read here as in the library; the share of padding in an allgatherv; the evenness of a
+// reduce_scatter's counts; the depth of nested datatypes; the number of lingering groups.
 
 #include "mpi_pmpi_calls.h"
 
 enum { kKept = 1 << 20, kDeepest = 8, kMostOrphans = 32 };
 
-// What crosses the bound: a block, all blocks of a call, all of them twice (out and in), or (where the room
-// for a member's slice has an element to spare) a block and an element.
+// The size that crosses the limit: a block, the blocks of a call, these blocks twice (input and output), or a
+// block and an element (a member's slice has room for an additional element).
 typedef enum { kBlock, kAll, kBoth, kSlice } Crosses;
 
 typedef struct {
@@ -24,7 +23,7 @@ typedef struct {
     bool backwards;
 } Case;
 
-// What goes through the bounce buffer.
+// Calls that use the bounce buffer.
 static const Case kBounced[] = {
     {kBcast, kGaps, kPlain, false, kBlock, kAlike, false},
     {kAllgather, kGaps, kPlain, false, kBlock, kAlike, false},
@@ -45,7 +44,7 @@ static const Case kBounced[] = {
     {kReduceScatterBlock, kPlain, kPlain, true, kSlice, kAlike, false},
 };
 
-// Blocks of MPI_Allgatherv that are not alike, or not in order.
+// MPI_Allgatherv with blocks of different sizes or in reverse order.
 static const Case kUneven[] = {
     {kAllgatherv, kPlain, kPlain, false, kAll, kStairs, false},
     {kAllgatherv, kPlain, kPlain, true, kAll, kStairs, false},
@@ -128,7 +127,8 @@ static Plan plan_of(const Case* c, size_t count, int root) {
     return p;
 }
 
-// `bound` in bytes; a call has at least as many as one of the elements more than that is less or more.
+// `bound` is in bytes. The steps change each count by an element, so each counted block changes by an
+// element.
 static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const Part* part) {
     for (size_t i = 0; i < count; ++i) {
         const Case* c = &cases[i];
@@ -144,7 +144,7 @@ static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const
     }
 }
 
-// Half of what travels is filling, or a quarter; the counts of a reduce_scatter come out even, or nearly.
+// Padding of half of the traffic, or of a quarter; counts of a reduce_scatter that are even, or nearly even.
 static void cross_shapes(Run* r, const Part* part) {
     for (int step = -2; step <= 2; ++step) {
         Case c = {.operation = kAllgatherv, .shape = kHalf};
@@ -172,7 +172,7 @@ static void cross_members(Run* r, const Part* world) {
     }
 }
 
-// Datatypes around datatypes, and one that was made with a large count.
+// Nested datatypes, including a datatype made with a large count.
 static void cross_depth(Run* r, const Part* part) {
     const int elements = (int)r->min_bytes + 10;
     for (int depth = kDeepest - 2; depth <= kDeepest + 1; ++depth) {

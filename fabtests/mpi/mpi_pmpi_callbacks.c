@@ -33,7 +33,8 @@ static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     return MPI_SUCCESS;
 }
 
-// Every third is used before, and has a group then.
+// Of three communicators, the first is never used, the second is used before the callback is set, and the
+// third afterwards. Used communicators have a group.
 static void check_free(void) {
     int key;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &key, NULL);
@@ -84,7 +85,7 @@ int main(int argc, char** argv) {
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         leave(g_rank, 0, "mpi_pmpi_callbacks " MCC_VERSION "\n");
     if (argc > 1 || g_size < 2 || g_size > 16) leave(g_rank, 2, kHelp);
-    // Some set their callback before the first collective, others after it.
+    // Some ranks set the callback before the first collective, the other ranks after the collective.
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &key, NULL);
     if (g_rank % 2 == 0) MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
     check_collectives(MPI_COMM_WORLD, "collectives");

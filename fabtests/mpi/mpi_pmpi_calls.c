@@ -1,4 +1,4 @@
-// Two calls on equal data, and what they must leave alike.
+// Makes two calls on equal data and compares the buffers.
 
 #include "mpi_pmpi_calls.h"
 
@@ -37,7 +37,7 @@ static void make_element(const Plan* p, uint8_t* to, uint64_t random) {
         memcpy(to, &random, p->width < sizeof(random) ? p->width : sizeof(random));
 }
 
-// Bytes from one element to the next.
+// Returns the distance between elements in bytes.
 static size_t step_of(const Plan* p, Layout layout) {
     return p->width * (layout == kGaps ? 2 : 1);
 }
@@ -63,7 +63,7 @@ static void fill(const Plan* p, Layout layout, Buffer* b, size_t elements, int r
     }
 }
 
-// Pairs of elements make up a swapped layout, hence counts that are even.
+// A swapped layout consists of pairs of elements, so counts are even.
 static MPI_Datatype make_type(const Plan* p, Layout layout, int* per) {
     MPI_Datatype type = p->type;
     const MPI_Aint width = (MPI_Aint)p->width;
@@ -119,7 +119,7 @@ static int count_of(const Plan* p, const Part* part, int rank, int per, uint64_t
     return count;
 }
 
-// MPI_Allgatherv's places have gaps on some ranks.
+// MPI_Allgatherv's displacements have gaps on some ranks.
 Lists pmpi_make_lists(const Plan* p, const Part* part, int per) {
     Lists l = {.sum = 0};
     uint64_t state = p->key;
@@ -147,7 +147,7 @@ static int perform(const Plan* p, const Part* part, bool reference, Buffer* in_b
     void *in = in_buffer->at, *out = out_buffer->at;
     const bool rooted = p->operation == kReduce || p->operation == kGather;
     const void* from = p->in_place && (am_root || !rooted) ? MPI_IN_PLACE : in;
-    // What MPI does not look at may be anything.
+    // Arguments that MPI ignores may have any value.
     const MPI_Count unused = p->large && !reference ? INT64_MAX : INT32_MAX;
     if (p->operation == kScatter ? !am_root : from == MPI_IN_PLACE) ni = unused;
     if (p->operation == kGather && !am_root) no = unused;
@@ -199,7 +199,7 @@ bool pmpi_check_call(const Plan* p, const Part* part) {
     Buffer in[2], out[2];
     bool good = true;
     for (int reference = 0; reference < 2; ++reference) {
-        // Room for the sums of all counts and gaps, and inputs that are put where results go.
+        // Room for the counts and gaps, and for inputs in the result buffer.
         const size_t most = (p->count + 4) * (size_t)part->size;
         const size_t in_elements = p->operation == kReduceScatter || p->operation == kAllgatherv
                                        ? most
@@ -213,7 +213,7 @@ bool pmpi_check_call(const Plan* p, const Part* part) {
         if (p->in_place) fill(p, p->out, &out[reference], out_elements, part->rank);
         good = perform(p, part, reference, &in[reference], &out[reference]) == MPI_SUCCESS && good;
     }
-    // In place the rest of a reduce_scatter's vector is MPI's to use.
+    // With MPI_IN_PLACE, MPI may change the rest of a reduce_scatter's vector.
     size_t compared = out[0].bytes;
     if (p->in_place && (p->operation == kReduceScatter || p->operation == kReduceScatterBlock)) {
         const Lists l = pmpi_make_lists(p, part, 1);

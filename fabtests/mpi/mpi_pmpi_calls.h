@@ -1,5 +1,5 @@
-// One call of an operation that libmcastcoll-pmpi.so interposes, made twice: through MPI_... and through
-// PMPI_..., on equal data. Every byte of the buffers is compared, what must stay as it was included.
+// A call of an interposed operation of libmcastcoll-pmpi.so, made twice on equal data: through MPI_... and
+// through PMPI_.... Every byte of the buffers is compared, including bytes that must not change.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_PMPI_CALLS_H
 #define MCASTCOLL_FABTESTS_MPI_PMPI_CALLS_H
@@ -10,7 +10,7 @@
 
 enum { kMostMembers = 1024 };
 
-typedef enum {  // in the order in which the library counts them
+typedef enum {  // in the order of the library's counters
     kBcast,
     kBarrier,
     kReduce,
@@ -34,9 +34,9 @@ typedef struct {
 
 typedef enum { kPlain, kGaps, kSwapped, kDup, kLayouts } Layout;
 
-// The counts of the v operations, from the plan's count c: the first one more than the others (which is how
-// the provider deals); all c; any up to c; c, c - 1, c - 2 ...; c for half of the members and none for the
-// others, and `extra` more, or less, in all.
+// Shapes of the counts of a v operation, from the plan's count c: c, and one more for the first member (the
+// provider's distribution); all c; any count up to c; c, c - 1, c - 2 ...; c for half of the members and 0
+// for the others, with `extra` added to one count.
 typedef enum { kDealt, kAlike, kAny, kDrawnShapes, kStairs = kDrawnShapes, kHalf } Shape;
 
 typedef struct {
@@ -47,10 +47,10 @@ typedef struct {
     size_t count;  // elements of a block; even with the layout kSwapped
     int root;
     bool in_place, large;
-    Layout in, out;  // each rank's own
+    Layout in, out;  // may differ between ranks
     Shape shape;
     int extra;
-    bool backwards;  // MPI_Allgatherv's blocks lie in the order from the last rank to the first
+    bool backwards;  // MPI_Allgatherv's blocks are ordered from the last rank to the first
     uint64_t key;
 } Plan;
 
@@ -60,7 +60,7 @@ typedef struct {
 
 Part pmpi_make_part(MPI_Comm comm);
 bool pmpi_is_reduction(Operation operation);
-// In elements of which each makes up `per` of the plan's.
+// The counts are in units of `per` elements of the plan.
 Lists pmpi_make_lists(const Plan* plan, const Part* part, int per);
 bool pmpi_check_call(const Plan* plan, const Part* part);
 void pmpi_print_plan(const Plan* plan, const Part* part);

@@ -1,15 +1,15 @@
-// Every collective that libmcastcoll-pmpi.so interposes, against the MPI's own: each call is made twice,
-// through MPI_... and through PMPI_..., on equal data, and every byte of the buffers is compared, what must
-// stay as it was included.
+// Compares every collective that libmcastcoll-pmpi.so interposes with MPI's own. Each call is made twice on
+// equal data, through MPI_... and through PMPI_..., and every byte of the buffers is compared, including the
+// bytes that must not change.
 //
-// Drawn from a seed: operation, elements, operator, counts, root, in place or not, on the world and on parts
-// of it; and on each rank by itself, because members may differ in it: how the message is laid out (as it is,
-// with gaps, with pairs in reverse order) and whether the large-count call of MPI 4 is used. Values are small
-// integers, so that reductions are exact in any order.
+// The seed determines operation, elements, operator, counts, root, in place or not, on the world and on parts
+// of it. Each rank draws for itself, since these may differ between members: the message's layout
+// (contiguous, with gaps, with pairs in reverse order), and whether to use the large-count call of MPI 4.
+// Values are small integers, so that reductions are exact in any order.
 //
-// Not drawn is what MPICH 4.0.2 itself does wrong: MIN and MAX of unsigned elements, which it compares as
-// signed ones; and MPI_Reduce in place to a root that is not rank 0, or without a buffer for the result on
-// other ranks, with which it crashes.
+// Errors of MPICH 4.0.2 itself are avoided: MIN and MAX of unsigned elements, which it compares as signed;
+// and MPI_Reduce in place with a root other than rank 0, or without a result buffer on other ranks, which
+// crashes.
 
 #include "mpi_pmpi_calls.h"
 
@@ -39,7 +39,7 @@ static Plan draw(const Part* part, uint64_t key, size_t max) {
     do op = next_random(&state) % (sizeof(kOperators) / sizeof(kOperators[0]));
     while (!(kTypes[type].operators >> op & 1));
     p.op = kOperators[op];
-    uint64_t limit = 2;  // as many of each order of magnitude
+    uint64_t limit = 2;  // about equally many counts of each order of magnitude
     while (limit < max / p.width && next_random(&state) % 6 != 0) limit *= 2;
     p.count = 2 * random_between(&state, 0, limit / 2);
     p.shape = (Shape)(next_random(&state) % kDrawnShapes);
@@ -54,14 +54,14 @@ static Plan draw(const Part* part, uint64_t key, size_t max) {
     return p;
 }
 
-// A broadcast's root that first receives a large message from a member which is in the broadcast already: MPI
-// has to go on in there.
+// A broadcast whose root first receives a large message from a member already inside the broadcast: MPI must
+// make progress during the broadcast.
 static bool check_progress(const Part* part) {
     if (part->size < 2) return true;
     static uint8_t message[kRendezvous];
     MPI_Request request;
     int value = part->rank == 0 ? 4711 : 0;
-    MPI_Barrier(part->comm);  // the making of the group is behind us
+    MPI_Barrier(part->comm);  // the group has formed
     if (part->rank == 1) MPI_Isend(message, kRendezvous, MPI_BYTE, 0, kTag, part->comm, &request);
     if (part->rank == 0) MPI_Recv(message, kRendezvous, MPI_BYTE, 1, kTag, part->comm, MPI_STATUS_IGNORE);
     MPI_Bcast(&value, 1, MPI_INT, 0, part->comm);

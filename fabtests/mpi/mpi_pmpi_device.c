@@ -1,9 +1,9 @@
-// The collectives that libmcastcoll-pmpi.so interposes, with the buffers of odd ranks on a made-up device
-// (mpi_device.h). The program stands in for a GPU-aware MPICH: it says so when the library asks, and packs
-// and unpacks device buffers. An access that bypasses this faults.
+// The collectives that libmcastcoll-pmpi.so interposes, with the buffers of odd ranks on a simulated device
+// (mpi_device.h). The program acts as a GPU-aware MPICH: it reports GPU support to the library, and packs and
+// unpacks device buffers. Any other access to the device faults.
 //
-// Buffers are in the host's memory for calls that the library would leave to MPI, and for the maximum and
-// minimum of unsigned elements, which Debian's MPICH computes wrong.
+// Buffers are in host memory for calls that the library leaves to MPI, and for the maximum and minimum of
+// unsigned elements, which Debian's MPICH computes wrong.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,8 +1,9 @@
-// What libmcastcoll-pmpi.so does when an operation fails, and when MPI calls it while it is at work.
+// Checks libmcastcoll-pmpi.so when an operation fails, and when MPI calls the library from within a call of
+// the library.
 //
-// This program has an MPI_Comm_split and an MPI_Allreduce of its own, which are built on collectives that the
-// library interposes, as those of some MPI might be: they come back to it while it opens the provider and
-// while it agrees on a group.
+// This program defines an MPI_Comm_split and an MPI_Allreduce that use interposed collectives, as some MPI
+// library might: these calls reach the library while the library opens the provider and while it agrees on a
+// group.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // RTLD_NEXT
@@ -41,7 +42,7 @@ EXPORT int PMPI_Allreduce(const void* in, void* out, int count, MPI_Datatype typ
     return rc == MPI_SUCCESS ? MPI_Bcast(out, count, type, 0, comm) : rc;
 }
 
-// Two communicators whose first call comes back in the middle.
+// Uses two communicators; the first call on each leads to such calls.
 static void check_calls_that_come_back(void) {
     for (int i = 0; i < 2; ++i) {
         MPI_Comm comm;
@@ -70,8 +71,8 @@ static MPI_Datatype make_gaps(void) {
     return gaps;
 }
 
-// Members that disagree about the length get an error; their handler frees the communicator. Through bounce
-// buffers, which are then gone.
+// If the members disagree about the length, they must get an error. The error handler frees the communicator,
+// and with it the bounce buffers in use.
 static void check_handler_that_frees(void) {
     MPI_Comm comm;
     MPI_Errhandler handler;
@@ -89,7 +90,7 @@ static void check_handler_that_frees(void) {
     MPI_Type_free(&gaps);
 }
 
-// Sanitizers need memory as they like.
+// The sanitizers need unlimited memory.
 #ifndef __SANITIZE_ADDRESS__
 static void set_room(rlim_t bytes) {
     struct rlimit limit;
@@ -107,7 +108,8 @@ static rlim_t pages_in_use(void) {
     return pages;
 }
 
-// One rank has no memory to pack its data with. It then waits for the others, which must not wait for it.
+// One rank has no memory to pack its data. This rank then waits for the other ranks, which must not wait for
+// this rank.
 static void check_lack_of_memory(void) {
     const int poor = g_size - 1;
     MPI_Comm comm;
@@ -127,7 +129,7 @@ static void check_lack_of_memory(void) {
         for (int i = 0; i < poor; ++i)
             MPI_Recv(NULL, 0, MPI_BYTE, i, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
-        // Who got its bytes before finds out at the next call.
+        // If a rank has received its bytes before the failure, the next call fails.
         if (code == MPI_SUCCESS) code = MPI_Barrier(comm);
         check(code != MPI_SUCCESS, "the others get an error, too");
         MPI_Send(NULL, 0, MPI_BYTE, poor, kTag, MPI_COMM_WORLD);
@@ -149,7 +151,8 @@ int main(int argc, char** argv) {
     if (argc == 2 && strcmp(argv[1], "--version") == 0) leave(g_rank, 0, "mpi_pmpi_errors " MCC_VERSION "\n");
     if (argc > 1 || g_size < 2) leave(g_rank, 2, kHelp);
     check_calls_that_come_back();
-    // The next communicator's group may lie where the one before did, and nothing of that is left.
+    // The next communicator's group may get the address of the previous group, and must not inherit any
+    // state.
     for (int i = 0; i < kRounds; ++i) check_handler_that_frees();
     check_lack_of_memory();
     int all = 0;

@@ -1,5 +1,5 @@
-// Communicators that are duplicated, used once and freed: no group may form for them, and a job that forms
-// none may not load libfabric.
+// Communicators that are duplicated, used once and freed: these must not form groups, and a job without a
+// group must not load libfabric.
 
 #include "mpi_support.h"
 

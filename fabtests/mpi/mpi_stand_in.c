@@ -1,11 +1,12 @@
-// The component's thread that stands in for the program leaves a processor alone that has other work.
+// The component's progress thread must leave the processor to other work.
 //
-// First all ranks run collectives: while they poll by themselves the thread must not wake. A rank that the
-// machine keeps from running for longer than the thread's patience looks like one that is elsewhere, so each
-// such gap, as the rank itself sees it, excuses some wakes. Then all ranks sleep: nothing comes for the
-// provider, so the thread must sleep as well, and the process must use next to no processor time.
+// First all ranks run collectives: the thread must not wake while the ranks poll. If the machine does not
+// schedule a rank for longer than the thread's timeout, the rank looks away, so each such gap, as measured by
+// the rank itself, permits some wakes. Then all ranks sleep: no event arrives for the provider, so the thread
+// must sleep as well, and the process must use almost no processor time.
 //
-// Wakes are the kernel's count of voluntary switches of the thread, which is found by its name.
+// The number of wakes is the kernel's count of the thread's voluntary context switches. The thread is found
+// by its name.
 
 #include <dirent.h>
 #include <time.h>
@@ -35,7 +36,7 @@ static Arguments parse(int argc, char** argv, int rank) {
     return arguments;
 }
 
-// The first line of a file of the thread that begins with `field`, behind that.
+// Finds the first line of a thread's file that begins with `field`, and returns the rest of the line.
 static bool read_line(const char* task, const char* file, const char* field, char* value, int bytes) {
     char path[300];
     snprintf(path, sizeof(path), "/proc/self/task/%s/%s", task, file);
@@ -48,8 +49,7 @@ static bool read_line(const char* task, const char* file, const char* field, cha
     return found;
 }
 
-// How often the thread has waited for something, which is once more than it woke; -1: there is no such
-// thread.
+// Returns how often the thread has waited (wakes + 1), or -1 without such a thread.
 static long long waits(void) {
     DIR* tasks = opendir("/proc/self/task");
     long long count = -1;
@@ -69,7 +69,7 @@ static double clock_s(clockid_t clock) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// Rank 0's clock says when it is over.
+// Rank 0's clock ends the loop.
 static void run_collectives(double seconds, int rank, long long* figures) {
     static const double kGap_s = 8e-3;
     const double start = clock_s(CLOCK_MONOTONIC);
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     run_collectives((double)arguments.collectives_s, rank, figures);
     figures[kBusyWakes] = waits() - before;
     MPI_Barrier(MPI_COMM_WORLD);
-    usleep(200000);  // the thread notices that nobody is here any more
+    usleep(200000);  // the thread becomes active
     const long long first = waits();
     const double used_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     sleep((unsigned)arguments.asleep_s);

@@ -1,6 +1,6 @@
-// What the MPI test programs share: a seeded generator that is the same on all ranks, the byte pattern of an
-// operation, and the command line, with strict parsing of numbers. Header only, so that each program stays
-// one file to compile with mpicc.
+// Shared by the MPI test programs: a seeded generator with the same sequence on every rank, the byte pattern
+// of an operation, and the command line with strict parsing of numbers. Header only, so that each program is
+// a single file for mpicc.
 
 #ifndef MCASTCOLL_FABTESTS_MPI_SUPPORT_H
 #define MCASTCOLL_FABTESTS_MPI_SUPPORT_H
@@ -30,14 +30,14 @@ static inline uint64_t random_between(uint64_t* state, uint64_t low, uint64_t hi
     return high - low == UINT64_MAX ? next_random(state) : low + next_random(state) % (high - low + 1);
 }
 
-// Depends on the operation and on every bit of the offset, so that a byte from another fragment or broadcast
-// is found.
+// Depends on the operation and on every bit of the offset, so that a byte of another fragment or broadcast is
+// detected.
 static inline uint8_t pattern_byte(uint64_t operation, uint64_t offset) {
     const uint64_t x = offset * UINT64_C(0x9e3779b97f4a7c15) + operation * UINT64_C(0xc2b2ae3d27d4eb4f);
     return (uint8_t)((x ^ (x >> 29)) >> 17);
 }
 
-// Accepts 4096, 64K, 16M, 1G. Returns 0 and sets *value, or -1.
+// Parses 4096, 64K, 16M, 1G. Returns 0 and sets *value, or -1.
 static inline int parse_size(const char* text, uint64_t* value) {
     char* end = NULL;
     errno = 0;
@@ -53,8 +53,8 @@ static inline int parse_size(const char* text, uint64_t* value) {
     return 0;
 }
 
-// All ranks parse the same line; rank 0 alone speaks. An error ends the job with status 2, help and version
-// with 0.
+// Ends the job. All ranks parse the same command line; only rank 0 prints. Status 2 after an error, 0 after
+// --help and --version.
 static inline void leave(int rank, int status, const char* text) {
     if (rank == 0) fputs(text, status == 0 ? stdout : stderr);
     MPI_Finalize();
@@ -67,7 +67,7 @@ static inline void refuse_arguments(int rank, const char* program) {
     leave(rank, 2, text);
 }
 
-// One option: a number in bounds, or else a word, or a switch.
+// A command-line option: a number within bounds, a word, or a switch.
 typedef struct {
     const char* name;
     uint64_t* number;
@@ -78,7 +78,7 @@ typedef struct {
 
 enum { kMostOptions = 12, kFirstOption = 256 };
 
-// `options` end with one that has no name; there are --help and --version, too.
+// The last of `options` has no name. --help and --version are added.
 static inline void parse_options(int argc, char** argv, int rank, const char* program, const char* help,
                                  const Option* options) {
     struct option all[kMostOptions + 3] = {{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'v'}};

@@ -1,5 +1,5 @@
-// The component's performance variables, as any tool of MPI reads them (MPI_T): each by its name, and that
-// those that must grow with broadcasts have grown.
+// Reads the component's performance variables through MPI_T, each by its name, and checks that broadcasts
+// increase the variables concerned.
 
 #include "mpi_support.h"
 

@@ -1,6 +1,6 @@
-// Each rank puts a number into all windows between two fences, and looks at its own after the second: how
-// often one has not arrived. Open MPI's osc/rdma relies on its own barrier for that. Prints the sum of all
-// ranks.
+// Each rank puts a number into every window between two fences and checks its own window after the second
+// fence. Counts numbers that have not arrived. Open MPI's osc/rdma relies on Open MPI's barrier here. Prints
+// the sum over all ranks.
 
 #include "mpi_support.h"
 

@@ -1,6 +1,5 @@
-// Whether the component recognises an accelerator's memory. In Open MPI 5.0 the test stands in for the
-// selected accelerator. In 4.1 it stands in for CUDA: with_cuda.h compiles the component as for a build with
-// CUDA.
+// Tests whether the component recognises accelerator memory. The test replaces the selected accelerator of
+// Open MPI 5.0, or CUDA of Open MPI 4.1: with_cuda.h compiles the component as for a build with CUDA.
 #include <criterion/criterion.h>
 
 #include "coll_mcastcoll.h"

@@ -1,4 +1,4 @@
-// Which of a host's addresses connects it with all others: chosen from what all hosts have published.
+// Tests the choice of the address that connects a host with every other host, from published addresses.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void add(const char* interface, const char* text, unsigned prefix, MccRea
     found[found_count++] = (MccFound){address(interface, text, prefix, reach), speed};
 }
 
-// Host i with what was added, in a network stack of its own.
+// Makes host i from the added addresses, in a separate network stack.
 static void host(size_t i) {
     hosts[i] = (MccAddresses){.stack = 100 + i};
     snprintf(hosts[i].host, sizeof(hosts[i].host), "h%zu", i);
@@ -67,7 +67,7 @@ Test(addresses, docker_is_not_the_way_however_fast) {
     }
 }
 
-// Nothing says that it is a bridge: one address on all hosts is enough.
+// The interface is not known to be a bridge, but its address is the same on every host.
 Test(addresses, one_address_on_all_hosts_is_not_the_way) {
     for (size_t i = 0; i < 3; ++i) {
         add("usb0", "169.254.95.120", 16, kMccNetwork, 400000);
@@ -86,7 +86,8 @@ Test(addresses, one_address_on_all_hosts_is_not_the_way) {
 }
 
 Test(addresses, the_subnet_that_all_share_comes_first) {
-    // Each host has another order; the management network is slower, the fast one is on some hosts only.
+    // Each host has another order of interfaces; the management network is slower; only some hosts have the
+    // fast network.
     for (size_t i = 0; i < 5; ++i) {
         if (4 != i) add("ib0", number("10.9.%u.%u", i), 16, kMccNetwork, 200000);
         add(i % 2 ? "eno1" : "eth7", number("10.0.%u.%u", i), 16, kMccNetwork, 0 == i ? 10 : 100000);
@@ -111,7 +112,7 @@ Test(addresses, global_before_link_local) {
     }
     cr_assert_str_eq(choice(3, 1), "eth0");
     cr_assert_eq(chosen[0].bytes[0], 0xfd);
-    // Of two links with one subnet each host takes the same interface.
+    // With two links in one subnet, each host uses the same interface.
     for (size_t i = 0; i < 3; ++i) {
         add("eth0", number("fe80::1:%x:%x", i), 64, kMccLink, 2 == i ? 10 : 100);
         add("eth1", number("fe80::2:%x:%x", i), 64, kMccLink, 50);
@@ -134,7 +135,7 @@ Test(addresses, hosts_behind_routers_share_no_subnet) {
         cr_assert_str_eq(choice(4, i), "eth0");
         cr_assert_eq(chosen[0].bytes[0], 10, "all have a link-local address, on several links");
     }
-    // A bridge may be a host's only way, whatever its ports look like.
+    // A bridge may be a host's only connection, even if its ports do not look like network cards.
     add("br0", "10.1.3.7", 24, kMccInnerBridge, 1000);
     add("virbr0", "192.168.122.1", 24, kMccInnerBridge, 100000);
     host(3);
@@ -155,7 +156,7 @@ Test(addresses, containers_of_one_network_stack_are_no_clash) {
     hosts[1].stack = hosts[0].stack;
     cr_assert(mcc_addresses_same_stack(all[0], all[1]) && !mcc_addresses_same_stack(all[0], all[2]));
     cr_assert_str_eq(choice(3, 1), "eth0");
-    // Virtual machines from one snapshot: one boot, but other addresses.
+    // Virtual machines from one snapshot: same boot ID, different addresses.
     hosts[2].stack = hosts[0].stack;
     cr_assert(!mcc_addresses_same_stack(all[0], all[2]));
 }
@@ -211,7 +212,7 @@ Test(addresses, lists_as_btl_tcp_has_them) {
     cr_assert(mcc_addresses_listed("fd00::/8", &six) && !mcc_addresses_listed("10.0.0.0/8", &six));
 }
 
-// Read from this system: whatever interfaces it has.
+// Uses the interfaces of this machine.
 Test(addresses, what_is_asked_for_and_not_here_changes_nothing) {
     MccAddresses plain, other;
     mcc_addresses_read(&plain, "here", NULL, NULL, NULL);

@@ -1,4 +1,4 @@
-// How many file descriptors are left decides whether the provider is opened: one less, exactly, one more.
+// The provider is opened if enough file descriptors are left: tests one less, exactly, one more.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "core/descriptors.h"
 #include "core/provider.h"
 
-// The limit that leaves so many numbers free.
+// Sets the limit that leaves this many free descriptors.
 static unsigned long leave(unsigned wanted) {
     struct rlimit limit;
     unsigned long most = 0;

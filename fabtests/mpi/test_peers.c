@@ -1,4 +1,5 @@
-// The addresses that the MPI faces' core has met: each is put into the address vector once, however many.
+// Tests that the core of the MPI front ends inserts each address into the address vector once, for many
+// addresses.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 enum { kMembers = 65536 };
 
 static unsigned inserted;
-static int refused;  // what the vector answers, where it is full
+static int refused;  // error of the address vector when full
 
 static int insert(struct fid_av* av, const void* address, size_t count, fi_addr_t* at, uint64_t flags,
                   void* context) {

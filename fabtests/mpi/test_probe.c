@@ -1,4 +1,4 @@
-// Datagrams that must have come when all members' next messages have: which host's have not.
+// Tests which host's datagrams the probe reports as missing.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 static struct sockaddr_storage here;
 static MccProbe probe;
 
-// A free address of the loopback, which the probe then has.
+// Opens the probe at a free port of the loopback address.
 static void open_it(int family) {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -42,8 +42,8 @@ Test(probe, all_have_come) {
 Test(probe, the_first_host_that_is_not_heard_is_named, .timeout = 60) {
     open_it(AF_INET);
     send_as(2, 7);
-    send_as(3, 7);  // does not send for its host
-    send_as(4, 8);  // another group's
+    send_as(3, 7);  // not the sender of its host
+    send_as(4, 8);  // of another group
     send_as(9, 7);
     const double begun_s = mcc_now_s();
     cr_assert_eq(mcc_probe_missing(&probe), 4);

@@ -1,5 +1,5 @@
-// The secret of an MPI group on one edge of the tree: only the child that it was wrapped for gets it, for the
-// same context, and only as long as no bit of the message has changed.
+// A group's secret on an edge of the tree: only the intended child can unwrap the secret, for the same
+// context, and only if no bit of the message has changed.
 #define _GNU_SOURCE  // memmem()
 #include <criterion/criterion.h>
 #include <string.h>
@@ -39,7 +39,7 @@ Test(secret, the_child_gets_it, .init = draw) {
 }
 
 Test(secret, no_part_of_it_is_in_the_message, .init = draw) {
-    enum { kPart = 8 };  // equal by chance: once in 2^60
+    enum { kPart = 8 };  // equal by chance once in 2^60
     const MccWrappedSecret wrapped = wrap();
     for (size_t from = 0; from + kPart <= sizeof(secret); ++from)
         cr_assert_null(memmem(&wrapped, sizeof(wrapped), secret.bytes + from, kPart));
@@ -79,7 +79,7 @@ Test(secret, it_is_for_one_context, .init = draw) {
     cr_assert(is_refused(&below, NULL, 0, &wrapped));
 }
 
-// Points of small order: their product with any private key is zero.
+// Points of small order: the product with any private key is zero.
 Test(secret, public_keys_of_no_process_are_refused, .init = draw) {
     MccPublicKey zero = {{0}}, one = {{1}};
     MccEdgeKey edge;
@@ -87,8 +87,8 @@ Test(secret, public_keys_of_no_process_are_refused, .init = draw) {
     cr_assert_not(mcc_edge_key(&child, &one, &edge));
 }
 
-// The keys of RFC 7748, 6.1: both ends compute the same number, HMAC-SHA-256 of the RFC's shared secret and
-// both public keys.
+// The keys of RFC 7748, 6.1: both ends compute the HMAC-SHA-256 of the RFC's shared secret and both public
+// keys.
 Test(secret, the_edge_key_of_the_published_example) {
     static const MccKeyPair kAlice = {
         {0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1, 0x72, 0x51, 0xb2, 0x66, 0x45,

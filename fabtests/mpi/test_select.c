@@ -1,5 +1,6 @@
-// The component's selection without any job: rules are read, a communicator's steps follow, and trials lead
-// to a decision. What the selection wants of the component is here instead.
+// Tests the component's selection without an MPI job: rules are read, a communicator's steps follow from
+// them, and trials lead to a decision. The functions that the selection needs from the component are replaced
+// here.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ Test(trial, others_have_to_be_clearly_faster) {
 
 Test(trial, two_in_a_row_change_who_serves_and_one_does_not) {
     MccTrial t = {0};
-    for (MccWay way = kMccOurs; way < kMccWays; ++way) {  // from ours to the others, and back
+    for (MccWay way = kMccOurs; way < kMccWays; ++way) {  // from the group to the other side, and back
         const uint64_t ours = kMccOurs == way ? 200 : 100, others = 300 - ours;
         try_once(&t, ours, others);
         cr_assert(way == t.better && kMccTrialRest == rests(&t));

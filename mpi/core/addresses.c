@@ -22,7 +22,7 @@ static bool in_subnet(const uint8_t* one, const uint8_t* other, unsigned bits) {
     return 0 == rest || 0 == ((one[whole] ^ other[whole]) >> (8 - rest));
 }
 
-// False: the address is no IP address.
+// False: not an IP address.
 static bool read_address(const struct sockaddr* from, size_t bytes, MccAddress* to) {
     sa_family_t family = AF_UNSPEC;
     if (NULL != from && bytes >= sizeof(family)) memcpy(&family, from, sizeof(family));
@@ -54,8 +54,9 @@ static bool is_loopback(const MccAddress* a) {
     return 4 == a->family ? 127 == a->bytes[0] : 0 == memcmp(a->bytes, kLoopback6, sizeof(kLoopback6));
 }
 
-// Whether it is a network card, or stands on other interfaces, as a bond or a VLAN does. The provider has the
-// same test (transport/interface.cc), but is not loaded when MPI_Init publishes the addresses.
+// Returns whether the interface is a network card, or is built on other interfaces, as a bond or a VLAN is.
+// The provider has the same test (transport/interface.cc) but is not loaded yet when MPI_Init publishes the
+// addresses.
 static bool leads_out(const char* name) {
     static const char kLower[] = "lower_";
     char path[512];
@@ -70,7 +71,8 @@ static bool leads_out(const char* name) {
     return found;
 }
 
-// A bridge none of whose ports leads out of the host: Docker's, or libvirt's.
+// Returns whether the interface is a bridge that has no port out of the host, as Docker's and libvirt's
+// bridges.
 static bool is_inner_bridge(const char* name) {
     char path[512];
     snprintf(path, sizeof(path), "/sys/class/net/%s/bridge", name);
@@ -148,17 +150,18 @@ static bool describe(const struct ifaddrs* entry, MccFound* found) {
     const size_t bytes =
         AF_INET6 == entry->ifa_addr->sa_family ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     if (!read_address(entry->ifa_addr, bytes, a)) return false;
-    // An alias, "eth0:1", is a label of an address.
+    // An alias such as "eth0:1" is a label of an address.
     snprintf(a->interface, sizeof(a->interface), "%.*s", (int)strcspn(entry->ifa_name, ":"), entry->ifa_name);
     a->prefix = (uint8_t)bits_of(entry->ifa_netmask, bytes, 8 * (unsigned)width_of(a));
     const bool inner = is_inner_bridge(a->interface), local = is_link_local(a);
-    if (inner && local) return false;  // it leads nowhere
+    if (inner && local) return false;  // reaches no other host
     a->reach = inner ? kMccInnerBridge : local ? kMccLink : kMccNetwork;
     found->speed = speed_of(a->interface);
     return true;
 }
 
-// Keeps what the list has, or what it has not. False: that leaves nothing, and all stay.
+// Keeps the addresses in the list, or (`listed` false) the addresses outside the list. False: no address
+// would be left; then `found` stays unchanged.
 static bool keep(MccFound* found, size_t* count, const char* list, bool listed) {
     size_t kept = 0, at = 0;
     if (NULL == list || '\0' == list[0]) return false;
@@ -203,12 +206,12 @@ void mcc_addresses_read(MccAddresses* own, const char* host, const char* only, c
 bool mcc_addresses_same_stack(const MccAddresses* a, const MccAddresses* b) {
     if (a == b) return true;
     if (a->stack != b->stack) return false;
-    // Virtual machines that went on from one snapshot have one boot, but names and addresses of their own.
+    // Virtual machines resumed from one snapshot have the same boot ID, but different names and addresses.
     return 0 == strcmp(a->host, b->host) ||
            (a->count == b->count && 0 == memcmp(a->list, b->list, a->count * sizeof(a->list[0])));
 }
 
-// An address, and whose it is.
+// An address and its host.
 typedef struct {
     MccAddress address;
     const MccAddresses* host;
@@ -226,7 +229,8 @@ static bool same_address(const MccAddress* a, const MccAddress* b) {
     return a->family == b->family && 0 == memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-// Sorts them; the first that the next, of another stack, has as well, or NULL.
+// Sorts `owned` by address. Returns the first entry whose successor has the same address on another network
+// stack, or NULL.
 static const Owned* find_shared(Owned* owned, size_t count) {
     qsort(owned, count, sizeof(*owned), compare_owned);
     for (size_t i = 1; i < count; ++i)
@@ -246,7 +250,7 @@ static void blame(const Owned* shared, char* reason) {
              shared[0].host->host, shared[1].host->host, text_of(a, text), named ? " of " : "", a->interface);
 }
 
-// A host's address in the subnet of another one's; on the interface of that name, if it has several there.
+// Finds a host's address in the subnet of `of`. Prefers the interface with the same name.
 static const MccAddress* find_in_subnet(const MccAddresses* host, const MccAddress* of) {
     const MccAddress* first = NULL;
     for (uint32_t i = 0; i < host->count; ++i) {
@@ -259,7 +263,8 @@ static const MccAddress* find_in_subnet(const MccAddresses* host, const MccAddre
     return first;
 }
 
-// The first host without an address in the subnet; `count`: all have one, and `owned` has these.
+// Fills `owned` with each host's address in the subnet. Returns the index of the first host without such an
+// address, or `count` if every host has one.
 static size_t gather(const MccAddresses* const* hosts, size_t count, const MccAddress* subnet, Owned* owned) {
     for (size_t i = 0; i < count; ++i) {
         const MccAddress* a = find_in_subnet(hosts[i], subnet);
@@ -269,7 +274,7 @@ static size_t gather(const MccAddresses* const* hosts, size_t count, const MccAd
     return count;
 }
 
-// Whether no other stack has the address, too.
+// Returns whether no other network stack has this address.
 static bool is_alone(const Owned* owned, size_t count, const Owned* one) {
     const Owned *first = one, *end = owned + count;
     while (first > owned && same_address(&first[-1].address, &one->address)) --first;
@@ -278,7 +283,8 @@ static bool is_alone(const Owned* owned, size_t count, const Owned* one) {
     return true;
 }
 
-// Hosts of several subnets, with routers between them: each with its best address that no other host has.
+// For hosts in several subnets with routers between: chooses for each host the best address that is unique to
+// this host.
 static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t self, unsigned family,
                          Owned* owned, MccAddress* chosen) {
     size_t all = 0;
@@ -300,7 +306,8 @@ static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t 
     return true;
 }
 
-// The host's addresses in the subnets that all hosts have in common, of the networks or of the others.
+// Chooses the host's addresses in the subnets common to every host: only addresses of reach kMccNetwork, or
+// only the rest.
 static size_t choose_shared(const MccAddresses* const* hosts, size_t count, size_t self, bool networks,
                             Owned* owned, MccAddress* chosen, char* reason) {
     size_t found = 0;
@@ -327,7 +334,7 @@ size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size
         return 0;
     }
     size_t found = choose_shared(hosts, count, self, true, owned, chosen, reason);
-    // Link-local addresses look alike on all links: that hosts have them says nothing of a way between them.
+    // Link-local addresses look alike on every link and so do not prove a connection between the hosts.
     const bool apart = 0 == found && (choose_apart(hosts, count, self, 4, owned, &chosen[0]) ||
                                       choose_apart(hosts, count, self, 6, owned, &chosen[0]));
     found += apart ? 1 : choose_shared(hosts, count, self, false, owned, &chosen[found], reason);
@@ -345,7 +352,7 @@ size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size
 bool mcc_addresses_distinct(const uint8_t* members, size_t width, const MccAddresses* const* hosts, int size,
                             char* reason) {
     Owned* owned = calloc((size_t)size, sizeof(*owned));
-    if (NULL == owned) return true;  // whatever is wrong shows when the group forms
+    if (NULL == owned) return true;  // any problem shows when the group forms
     size_t count = 0;
     const Owned* alone = NULL;
     bool several = false;

@@ -1,9 +1,10 @@
-// The addresses of a process's host, and which of them connects it with the hosts of all others.
+// Network addresses of a host, and the choice of the address that connects this host with every other host of
+// a job.
 //
-// Why it exists: a provider's own choice looks at one host alone. docker0 has the same address on every host
-// and claims to be faster than a network card: a greeting to it reaches the sender itself. So every process
-// publishes the addresses of its host, and each chooses by what all have published, without a message: all
-// come to the same subnet.
+// A provider sees only the addresses of its own host and can choose wrongly: docker0 has the same address on
+// every host and claims to be faster than a network card, and a hello sent to this address returns to the
+// sender. So every process publishes the addresses of its host, and each process computes its choice from all
+// published addresses, without a message. Each process arrives at the same subnet.
 
 #ifndef MCASTCOLL_MPI_CORE_ADDRESSES_H
 #define MCASTCOLL_MPI_CORE_ADDRESSES_H
@@ -14,60 +15,65 @@
 #include <stdint.h>
 
 enum {
-    kMccMaxAddresses = 8,     // that a process publishes
+    kMccMaxAddresses = 8,     // published by each process
     kMccInterfaceBytes = 16,  // IFNAMSIZ
-    kMccHostNameBytes = 32,   // what is longer is cut
+    kMccHostNameBytes = 32,   // longer names are cut
 };
 
-// Best first.
+// Class of an address, best first.
 typedef enum {
     kMccNetwork,
-    kMccLink,         // link-local: good on one link only
-    kMccInnerBridge,  // of a bridge without a network card: leads to containers of the same host
+    kMccLink,         // link-local: usable on a single link only
+    kMccInnerBridge,  // on a bridge without a network card: leads only to containers of the same host
 } MccReach;
 
 typedef struct {
     uint8_t family;  // 4 or 6
-    uint8_t prefix;  // bits of its subnet
+    uint8_t prefix;  // of the subnet, in bits
     uint8_t reach;
     uint8_t bytes[16];
     char interface[kMccInterfaceBytes];
 } MccAddress;
 
 typedef struct {
-    uint64_t stack;  // a digest of the network stack: its kernel's boot and its namespace
+    uint64_t stack;  // digest of the network stack: boot of the kernel, and network namespace
     char host[kMccHostNameBytes];
     uint32_t count;
     MccAddress list[kMccMaxAddresses];  // best first, without the loopback
 } MccAddresses;
 
-// The addresses of this process's network stack. `only`, if there is such a one here, is the interface or
-// address to use; else `include` and `exclude` are as Open MPI's btl_tcp_if_include and btl_tcp_if_exclude:
-// comma-separated names and subnets. NULL or "": not given. A list that fits nothing here is ignored.
+// Reads the addresses of this process's network stack. `only` is the interface or address to use. If no local
+// address matches `only`, `include` and `exclude` apply as in Open MPI's btl_tcp_if_include and
+// btl_tcp_if_exclude: comma-separated interface names and subnets. NULL or "" means not given. A list that
+// matches no local address is ignored.
 void mcc_addresses_read(MccAddresses* own, const char* host, const char* only, const char* include,
                         const char* exclude);
-// Puts what getifaddrs() and the kernel told into order, and cuts it (for the tests).
+// Sorts the results of getifaddrs() and the kernel, best first, and keeps the first kMccMaxAddresses. Public
+// for the tests.
 typedef struct {
     MccAddress address;
-    int64_t speed;  // Mbit/s; 0: it is not known
+    int64_t speed;  // Mbit/s; 0: unknown
 } MccFound;
 void mcc_addresses_sort(MccAddresses* own, MccFound* found, size_t count);
-// Whether a list as above has the interface, or a subnet with the address.
+// Returns whether such a list names the interface, or a subnet with the address.
 bool mcc_addresses_listed(const char* list, const MccAddress* address);
 
-// One network stack, though perhaps seen from containers with names of their own.
+// Returns whether both belong to one network stack. Containers may share a stack but have different host
+// names.
 bool mcc_addresses_same_stack(const MccAddresses* a, const MccAddresses* b);
-// By what all hosts have published, in an order that is the same for all: the addresses of host `self` that
-// connect it with all others, best first. 0 where there is none: then there is a reason, of kMccReasonBytes
-// and the same on all, unless all hosts are one.
+// Chooses the addresses of host `self` that connect this host with every other host, best first, from the
+// addresses published by the hosts and in an order common to every host. Returns 0 if there is no such
+// address. Then `reason` (kMccReasonBytes) has the cause, the same on every host, unless the job has a single
+// host.
 size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size_t self,
                             MccAddress chosen[kMccMaxAddresses], char* reason);
-// What the members are found at (socket addresses, `width` bytes each), with the host of each: false with a
-// reason, the same on all, where two hosts have one address, or one of several hosts its loopback's. Other
-// addresses than IP's are right.
+// Checks the members' socket addresses (`width` bytes each) against the hosts on which the members run.
+// Returns false if two hosts have the same address, or if a member has a loopback address although the
+// members are on several hosts. The reason is the same on every member. Addresses of families other than IP
+// pass.
 bool mcc_addresses_distinct(const uint8_t* members, size_t width, const MccAddresses* const* hosts, int size,
                             char* reason);
-// Whether the socket address is this one; its port does not matter.
+// Compares the address with a socket address and ignores the port.
 bool mcc_address_is(const MccAddress* address, const void* socket_address, size_t bytes);
 
 #endif

@@ -66,12 +66,12 @@ const char* mcc_read_number(const char* at, size_t* number) {
     return NULL != unit ? end + 1 : end;
 }
 
-// Which of libfabric's datatypes and operators are exactly MPI's. MPI wants the elements and the operator of
-// a reduction to be the same on all members; datatypes that only differ in name (MPI_INT and MPI_INT32_T)
-// have one counterpart, so whatever is decided here is decided alike everywhere. What MPI does not combine is
-// left to it, so that it can complain. MINLOC and MAXLOC with their pairs, LOGICAL (whose values are the
-// Fortran compiler's), WCHAR, what is of 16 bytes but not C's long double, user-defined operators and derived
-// datatypes have no counterpart.
+// The libfabric datatypes and operators with exactly the meaning of MPI's. MPI requires the same elements and
+// operator of a reduction on every member. Datatypes that differ only in name (MPI_INT and MPI_INT32_T) map
+// to the same libfabric datatype, so every member comes to the same result here. Combinations forbidden by
+// MPI go to MPI, which reports the error. No counterpart exists for MINLOC and MAXLOC with pair types,
+// LOGICAL (the Fortran compiler defines its values), WCHAR, 16-byte types except C's long double,
+// user-defined operators, and derived datatypes.
 typedef enum { kInteger, kUnsigned, kReal, kComplex } Kind;
 
 enum {
@@ -82,10 +82,10 @@ enum {
     kWhole = kArithmetic | kOrder | kLogical | kBits
 };
 
-// Its operators, as bits, and what it is. Handles need not be constants in every MPI, hence comparisons in
-// the order of use.
+// Returns the operators of a datatype as bits, and its kind. Some MPI libraries have no constant handles, so
+// the handles are compared in sequence, the most frequent first.
 static int operators_for(MPI_Datatype type, Kind* kind) {
-    // Where there is no Fortran or C++ its handles may be that of nothing.
+    // Without Fortran or C++ support, handles of such datatypes may be MPI_DATATYPE_NULL.
     if (MPI_DATATYPE_NULL == type) return 0;
     *kind = kInteger;
     if (MPI_INT == type || MPI_LONG == type || MPI_LONG_LONG == type || MPI_INT64_T == type ||
@@ -114,7 +114,7 @@ static int operators_for(MPI_Datatype type, Kind* kind) {
     return 0;
 }
 
-// -1: it has none of this size.
+// -1: libfabric has no datatype of this kind and size.
 static int datatype_of(Kind kind, size_t width) {
     static const struct {
         Kind kind;

@@ -1,4 +1,4 @@
-// Which of MPI's collectives are served, and what libfabric calls them, their elements and operators.
+// The supported MPI collectives, and libfabric's names for collectives, datatypes and operators.
 
 #ifndef MCASTCOLL_MPI_CORE_COLLECTIVES_H
 #define MCASTCOLL_MPI_CORE_COLLECTIVES_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// All that is served, and what the provider calls it.
+// Each supported collective, and the provider's operation.
 #define MCC_COLLECTIVES(X)                                  \
     X(kMccBcast, bcast, FI_BROADCAST)                       \
     X(kMccBarrier, barrier, FI_BARRIER)                     \
@@ -29,18 +29,18 @@ typedef enum {
         kMccCollectives
 } MccCollective;
 
-extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, small letters
+extern const char* const mcc_collective_names[kMccCollectives];  // as in MPI, in lower case
 extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
 
-// A user's list of them, as bits: "all", "none" or names, with commas between; one with ^ before it is taken
-// out, of all of them where it is the first. False for a word that is none of these: `reason`, of
-// kMccReasonBytes, says so of the setting `name`, and what is allowed.
+// Reads a user's list of collectives into a bit mask: "all", "none" or names separated by commas. A name
+// after ^ is removed from the list; if the first name has a ^, the list starts from all. False for an unknown
+// name: then `reason` (kMccReasonBytes) names the setting `name` and the values that are allowed.
 bool mcc_read_collectives(const char* name, const char* text, unsigned* enabled, char* reason);
-// Digits, perhaps with K, M or G. Where they end, or NULL.
+// Reads digits with an optional K, M or G. Returns the end of the number, or NULL.
 const char* mcc_read_number(const char* at, size_t* number);
 
-// What libfabric calls the elements, of *width bytes, and the operator of a reduction. False where it has
-// nothing that is exactly that: the same on all members.
+// Finds libfabric's datatype, its size *width in bytes, and libfabric's operator for a reduction. False if
+// libfabric has no exact counterpart. The result is the same on every member.
 bool mcc_reduction(MPI_Datatype datatype, MPI_Op op, enum fi_datatype* type, enum fi_op* fabric_op,
                    size_t* width);
 

@@ -13,7 +13,8 @@ unsigned mcc_descriptors_to_open(int processes) {
     return (unsigned)(kOfProvider + (processes < kMostOfMpi ? processes : kMostOfMpi));
 }
 
-// How many of the numbers below the limit are taken; those above it do not count. False: /proc does not tell.
+// Counts the open descriptors below the limit; descriptors above the limit do not count. False: /proc is not
+// readable.
 static bool count_taken(unsigned long limit, unsigned long* taken) {
     DIR* folder = opendir("/proc/self/fd");
     *taken = limit;
@@ -22,7 +23,7 @@ static bool count_taken(unsigned long limit, unsigned long* taken) {
     for (const struct dirent* entry; NULL != (entry = readdir(folder));)
         if ('.' != entry->d_name[0] && strtoul(entry->d_name, NULL, 10) < limit) ++*taken;
     closedir(folder);
-    --*taken;  // the folder's own
+    --*taken;  // of opendir() itself
     return true;
 }
 

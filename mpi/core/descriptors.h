@@ -1,16 +1,18 @@
-// File descriptors: the provider takes some forty of a process, and whatever else needs one when none is left
-// may abort the program, MPI and libfabric first. So nothing is opened unless enough are left for all.
+// File descriptors. The provider takes about forty per process. A library that finds no free descriptor may
+// abort the program, MPI and libfabric first. So the provider is opened, and a group formed, only if enough
+// descriptors are left.
 #ifndef MCASTCOLL_MPI_CORE_DESCRIPTORS_H
 #define MCASTCOLL_MPI_CORE_DESCRIPTORS_H
 
 #include <stdbool.h>
 
-// To open the provider in a job of so many processes: what the provider takes, and one for MPI's own
-// connection to each of the first few hundred processes.
+// Descriptors needed to open the provider in a job of `processes` processes: for the provider, and for MPI's
+// own connections, one to each of the first 256 processes.
 unsigned mcc_descriptors_to_open(int processes);
-// For one group more.
+// Descriptors needed for each further group.
 enum { kMccDescriptorsOfGroup = 24 };
-// Whether this process may open so many more. If not, a reason of kMccReasonBytes at most.
+// Returns whether this process may open `wanted` more descriptors. If not, `reason` (kMccReasonBytes) has the
+// cause.
 bool mcc_descriptors_left(unsigned wanted, char* reason);
 
 #endif

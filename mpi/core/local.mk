@@ -1,4 +1,4 @@
-# What the Open MPI component and the interposer share: each compiles it for its own MPI's headers.
+# Shared by the Open MPI component and the interposer. Each compiles these files with the headers of its own MPI.
 mcc_mpi_core = \
 	%reldir%/addresses.c \
 	%reldir%/addresses.h \

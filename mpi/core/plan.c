@@ -1,6 +1,6 @@
-// The operations that move a block of each member, or one for each member, go by the packed size of one
-// block, which is the same on all members, whatever their datatypes. n blocks that follow each other are one
-// layout of n times as many elements, so they are packed and unpacked in one go.
+// The collectives with a block per member are described by the packed size of a block, which is the same on
+// every member, even if datatypes differ. n consecutive blocks are a layout of n times as many elements, so n
+// blocks are packed and unpacked at once.
 
 #include "core/plan.h"
 
@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// So much of what travels may be filling: one part in four. Nobody has measured where it ceases to pay; with
-// more of it the others' way, which sends none, is the safer one.
+// At most one part in four of the traffic may be padding. The break-even point is not measured. MPI's own
+// allgatherv sends no padding, so it is the safer choice above this limit.
 enum { kFillingOneIn = 4 };
 
 static bool is_in_place(const void* base) {
     return MPI_IN_PLACE == base;
 }
 
-// What everybody has of such blocks.
+// The layout of one such block for each member.
 static MccLayout times(const MccLayout* block, size_t members) {
     MccLayout all = *block;
     all.count *= (int64_t)members;
@@ -29,14 +29,14 @@ static MccLayout advance(const MccLayout* layout, int64_t elements, int64_t coun
                        .type = layout->type};
 }
 
-// Where the packed bytes lie already, or else `memory`, into which they are packed.
+// Returns the packed bytes in place, or packs into `memory`.
 static const uint8_t* packed(const MccLayout* from, size_t bytes, uint8_t* memory) {
     const uint8_t* contiguous = mcc_contiguous(from);
     if (NULL != contiguous) return contiguous;
     return mcc_pack(from, memory, bytes) ? memory : NULL;
 }
 
-// What comes in goes to `memory` first.
+// Directs the result to `memory`, from which mcc_deliver() unpacks.
 static void unpack_later(MccPlan* p, const MccLayout* to, uint8_t* memory, size_t bytes) {
     p->whole.buffer = memory;
     p->afterwards = kMccUnpack;
@@ -45,14 +45,14 @@ static void unpack_later(MccPlan* p, const MccLayout* to, uint8_t* memory, size_
     p->to = *to;
 }
 
-// Bytes of a layout go out, of one come in (NULL: none do): where they lie, or else packed, and unpacked
-// later.
+// Sets input and output (NULL: none) of the request: the layout itself if it is contiguous, or else bounce
+// memory. Packs the input; the output is unpacked later.
 static int exchange(MccPlan* p, const MccLayout* from, size_t bytes_out, const MccLayout* to,
                     size_t bytes_in) {
     p->whole.input = NULL != from ? mcc_contiguous(from) : NULL;
     p->whole.buffer = NULL != to ? (uint8_t*)(uintptr_t)mcc_contiguous(to) : NULL;
     if (p->whole.input == p->whole.buffer)
-        p->whole.input = NULL;  // in place: what comes in must not overwrite it
+        p->whole.input = NULL;  // in place: output must not overwrite input
     const bool packs = NULL != from && NULL == p->whole.input,
                unpacks = NULL != to && NULL == p->whole.buffer;
     if (!packs && !unpacks) return 0;
@@ -76,7 +76,8 @@ static int lay_bcast(MccPlan* p, const MccLayout* layout, bool at_root) {
     return error;
 }
 
-// Of who gets all blocks: packed where the local layouts are not contiguous, directly where they are.
+// For a member that receives the blocks of all members: directly into the result if its layout is contiguous,
+// or else into bounce memory.
 static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     const size_t own = p->self * p->block, all = p->members * p->block;
     const bool in_place = is_in_place(in->base);
@@ -90,12 +91,12 @@ static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
         const MccLayout mine = advance(out, (int64_t)p->self * out->count, out->count);
         if (in_place && !mcc_pack(&mine, blocks + own, p->block)) return FI_EOTHER;
     }
-    // Where it is not contiguous it is packed to where it goes in the end.
+    // A non-contiguous input is packed at its position in the result.
     p->whole.input = in_place ? blocks + own : packed(in, p->block, blocks + own);
     return NULL != p->whole.input ? 0 : FI_EOTHER;
 }
 
-// False: too much filling, or MPI should complain; the same on all members.
+// False: too much padding, or invalid arguments, which MPI reports. The same on every member.
 static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* largest) {
     const int64_t width = (int64_t)mcc_width(call->out.type), members = (int64_t)p->members;
     int64_t most = 0, sum = 0;
@@ -110,7 +111,7 @@ static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* larges
     return (most * members - sum) * width <= most * members * width / kFillingOneIn;
 }
 
-// All are alike and follow each other.
+// Returns whether the blocks have the same size and follow each other.
 static bool is_dense(const MccPlan* p, MccList counts, MccList places) {
     const int64_t count = mcc_item(counts, 0), place = mcc_item(places, 0);
     for (size_t i = 1; i < p->members; ++i)
@@ -151,7 +152,7 @@ static int lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, bo
     const bool in_place = is_in_place(out->base);
     const MccLayout source = times(in, p->members);
     const int error = exchange(p, &source, p->members * p->block, in_place ? NULL : out, p->block);
-    // In place its own block stays where it is.
+    // In place, the root's own block stays unchanged.
     if (0 == error && in_place) p->whole.buffer = (uint8_t*)(uintptr_t)p->whole.input + p->self * p->block;
     return error;
 }
@@ -163,17 +164,17 @@ static int lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
     return exchange(p, &source, all, &result, all);
 }
 
-// The reductions. Elements, operator and counts decide, which MPI wants to be the same on all members. Their
-// vectors are contiguous, so the provider reads and writes a vector in place, unless the vector is on a
-// device.
+// The reductions. Which side serves them depends on elements, operator and counts, for which MPI requires the
+// same on every member. Their vectors are contiguous, so the provider reads and writes the program's buffers,
+// unless a buffer is on a device.
 static MccLayout vector_in(const MccPlan* p, const MccCall* call) {
     return (MccLayout){.base = is_in_place(call->in.base) ? call->out.base : call->in.base,
                        .count = (int64_t)p->whole.count,
                        .type = call->out.type};
 }
 
-// A vector on a device is copied to `memory`, and the result from there. If both are on a device, the
-// reduction is in place in `memory`.
+// A vector on a device is packed into `memory`, and a result for a device is unpacked from there. If both are
+// on a device, the reduction runs in place in `memory`.
 static int lay_reduction(MccPlan* p, const MccCall* call) {
     const MccLayout in = vector_in(p, call);
     const MccLayout out = {.base = call->out.base, .count = in.count, .type = in.type};
@@ -194,7 +195,7 @@ static int lay_reduction(MccPlan* p, const MccCall* call) {
     return 0;
 }
 
-// False: MPI should complain.
+// False: invalid counts, which MPI reports.
 static bool deal_counts(MccPlan* p, MccList counts) {
     const int64_t members = (int64_t)p->members;
     if (NULL == counts.at) return false;
@@ -221,10 +222,10 @@ static bool deal_alike(MccPlan* p, int64_t count) {
     return true;
 }
 
-// The provider writes the slice to `memory` in three cases: in place, since the vector lies where its slice
-// is to go, which the provider does not do; for an empty slice, which may have no address; and for a slice on
-// a device. A vector on a device is packed into `memory` behind the slice, or, in an allreduce, where the
-// result goes.
+// The provider writes the slice to `memory` in three cases: for MPI_IN_PLACE, where slice and vector share
+// their address, which the provider does not support; for an empty slice, which may have no address; and for
+// a slice on a device. A vector on a device is packed into `memory`: behind the slice, or for an allreduce
+// where the result goes.
 static int lay_deal(MccPlan* p, const MccCall* call) {
     const MccDeal* deal = &p->deal;
     const bool whole = FI_ALLREDUCE == p->whole.collective;
@@ -264,7 +265,7 @@ static int64_t block_of(MccPlan* p, const MccLayout* block) {
     return bytes;
 }
 
-// Of a vector of so many elements.
+// Size of a vector of `count` elements.
 static int64_t vector_of(MccPlan* p, const MccCall* call, int64_t count) {
     if (count <= 0) return count;
     if (!mcc_reduction(call->out.type, call->op, &p->whole.datatype, &p->whole.op, &p->width)) return -1;

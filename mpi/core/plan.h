@@ -1,13 +1,15 @@
-// A plan: one call of MPI in the form in which the provider takes it, and what is left to do afterwards.
+// A prepared call (MccPlan): one MPI call in the form required by the provider, and the work left for the
+// time when the provider has finished.
 //
-// Why it exists: both faces decide for themselves who serves a call, but what they decide on and what they
-// hand over is the same.
-// Members of one operation may describe the same message differently, so every layout is served: contiguous
-// ones in the host's memory where they lie, the others packed into memory that goes with the call, and
-// unpacked when it is over. An accelerator's memory counts as not contiguous. A buffer may be on a device on
-// one member only, so the choice of who serves the call must not depend on it.
+// Each front end decides whether the provider or MPI serves a call. Both front ends base the decision on the
+// same figures and pass the same buffers to the provider; this file computes both.
 //
-// Who owns what: a plan owns nothing. Its memory is the face's, which lets go of it when the call ends.
+// The members of an operation may describe the same message by different layouts, so every layout is served.
+// A contiguous layout in the host's memory is used in place. Any other layout is packed into memory that
+// belongs to the call, and unpacked at the end. An accelerator's memory counts as not contiguous. A buffer
+// may be on a device on a single member, so the decision must not depend on the buffer's place.
+//
+// Ownership: MccPlan owns no memory. The front end owns the memory and releases it when the call ends.
 
 #ifndef MCASTCOLL_MPI_CORE_PLAN_H
 #define MCASTCOLL_MPI_CORE_PLAN_H
@@ -16,14 +18,14 @@
 #include "core/layout.h"
 #include "mcastcoll/mcastcoll.h"
 
-// Counts, or displacements in extents, of MPI's ordinary calls or of its large ones.
+// Counts, or displacements in units of the extent, of MPI's ordinary calls or of its large-count calls.
 typedef struct {
     const void* at;
     bool large;
 } MccList;
 
-// A collective as the program calls it. Of a broadcast there is only `out`, of a reduction `in` is a base.
-// What MPI does not look at on this member may be anything.
+// A collective as the program calls it. A broadcast has only `out`; of a reduction's `in` only the base is
+// set. Arguments that MPI ignores on this member may have any value.
 typedef struct {
     MccCollective collective;
     MccLayout in, out;
@@ -36,44 +38,44 @@ static inline int64_t mcc_item(MccList list, size_t index) {
     return list.large ? ((const MPI_Count*)list.at)[index] : ((const int*)list.at)[index];
 }
 
-// Packed bytes that stay with whoever calls often.
+// A bounce buffer for packed bytes, kept from call to call.
 typedef struct {
     uint8_t* at;
     size_t bytes;
 } MccBounce;
 enum { kMccKeptBounce = 1 << 20 };
 uint8_t* mcc_bounce_take(MccBounce* b, size_t bytes);
-void mcc_bounce_trim(MccBounce* b, size_t kept_bytes);  // frees it if it has more
+void mcc_bounce_trim(MccBounce* b, size_t kept_bytes);  // frees the buffer if it is larger
 
 typedef enum {
     kMccNothing,
-    kMccUnpack,       // `from` has the packed bytes of the layout
-    kMccUnpackBlocks  // `from` has everybody's packed blocks, each `block` bytes after the other
+    kMccUnpack,       // `from` points to the packed bytes of the layout
+    kMccUnpackBlocks  // `from` points to the packed blocks of all members, `block` bytes apart
 } MccAfterwards;
 
-// How a reduce_scatter deals the result out, in elements.
+// Distribution of a reduce_scatter's result, in elements.
 typedef struct {
     int64_t total, before, own;
-    bool even;  // as libfabric's reduce_scatter does: as many for everybody, one more for each of the first
-                // few
+    bool even;  // as libfabric's reduce_scatter distributes: equal parts, and one more element for each of
+                // the first members
 } MccDeal;
 
 typedef struct {
     size_t members, self;
     struct fi_mcastcoll_request whole;
-    size_t width;  // bytes of an element
-    size_t block;  // bytes, where there are blocks, or 0
+    size_t width;  // bytes per element
+    size_t block;  // bytes per block, or 0 if the collective has no blocks
     MccAfterwards afterwards;
     MccDeal deal;
-    // What follows is set only where it is needed.
-    MccBounce* memory;  // while it is laid
+    // The fields below are set only if needed by the call.
+    MccBounce* memory;  // during mcc_lay() only
     const uint8_t* from;
     size_t bytes;
     MccLayout to;
     MccList counts, places;
 } MccPlan;
 
-// A plan of nothing yet.
+// Initialises an empty prepared call.
 static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
     p->members = members;
     p->self = self;
@@ -84,21 +86,22 @@ static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
     p->deal.even = true;
 }
 
-// What decides who serves the call, the same on all members, whatever their datatypes: packed bytes of a
-// message, a vector or a block; for reductions elements and operator, too. 0: nothing moves. Negative: MPI
-// should serve it, or complain. Of an allgatherv, whose blocks travel as blocks of the largest size, also
-// where too much of what travels would be filling.
+// Returns the size by which the front end decides which side serves the call: packed bytes of a message, a
+// vector or a block. The size is the same on every member, whatever their datatypes. For reductions the
+// element type and the operator in `p` count as well. 0: no data move. Negative: MPI must serve the call or
+// report the error. The blocks of an allgatherv travel padded to the largest block; if too much of the
+// traffic would be padding, the result is negative, too.
 int64_t mcc_call_bytes(MccPlan* p, const MccCall* call);
-// What goes out, what comes in, and what is left to do. To be called next, when it is decided that the plan
-// is served, as this one of the provider's: the call's own, or of a reduce_scatter an allreduce, of which
-// one's own part is taken. What is packed goes to `memory`, which stays until it is delivered. 0, or a
-// positive FI_E code.
+// Prepares input, output and the remaining work for the provider's `collective`, once the decision is to
+// serve the call: the call's own collective, or for a reduce_scatter an allreduce, of which this member takes
+// its own part. Packed bytes go to `memory`, which must stay until mcc_deliver(). Returns 0 or a positive
+// FI_E code.
 int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective, MccBounce* memory);
 
-// Once the provider is done: puts what came in where it belongs. False: MPI does not unpack it.
+// Unpacks the result into the program's memory when the provider has finished. False: MPI failed to unpack.
 bool mcc_deliver(const MccPlan* p);
 
-// What MPI calls a positive FI_E code.
+// Returns MPI's error class for a positive FI_E code.
 int mcc_error_class(int error);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "core/provider.h"
 
-// The chance that all are lost where one in five is: 3 in a million. A neighbour that the kernel must ask for
-// twice is found within a second.
+// If a fifth of the datagrams is lost, the loss of all eight has a probability of 3 in a million. An address
+// resolution that the kernel must repeat once completes within a second.
 enum { kDatagrams = 8, kGraceMs = 1000 };
 static const uint64_t kMagic = UINT64_C(0x6d63636c70726f62);
 
@@ -25,7 +25,7 @@ typedef union {
     struct sockaddr_in6 v6;
 } Address;
 
-// 0: the address is none of IP's.
+// 0: not an IP address.
 static socklen_t read_ip(const void* bytes, size_t count, Address* address) {
     memset(address, 0, sizeof(*address));
     memcpy(address, bytes, count < sizeof(*address) ? count : sizeof(*address));
@@ -36,7 +36,7 @@ static socklen_t read_ip(const void* bytes, size_t count, Address* address) {
     return count >= size ? size : 0;
 }
 
-// At this address, or -1.
+// Returns a socket bound to this address, or -1.
 static int bind_at(const Address* address, socklen_t size) {
     if (0 == size) return -1;
     const int descriptor = socket(address->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -61,7 +61,7 @@ void mcc_probe_send(const MccProbe* probe, int rank, const void* from, const voi
         own.v4.sin_port = 0;
     } else {
         own.v6.sin6_port = 0;
-        there.v6.sin6_scope_id = own.v6.sin6_scope_id;  // a number of this host
+        there.v6.sin6_scope_id = own.v6.sin6_scope_id;  // an interface number of this host
     }
     const int descriptor = bind_at(&own, size);
     if (descriptor < 0) return;

@@ -12,7 +12,7 @@ static bool explain(char* reason, const char* name, const char* call, int error)
     return false;
 }
 
-// Puts the info with the best of the addresses first.
+// Moves the info with the best preferred address to the front.
 static void prefer_wanted(MccProvider* p) {
     for (size_t i = 0; i < p->wanted_count; ++i)
         for (struct fi_info** at = &p->info; NULL != *at; at = &(*at)->next) {
@@ -51,8 +51,9 @@ static bool find(MccProvider* p, const char* name, char* reason) {
     return true;
 }
 
-// Whether the provider has this collective; its limits are taken over. Not every provider says how large its
-// elements are; a long double may be anything.
+// Returns whether the provider has this collective, and lowers max_members to the limit of the collective.
+// Some providers leave the element size 0. The format of a long double differs between machines, so its size
+// must match.
 static bool query(MccProvider* p, int collective, int datatype, int op) {
     static const size_t kBytes[FI_DATATYPE_LAST] = {[FI_FLOAT_COMPLEX] = 2 * sizeof(float),
                                                     [FI_DOUBLE_COMPLEX] = 2 * sizeof(double),
@@ -150,7 +151,7 @@ uint64_t mcc_provider_digest(const MccProvider* p, uint64_t state) {
     return mcc_digest(mcc_digest(state, numbers, sizeof(numbers)), p->reductions, sizeof(p->reductions));
 }
 
-// By its bytes, which are as many for all: a tree, since a job may have tens of thousands.
+// An entry of the tree that is sorted by address bytes. A job may have tens of thousands of processes.
 typedef struct {
     fi_addr_t address;
     size_t width;
@@ -185,8 +186,8 @@ void mcc_join_add(MccProvider* p, MccJoin* j) {
     *at = j;
 }
 
-// The set starts with one address and is then filled: the one form of fi_av_set that libfabric's own
-// implementation and others read alike.
+// Makes the set from one address and inserts the rest. Only this form of fi_av_set works alike with
+// libfabric's own implementation and with further providers.
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses) {
     const size_t members = (size_t)j->size;
     struct fi_av_set_attr attr = {.count = members, .stride = 1, .comm_key_size = key_bytes, .comm_key = key};
@@ -204,7 +205,7 @@ int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, cons
 static void find_extensions(MccJoin* j) {
     struct fi_mcastcoll_group_ops* ops = NULL;
     struct fi_mcastcoll_group_shape shape;
-    if (!FI_CHECK_OP(j->mc->fid.ops, struct fi_ops, ops_open)) return;  // fi_open_ops() does not look
+    if (!FI_CHECK_OP(j->mc->fid.ops, struct fi_ops, ops_open)) return;  // fi_open_ops() does not check this
     if (0 != fi_open_ops(&j->mc->fid, FI_MCASTCOLL_GROUP_OPS, 0, (void**)&ops, NULL) || NULL == ops) return;
 #define HAS(name) \
     (ops->size >= offsetof(struct fi_mcastcoll_group_ops, name) + sizeof(ops->name) && NULL != ops->name)
@@ -219,9 +220,9 @@ static void find_extensions(MccJoin* j) {
 #undef HAS
 }
 
-// Many ranks come to a join one after the other, when there are few cores for them: for every 64 the time is
-// as long again. Of the time between two turns no more than kMostS counts: a process that is stopped, and
-// goes on, has not used it up.
+// Where cores are few, ranks arrive at a join at different times, so every 64 members extend the timeout by
+// its initial length. At most kMostS counts of the time between two iterations: a process that was stopped
+// and continues has not used up its timeout.
 int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who) {
     static const double kMostS = 0.1;
     double left_s = 1e-3 * timeout_ms * (1 + j->size / 64), seen_s = mcc_now_s();
@@ -260,7 +261,7 @@ static void end_join(MccJoin* j, int error) {
     j->done = true;
 }
 
-// Events name the join by its context, by its group's fid, or by both. False: there was none.
+// An event identifies the join by its context, by the fid of its group, or by both. False: no event.
 static bool read_event(MccProvider* p) {
     uint32_t event = 0;
     struct fi_eq_entry entry;
@@ -280,7 +281,7 @@ void mcc_poll_joins(MccProvider* p) {
     for (int i = 0; i < kMaxEvents && read_event(p); ++i) continue;
 }
 
-// Some providers say here, too, that a join ended.
+// Some providers also report the end of a join here.
 static void end_one(MccProvider* p, void* context, int error, const char* text, MccEnded ended) {
     MccJoin* j = find_join(p, NULL, context);
     end_join(j, error);
@@ -294,7 +295,7 @@ int mcc_poll(MccProvider* p, MccEnded ended) {
     if (-FI_EAVAIL != got) return -FI_EAGAIN == got || -FI_EINTR == got ? 0 : (int)got;
     struct fi_cq_err_entry entry = {0};
     if (fi_cq_readerr(p->cq, &entry, 0) < 1) return 1;
-    // The buffer given is for one text only; providers may ignore it and return a constant.
+    // A provider may ignore a buffer and return a constant text, so none is passed.
     const char* text = fi_cq_strerror(p->cq, entry.prov_errno, entry.err_data, NULL, 0);
     end_one(p, entry.op_context, 0 != entry.err ? entry.err : FI_EOTHER, NULL != text ? text : "", ended);
     return 1;
@@ -306,7 +307,7 @@ static int close_one(MccProvider* p, MccJoin* j) {
     if (0 == rc && NULL != j->set) rc = fi_close(&j->set->fid);
     j->mc = NULL;
     j->set = NULL;
-    // What was said of it before is read now: the next group may lie where this one did.
+    // Reads pending events of this group now: the next group may get the same address.
     if (joined) mcc_poll_joins(p);
     return -rc;
 }
@@ -324,7 +325,7 @@ static bool is_open(const MccJoin* j) {
     return j->posted && !j->done;
 }
 
-// The oldest are first, near enough to the order of their ends for the limit.
+// Closes the oldest joins first when too many have ended. Their order approximates the order of the ends.
 int mcc_joins_reap(MccProvider* p, bool all) {
     int worst = 0;
     if (!all && 0 == p->ending) return 0;

@@ -1,9 +1,9 @@
-// A libfabric provider with collectives, as an MPI library's face opens it: without any MPI types, so that
-// faces of different MPIs can share it; the thread that makes its progress for the program; and what members
-// compare when a group forms, which each face has travel in its own way.
+// A libfabric provider with collectives, as the MPI front ends open it; the progress thread; and the values
+// compared by the members when a group forms, which each front end exchanges in its own way. This file uses
+// no MPI types, so that front ends of different MPI libraries can share it.
 //
-// Who owns what: MccProvider owns its libfabric objects and closes them in order, and knows every join that
-// was begun (MccJoin), whether it is open or not. It has the lock, and whoever calls it takes that.
+// Ownership: MccProvider owns its libfabric objects, closes them in order, and lists every join from its
+// begin, whether open or not. MccProvider has the lock; callers take the lock.
 
 #ifndef MCASTCOLL_MPI_CORE_PROVIDER_H
 #define MCASTCOLL_MPI_CORE_PROVIDER_H
@@ -35,7 +35,7 @@ static inline double mcc_now_s(void) {
     return (double)mcc_now_ns(CLOCK_MONOTONIC) * 1e-9;
 }
 
-// A digest of the terms that must be the same everywhere: FNV-1a, to begin with kMccDigest.
+// FNV-1a digest of the parameters that must be the same on every member. Starts from kMccDigest.
 #define kMccDigest UINT64_C(0xcbf29ce484222325)
 static inline uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes) {
     const uint8_t* p = data;
@@ -43,7 +43,7 @@ static inline uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes
     return state;
 }
 
-// A member's word: 0, or its error (a positive FI_E code) and rank. The largest of all is what they agree on.
+// A member's status: 0, or its error (a positive FI_E code) and rank. The members agree on the maximum.
 static inline int64_t mcc_word(int error, int rank) {
     return 0 == error ? 0 : (int64_t)error << 32 | (int64_t)rank;
 }
@@ -55,22 +55,22 @@ static inline int mcc_word_rank(int64_t word) {
 }
 
 enum {
-    kMccReasonBytes = 240,  // of a text that says why something is not so
+    kMccReasonBytes = 240,  // length of a text with the cause of a failure
     kMccProviderAddressBytes = 256,
-    kMccProviderDatatypes = 16,    // libfabric's, FI_UINT128 being the last
+    kMccProviderDatatypes = 16,    // of libfabric, up to FI_UINT128
     kMccProviderCollectives = 16,  // FI_BARRIER ... FI_GATHER
 };
 
 typedef ssize_t (*MccRun)(struct fid_mc*, const struct fi_mcastcoll_request*, int (*)(void*), void*);
 
 typedef struct {
-    pthread_mutex_t lock;   // guards all below, and every call of the provider but MccRun
+    pthread_mutex_t lock;   // guards all fields below and every provider call except MccRun
     struct MccJoin* joins;  // oldest first
-    unsigned ending;        // of these, which nobody uses any more
-    // Where the endpoint is to be, best first, as far as the provider has such addresses.
+    unsigned ending;        // number of joins no longer in use
+    // Preferred addresses of the endpoint, best first. Addresses unknown to the provider are skipped.
     MccAddress wanted[kMccMaxAddresses];
     size_t wanted_count;
-    // What is open.
+    // The open libfabric objects.
     struct fi_info* info;
     struct fid_fabric* fabric;
     struct fid_domain* domain;
@@ -79,110 +79,115 @@ typedef struct {
     struct fid_av* av;
     struct fid_ep* ep;
     size_t max_members;
-    uint32_t collectives;  // bit FI_BROADCAST and so on: what it has
-    // Bit FI_SUM of [FI_ALLREDUCE][FI_INT32] and so on: what it combines.
+    uint32_t collectives;  // bit FI_BROADCAST etc.: the provider's collectives
+    // Bit FI_SUM of [FI_ALLREDUCE][FI_INT32] etc.: the provider's reductions.
     uint16_t reductions[kMccProviderCollectives][kMccProviderDatatypes];
     uint8_t address[kMccProviderAddressBytes];
     size_t address_bytes;
-    void* peers;  // the addresses met so far (mcc_peer)
+    void* peers;  // addresses in the address vector (mcc_peer)
 } MccProvider;
 
-// Opens everything, up to an enabled endpoint. `wait_object`: of the completion queue. On failure false, with
-// a reason of kMccReasonBytes at most and nothing left open.
+// Opens all objects, up to an enabled endpoint. `wait_object` is for the completion queue. On failure returns
+// false with a reason (kMccReasonBytes) and closes what was opened.
 bool mcc_provider_open(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
                        char* reason);
 void mcc_provider_close(MccProvider* p);
-// Whether it has this collective, for these elements and this operator where it combines any (else FI_NOOP).
+// Returns whether the provider has this collective, for a reduction with these elements and this operator
+// (else FI_NOOP).
 bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, enum fi_datatype type,
                       enum fi_op op);
-// Of what it has, which must be the same on all members.
+// Digest of the provider's capabilities, which must be the same on every member.
 uint64_t mcc_provider_digest(const MccProvider* p, uint64_t state);
-// What the provider calls the process at these address_bytes: 0, or a positive FI_E code. A member of several
-// communicators is put into the address vector once, so that all its groups name it alike.
+// Finds the fi_addr_t of the process at these address_bytes. Returns 0 or a positive FI_E code. The address
+// vector gets a process only once, even if the process is a member of several communicators, so that its
+// groups use the same fi_addr_t.
 int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address);
 
-// A communicator's way into the provider and out of it: the set of its members' addresses, the join, the end.
+// A communicator's join of the provider: the set of the members' addresses, the multicast group, and its end.
 //
 // A group outlives its communicator for the linger time: MPI_Comm_free need not synchronise, and a slower
-// member may still need its data repaired.
+// member may still need retransmissions.
 //
-// Who owns what: a join owns its set and its multicast group. It is the first member of a face's group, whose
-// memory goes with it. Until the provider says that it ended it may still name the join, so that one that was
-// given up must stay where it is.
+// Ownership: a join owns its set and its multicast group. A join is the first field of a front end's group
+// and is freed with this group. The provider may refer to a join that was given up until the provider reports
+// the join's end, so the memory must stay until then.
 typedef struct MccJoin {
     struct MccJoin* next;
-    int rank, size;  // of its communicator
+    int rank, size;  // in its communicator
     struct fid_av_set* set;
     struct fid_mc* mc;
-    fi_addr_t address;  // of the set; when it has joined, the group's
+    fi_addr_t address;  // of the set; after the join, of the group
     struct fi_context2 context;
     bool posted, done;
     int error;  // positive FI_E code
-    // What the provider has beyond libfabric's own calls; NULL or 0 where it has not. The members need not
-    // have the same.
-    MccRun run;  // an operation to its end
+    // The provider's extensions, or NULL or 0. Members may have different extensions.
+    MccRun run;  // runs an operation to its end
     int (*get_asked)(struct fid_mc*, uint64_t*);
     int (*get_counter)(struct fid_mc*, const char*, uint64_t*);
     ssize_t (*get_failure)(struct fid_mc*, char*, size_t);
-    unsigned hosts, sites;  // of its members; 0: the provider does not tell
-    unsigned refused;  // bits of enum fi_collective_op, the same on all members: what it has not after all
-    unsigned users;    // what still names it: it stays meanwhile
-    bool ends;         // nobody will use it any more: it is closed at close_at_s
-    bool disposable;   // and freed
+    unsigned hosts, sites;  // of the members; 0: not reported by the provider
+    unsigned refused;  // bits of enum fi_collective_op refused by the provider for this group, the same on
+                       // every member
+    unsigned users;    // references to this join; the join stays while there are any
+    bool ends;         // no longer used: closed at close_at_s
+    bool disposable;   // freed when closed
     double close_at_s;
 } MccJoin;
 
-// The provider knows it from now on. It is calloc()ed, and only rank and size are set. The lock is held.
+// Adds the join to the provider's list. The join is zeroed, except for its rank and size. The lock is held.
 void mcc_join_add(MccProvider* p, MccJoin* j);
-// The set of the members' addresses, one after the other, locally: 0, or a positive FI_E code. The key tells
-// apart what several threads join at once, in another order on each rank, with the same members; the secret
-// in it members from strangers. The lock is held.
+// Makes the set of the members' addresses, which follow each other in `addresses`. A local step. Returns 0 or
+// a positive FI_E code. The key distinguishes joins of the same members that several threads begin at once,
+// in a different order on each rank. The secret in the key keeps other processes out of the group. The lock
+// is held.
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses);
-// Joins, and waits for the end: 0, or a positive FI_E code; FI_ETIMEDOUT may leave it open.
-// `step`: what a member does while it waits; a positive FI_E code where there is no use in waiting on. The
-// lock is not held.
+// Joins and waits for the result: 0 or a positive FI_E code. After FI_ETIMEDOUT the join may still be open.
+// `step` is called while waiting and returns a positive FI_E code to give up. The lock is not held.
 int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who);
-// Reads what the provider says about joins. The lock is held.
+// Reads the provider's join events. The lock is held.
 void mcc_poll_joins(MccProvider* p);
-// Reads completions. `ended` is told of each that is no join's: 0 or a positive FI_E code, and the provider's
-// text. How many there were, or -FI_E where the queue itself failed.
+// Reads completions. Calls `ended` for each completion of an operation (not of a join), with 0 or a positive
+// FI_E code and the provider's text. Returns the number of completions, or -FI_E if the queue itself failed.
 typedef void (*MccEnded)(const void* context, int error, const char* text);
 int mcc_poll(MccProvider* p, MccEnded ended);  // the lock is held
-// Nobody will use it any more; `disposable`: nor its memory. The lock is held.
+// Marks the join as no longer used; `disposable`: its memory, too. The lock is held.
 void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable);
-// Closes all whose time has come, or all there are. 0, or what the provider said last: a positive FI_E code.
-// The lock is held.
+// Closes the joins whose linger time is over, or (`all`) every join. Returns 0 or the provider's last error,
+// a positive FI_E code. The lock is held.
 int mcc_joins_reap(MccProvider* p, bool all);
 
-// stand_in.c: a thread that makes the provider's progress while no thread of the program is about.
+// The progress thread (stand_in.c): makes the provider's progress while no thread of the program does.
 //
-// Why it exists: a member that has left an operation may have to repair others' losses while its program
-// computes or waits where nobody calls the provider. The thread sleeps until no thread of the program has
-// come by for a while. A timer tells it, which every such thread keeps putting off: while they do it does not
-// wake at all. While it stands in it sleeps on the descriptor of the provider's queue. It makes no MPI calls,
-// so that the program's thread level does not matter.
+// A member that has finished an operation may have to retransmit to others while its program computes, or
+// waits where the provider is not called. The thread sleeps until no thread of the program has called
+// mcc_seen() for some time. A timer measures this time, and each call of mcc_seen() puts the timer off, so
+// that the thread does not wake at all while the program makes progress. While active, the thread sleeps on
+// the descriptor of the provider's queue. The thread makes no MPI calls, so the program's MPI thread level
+// does not matter.
 typedef struct {
     MccProvider* provider;
-    int64_t away_ns;  // and a tick of the coarse clock, which is so cheap that every call can look at it
-    // In place of the program, with the lock: what there is to do. In so many milliseconds it is called
-    // again, even if nothing comes for the provider; -1: it need not be.
+    int64_t away_ns;  // plus one tick of the coarse clock, which is cheap enough to be read in every call
+    // The work of the active thread, called with the lock. Returns the milliseconds after which it must be
+    // called again even without an event of the provider, or -1 for no limit.
     int (*turn)(void);
 
     atomic_bool runs, stops;
     atomic_bool stands_in;
-    atomic_int inside;  // threads that make all progress themselves
+    atomic_int inside;  // threads of the program inside the provider, which make progress by themselves
     _Atomic int64_t rings_at_ns;
     int alarm;
     pthread_t thread;
 } MccStandIn;
 
-// From now on, for who is away for so long, up to a tick more. False: no thread can be made.
+// Starts the thread, which becomes active when the program has been away for away_ns and up to one tick more.
+// False: the thread cannot be created.
 bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, int64_t away_ns, int (*turn)(void));
 void mcc_stand_in_stop(MccStandIn* s);  // the lock is not held
-// A thread of the program's is here. Without the lock or with it.
+// Reports that a thread of the program is making progress. With or without the lock.
 void mcc_seen(MccStandIn* s);
-// One that stays, and makes progress by itself, whether or not it looks in here. mcc_leave() wants to know
-// what mcc_enter() said: whether there was a thread to tell.
+// Reports that a thread of the program stays in the provider and makes progress by itself, even if it does
+// not call mcc_seen() meanwhile. mcc_leave() takes the result of mcc_enter(): whether there was a progress
+// thread.
 static inline bool mcc_enter(MccStandIn* s) {
     if (!atomic_load_explicit(&s->runs, memory_order_acquire)) return false;
     (void)atomic_fetch_add(&s->inside, 1);

@@ -23,8 +23,8 @@ bool mcc_draw_key_pair(MccKeyPair* pair) {
     return true;
 }
 
-// A point of small order, which no process has as its public key, makes X25519 all zero whatever the private
-// key is.
+// A public key of small order, which no honest process has, makes the result of X25519 zero for every private
+// key.
 static bool is_zero(const uint8_t* bytes, size_t count) {
     uint8_t any = 0;
     for (size_t i = 0; i < count; ++i) any |= bytes[i];
@@ -50,13 +50,13 @@ bool mcc_edge_key(const MccKeyPair* own, const MccPublicKey* other, MccEdgeKey* 
     return good;
 }
 
-// Ready for one secret, under a key that no other has.
+// Sets a key and a nonce for a single secret. The salt makes both unique.
 static void set_key(struct gcm_aes128_ctx* gcm, const MccEdgeKey* edge, const void* context,
                     size_t context_bytes, const uint8_t* salt, size_t salt_bytes) {
     struct {
         uint8_t key[AES128_KEY_SIZE], nonce[GCM_IV_SIZE];
     } drawn;
-    // HKDF-Expand of one block: HMAC(edge key, info || 1), of which these are the first 28 bytes.
+    // HKDF-Expand with one block: the first 28 bytes of HMAC(edge key, info || 1).
     const uint8_t kFirstBlock = 1;
     struct hmac_sha256_ctx hmac;
     hmac_sha256_set_key(&hmac, sizeof(edge->bytes), edge->bytes);

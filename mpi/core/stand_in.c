@@ -26,13 +26,14 @@ static void nap(void) {
     (void)nanosleep(&time, NULL);
 }
 
-// Nothing that the provider has waits to be looked at. The lock is held.
+// Returns whether the provider has no pending event. The lock is held.
 static bool is_quiet(MccProvider* p, int descriptor) {
     struct fid* queue = &p->cq->fid;
     return descriptor >= 0 && 0 == fi_trywait(p->fabric, &queue, 1);
 }
 
-// How long it may sleep unless something comes for the provider, as turn() says it; 0: not at all.
+// An iteration of the active thread. Returns the time to sleep without an event of the provider, as turn()
+// does; 0: no sleep.
 static int stand_in(MccStandIn* s, int queue) {
     bool quiet = false;
     int bound = -1;
@@ -46,14 +47,14 @@ static int stand_in(MccStandIn* s, int queue) {
     return quiet ? bound : 0;
 }
 
-// Sleeps until the alarm rings or something comes for the provider, `bound` milliseconds at most.
+// Sleeps until the timer expires or an event of the provider arrives, `bound` milliseconds at most.
 static void sleep_on(MccStandIn* s, int queue, int bound) {
     uint64_t rings;
     struct pollfd any[] = {{.fd = s->alarm, .events = POLLIN}, {.fd = queue, .events = POLLIN}};
     (void)poll(any, sizeof(any) / sizeof(any[0]), bound);
     if (sizeof(rings) != read(s->alarm, &rings, sizeof(rings))) return;
-    // Else somebody has come by meanwhile. Of several threads that did, the last to set the alarm need not
-    // have been the last to look at the clock. Who is inside sets it when leaving.
+    // The deadline may have moved meanwhile: of several program threads that report progress, the last to set
+    // the timer need not have the latest time. A thread inside the provider sets the timer when it leaves.
     const int64_t at = atomic_load(&s->rings_at_ns);
     if (mcc_now_ns(CLOCK_MONOTONIC) < at) {
         set_alarm(s, at);
@@ -74,7 +75,7 @@ static void* watch(void* stand_in_of) {
     return NULL;
 }
 
-// Signals are the program's, not this thread's.
+// Blocks all signals in the thread: they are for the program's threads.
 static bool start_thread(MccStandIn* s) {
     sigset_t all, before;
     sigfillset(&all);

@@ -1,13 +1,14 @@
-// The private face of the Open MPI coll component: what its files share.
+// Internal header of the Open MPI coll component.
 //
-// The way of a call: an entry (_calls.c) has a job planned (MccJob), which also decides who serves it
-// (_run.c, _select.c) and has what is handed over laid out (core/plan.h), and runs it (_run.c) or starts it
-// (_request.c). Below, a file needs only those that stand before it; _component.c needs them all.
+// Path of a call: an entry function (_calls.c) fills an MccJob, decides which side serves the call (_run.c,
+// _select.c), prepares the buffers (core/plan.h), and runs the operation (_run.c) or starts it (_request.c).
+// In the list below, each file uses only the functions of the files before it; _component.c uses functions of
+// every file.
 //
-// Who owns what: the component owns the provider's objects (MccProvider), what is kept of peers and every
-// group ever joined, so that MPI_Finalize can close all of them in order whatever communicators the program
-// left behind. A module (one per communicator) borrows its group and holds references to the modules it falls
-// back to.
+// Ownership: the component owns the provider's objects (MccProvider), the peer records, and every group from
+// its join on, so that MPI_Finalize can close the groups in order even if the program has not freed its
+// communicators. A module (one per communicator) borrows its group and holds references to the previous
+// modules.
 
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_H
@@ -31,69 +32,70 @@ static inline int mcc_compare(const void* a, const void* b) {
     return (first > second) - (first < second);
 }
 
-// Each collective has two forms.
+// Each collective has a blocking and a non-blocking form.
 typedef enum { kMccBlocking, kMccNonblocking, kMccForms } MccForm;
 
-// An operation that is waited for. It lives in its group, not on a stack: a provider may still hold its
-// address after it was given up.
+// An operation with a waiting thread. It is part of the group and not on a stack, because a provider may
+// still hold its address after the operation was given up.
 typedef struct {
-    struct fi_context2 context;  // completions are recognised by its address
+    struct fi_context2 context;  // identifies the completions of this operation
     atomic_bool done;
     int error;  // positive FI_E code
     char text[kMccReasonBytes];
 } MccOperation;
 
-// A communicator's members as the provider knows them.
+// A provider group: the members of a communicator.
 typedef struct {
-    MccJoin join;  // first; where it has no way to run an operation to its end, that is posted and polled for
-    unsigned known;       // bits of enum fi_collective_op: what it is known to have
-    bool failed;          // an operation failed; every further one does
-    atomic_uint waiting;  // requests that are not yet handed to the provider, first to last:
+    MccJoin join;         // first field; without MccRun, operations are posted and polled for
+    unsigned known;       // bits of enum fi_collective_op accepted by the provider for this group
+    bool failed;          // an operation failed; every further operation fails
+    atomic_uint waiting;  // length of the backlog of requests, which starts at `first`:
     struct MccRequest *first, *last;
-    char name[MPI_MAX_OBJECT_NAME];  // of its communicator, which may be gone
+    char name[MPI_MAX_OBJECT_NAME];  // of the communicator, which may have been freed
     MccOperation operation;
 } MccGroup;
 
 typedef enum {
-    kMccFresh,    // too few collectives yet for a group to be worth it
-    kMccWorthy,   // the next one that the rules want here forms it
-    kMccForming,  // it forms: what is called meanwhile is part of that
+    kMccFresh,    // too few collectives so far to form a group
+    kMccWorthy,   // the next collective for the group forms the group
+    kMccForming,  // group formation is under way; collectives called meanwhile are part of the formation
     kMccServing,  // the group serves this communicator
-    kMccLeft,     // the previous modules serve it for ever
-    kMccBroken,   // a member was lost before there was a group: calls fail
+    kMccLeft,     // permanently served by the previous modules
+    kMccBroken,   // a member was lost while the group formed: calls fail
 } MccModuleState;
 
-// Who served an operation before us.
+// The function and module for a collective before this component.
 typedef struct {
-    void (*function)(void);  // cast to its own type when called
+    void (*function)(void);  // cast to the real type for the call
     mca_coll_base_module_t* module;
 } MccPrevious;
 
-// What the communicator held of blocking collectives before a call of the previous module.
+// The communicator's blocking collectives before a call of a previous module.
 typedef struct {
     MccPrevious blocking[kMccCollectives];
 } MccHeld;
 
-// Who serves a call.
+// The side that serves a call.
 typedef enum {
-    kMccPrevious,  // the previous module, on all ranks
-    kMccHere,      // the group; where there is a job, it is complete
-    kMccMeasured,  // not known yet: both by turns
-    kMccOver,      // nobody: nothing to do, or an error, and the job's rc is for the caller
+    kMccPrevious,  // the previous module, on every rank
+    kMccHere,      // the group; an MccJob is complete
+    kMccMeasured,  // undecided: both sides in turn
+    kMccOver,      // neither: nothing to do, or an error; the result is the job's rc
 } MccRoute;
 
-// A trial: which of two ways is faster here, found by trying both (the word "measured" in
-// coll_mcastcoll_select.c; why, and what must stay so, is in README.md). The median of a way's turns counts,
-// so that a member that was slow once decides nothing. Pure: no clock, no messages, nothing of Open MPI.
+// A trial: measures whether the group or the previous module is faster for a class of message sizes (rule
+// keyword "measured", coll_mcastcoll_select.c; README.md has the reasons and the invariants). The medians of
+// both sides are compared, so that a single slow call decides nothing. The code uses no clock, no messages
+// and no Open MPI functions.
 //
-//     ours serve -> trial -> pause -> trial -> pause, twice as long -> trial ...
-//                     \-> the other way won: a rest, a second trial; if it won again, it serves now
+//     group serves -> trial -> pause -> trial -> pause, twice as long -> trial ...
+//                     \-> the other side won: a short pause, a second trial; if it wins again, it serves
 enum {
-    kMccTrialTurns = 5,    // of each way that count; one before them does not
-    kMccTrialPerCent = 5,  // by so much the others have to be faster
-    kMccTrialFirst = 80,   // calls before the first trial: more than buffers that the engine takes in turn
-    kMccTrialRest = 30,    // calls between a trial that says otherwise and the second one
-    kMccTrialPause = 500,  // calls before what was found is tried again; then twice as many, and so on
+    kMccTrialTurns = 5,    // counted calls per side, after an uncounted one
+    kMccTrialPerCent = 5,  // the previous module must be faster by this much
+    kMccTrialFirst = 80,   // calls before the first trial: more than the engine's rotating buffers
+    kMccTrialRest = 30,    // calls between a trial with a contrary result and the second trial
+    kMccTrialPause = 500,  // calls until the result is checked by another trial; doubles each time
     kMccTrialLongestPause = 1 << 20,
     kMccTrialClasses = 64,
 };
@@ -101,16 +103,17 @@ enum {
 typedef enum { kMccOurs, kMccOthers, kMccWays } MccWay;
 
 typedef struct {
-    unsigned turns;  // of the trial under way, or next
-    unsigned wait;   // calls until it begins
-    unsigned pause;  // the last long one
-    bool doubted;    // the last trial found the way that does not serve faster
-    bool closed;     // there is no further one
-    MccWay better;   // serves the calls between trials: ours, until two trials in a row say otherwise
-    uint64_t ns[kMccWays][kMccTrialTurns];  // mine, and once they are agreed on, the slowest member's
+    unsigned turns;  // calls done in the current or next trial
+    unsigned wait;   // calls until the next trial begins
+    unsigned pause;  // the last long pause
+    bool doubted;    // the last trial contradicted the current choice
+    bool closed;     // no further trials
+    MccWay better;   // serves the calls between trials: the group, until two trials in a row find the other
+                     // side faster
+    uint64_t ns[kMccWays][kMccTrialTurns];  // own times; after the agreement, times of the slowest member
 } MccTrial;
 
-// What was selected (mcc_select): from 0 bytes on, and from each further step on.
+// The result of mcc_select() for one collective: `who` from 0 bytes on, and another side from each step on.
 typedef struct {
     size_t from_bytes;
     MccRoute who;
@@ -119,17 +122,17 @@ typedef struct {
     MccRoute who;
     MccStep* more;
     size_t count;
-    MccTrial* trials;  // by class of sizes, of blocking forms of which some are measured
+    MccTrial* trials;  // indexed by mcc_trial_class(); only for blocking forms with a measured step
 } MccSteps;
 
 typedef struct {
     mca_coll_base_module_t super;
     _Atomic MccModuleState state;
-    size_t seen;    // collectives, as coll_mcastcoll_form_after counts them
-    size_t wanted;  // so many, before a group forms
+    size_t seen;    // collectives so far, as coll_mcastcoll_form_after counts them
+    size_t wanted;  // number of collectives before a group forms
     unsigned attempts;
     int hosts;
-    unsigned sites;  // 0 until there is a group
+    unsigned sites;  // 0 before the group has formed
     MccGroup* group;
     MccBounce bounce;  // packed bytes of derived datatypes
     MccPrevious previous[kMccForms][kMccCollectives];
@@ -138,7 +141,7 @@ typedef struct {
 OBJ_CLASS_DECLARATION(MccModule);
 
 typedef struct {
-    const mca_base_component_t* base;  // whose parameters and cards these are
+    const mca_base_component_t* base;  // registered owner of the parameters and the modex record
 
     // MCA parameters
     int priority;
@@ -149,7 +152,7 @@ typedef struct {
     size_t bcast_min_message;
     size_t max_message;
     size_t segment;
-    size_t longest;  // of one operation: a segment, or what the provider takes once it is open
+    size_t longest;  // bytes per operation: the segment, or the provider's maximum if smaller
     size_t reduce_scatter_small;
     char* enable;
     char* selection;
@@ -161,64 +164,65 @@ typedef struct {
     int linger_ms;
     int verbose;
 
-    // state
+    // State
     int output;
     unsigned enabled;  // 1 << kMccBcast | ...
     struct MccRules* rules;
-    uint64_t terms;                // digest of all parameters that must be the same everywhere
-    bool has_accelerator;          // buffers may be in its memory
-    bool ready;                    // the parameters are good
-    bool opened;                   // the provider is
-    char reason[kMccReasonBytes];  // why it is not so
+    uint64_t terms;                // digest of the parameters that must be the same on every rank
+    bool has_accelerator;          // buffers may be in an accelerator's memory
+    bool ready;                    // the parameters are valid
+    bool opened;                   // the provider is open
+    char reason[kMccReasonBytes];  // cause if not ready or not opened
     bool reported;
-    MccProvider fabric;            // its lock guards all below, too
-    atomic_int broken;             // positive FI_E code once the completion queue itself failed
-    void* peers;                   // processes whose cards were good
-    void* hosts;                   // of these
-    MccKeyPair keys;               // of this process: the public one is on its card
-    double rests_until_s, rest_s;  // no join between hosts before, since one timed out
+    MccProvider fabric;            // its lock also guards the fields below
+    atomic_int broken;             // positive FI_E code after the completion queue itself has failed
+    void* peers;                   // processes with a valid modex record
+    void* hosts;                   // hosts of these processes
+    MccKeyPair keys;               // key pair of this process; the modex record has the public key
+    double rests_until_s, rest_s;  // after a timeout, no join between hosts until then
     atomic_int modules;
-    struct MccChunk* chunks;  // of slots for operations of requests
+    struct MccChunk* chunks;  // slots for the operations of requests
     struct MccSlot* free_slots;
-    struct MccRequest *finished, *finished_last;  // to be completed without the lock
-    atomic_uint open;                             // requests that are not complete
-    atomic_uint backlog;                          // of these, waiting to be handed to the provider
+    struct MccRequest *finished, *finished_last;  // waiting to be completed without the lock
+    atomic_uint open;                             // incomplete requests
+    atomic_uint backlog;                          // open requests with operations still to be posted
     atomic_uint finished_count;
-    atomic_uint turns;  // of the progress callback
+    atomic_uint turns;  // calls of the progress callback
     _Atomic double poll_at_s, poll_every_s;
-    uint64_t asked;      // how often others had, at the last poll, for what they lost
+    uint64_t asked;      // NAKs received from peers, at the last poll
     bool polling;        // the progress callback is registered
-    atomic_int waiting;  // threads that poll by themselves
+    atomic_int waiting;  // threads that poll the provider by themselves
     MccStandIn stand_in;
 } MccComponent;
 
-// A job: one collective of MPI, planned, and then run to its end or started as a request: its blocking and
-// non-blocking forms differ only in who waits.
+// One MPI collective call: prepared, then run to its end or started as a request. The two forms differ only
+// in the waiting.
 //
-// Who owns what: a blocking job borrows its module's bounce buffer; a non-blocking one has memory of its own,
-// which goes with its request, and holds a reference to a derived datatype, since the program may free it.
+// Ownership: a blocking call borrows the module's bounce buffer. A non-blocking call owns its memory, freed
+// with the request, and holds a reference to a derived datatype, since the program may free the datatype.
 typedef struct {
-    MccPlan plan;  // of all segments
+    MccPlan plan;  // covers every segment
     MccModule* module;
     ompi_communicator_t* comm;
     MccForm form;
     MccCollective collective;
     int rc;
-    size_t bytes;  // of a message, a vector or a block, for what is said of it
+    size_t bytes;  // of a message, a vector or a block, for reports
 
-    bool divisible;    // may become several operations, one segment each
-    size_t longest;    // bytes of one: the module may be gone when a later one is posted
-    bool streamed;     // a large blocking broadcast of a derived datatype, packed segment by segment
-    MccBounce memory;  // of a non-blocking job
-    int* vectors;      // of a non-blocking job: its own copy of counts and places
+    bool divisible;  // may be split into operations of one segment each
+    size_t longest;  // bytes of one operation; copied, since the module may be freed before a later operation
+                     // is posted
+    bool streamed;   // a large blocking broadcast of a derived datatype, packed segment by segment
+    MccBounce memory;  // of a non-blocking call
+    int* vectors;      // of a non-blocking call: copy of counts and displacements
 
-    MccTrial* trial;  // that this call is part of, or NULL; then the time is noted
+    MccTrial* trial;  // the trial with this call, or NULL
     int64_t begun_ns;
 } MccJob;
 
 extern MccComponent mcc_component;  // _settings.c
 
-// By the user's parameters.
+// Returns whether the user's parameters enable this form of the collective.
 static inline bool mcc_is_enabled(int collective, MccForm form) {
     return 0 != (mcc_component.enabled >> collective & 1) &&
            (kMccBlocking == form || mcc_component.nonblocking);
@@ -228,59 +232,59 @@ static inline bool mcc_is_enabled(int collective, MccForm form) {
 
 // coll_mcastcoll_settings.c
 void mcc_settings_register(const mca_base_component_t* component);
-// False with the component's reason where one is not what it may be.
+// False: a parameter is out of range; the component's reason says which.
 bool mcc_settings_check(void);
-bool mcc_pml_is(const char* name);  // the point-to-point layer that was selected; once one was
+bool mcc_pml_is(const char* name);  // compares with the selected point-to-point layer, after its selection
 
 // coll_mcastcoll_variables.c
 void mcc_variables_register(const mca_base_component_t* component);
 
 // coll_mcastcoll_libfabric.c
-bool mcc_load(char* reason);  // once; the lock is held, or there is one thread
+bool mcc_load(char* reason);  // runs once; with the lock, or while there is a single thread
 
-// coll_mcastcoll_pack.c: beside core/layout.h, piece by piece.
+// coll_mcastcoll_pack.c: core/layout.h, and conversion in pieces.
 bool mcc_prepare(opal_convertor_t* convertor, bool packs, const MccLayout* layout);
-// The next packed bytes, into memory that has `*filled` and room for more until there are `wanted`, or out of
-// it. False if the convertor fails.
+// Packs the next bytes into `memory`, or unpacks from it. `*filled` bytes are there already; continues until
+// there are `wanted` or more, within `room`. False if the convertor fails.
 bool mcc_convert(opal_convertor_t* convertor, bool packs, uint8_t* memory, size_t room, size_t* filled,
                  size_t wanted);
 
-// coll_mcastcoll_select.c: which calls are served here, and which by the module that was there before,
-// because it is faster, or which both serve by turns until that is known. A table of rules, from a file or
-// built in; every rank has the same, which the cards check.
+// coll_mcastcoll_select.c: the rules that decide which calls the group serves, which calls the previous
+// module serves because it is faster, and for which calls both sides are measured. The rules come from a file
+// and from a built-in table. They are the same on every rank; the modex records verify this.
 typedef struct MccRules MccRules;
-// path: NULL or empty for what is built in. NULL with a reason if there is something wrong with it; else to
-// be freed.
+// path: NULL or empty for the built-in rules only. Returns rules to be freed, or NULL with a reason.
 MccRules* mcc_rules_read(const char* path, char* reason);
 uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state);
-// Through the component's output, in the form of the file.
+// Prints the rules to the component's output, in the form of the file.
 void mcc_rules_print(const MccRules* rules);
-// What the rules say for a communicator; false: no memory.
+// Applies the rules to a communicator. False: no memory.
 bool mcc_select(const MccRules* rules, MccModule* m, int members);
 void mcc_select_free(MccModule* m);
-// Here, previous or, of blocking forms only and until it is known, measured.
+// Returns kMccHere or kMccPrevious, or for blocking forms kMccMeasured while undecided.
 MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes);
 
 // coll_mcastcoll_select.c: trials.
-// Powers of two of bytes, which MPI makes equal on all members.
+// The size class: the power of two of the bytes. MPI makes the bytes equal
+// on every member.
 static inline unsigned mcc_trial_class(size_t bytes) {
     return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
 }
-// A call comes. True: it has no part in a trial.
+// Counts a call. True: the call takes no part in a trial.
 static inline bool mcc_trial_rests(MccTrial* t) {
     if (t->closed) return true;
     if (0 == t->wait) return false;
     --t->wait;
     return true;
 }
-// All turns are taken: the members may agree, and decide.
+// True after the last call of a trial: the members can agree on the times and decide.
 static inline bool mcc_trial_is_over(const MccTrial* t) {
     return t->turns >= kMccWays * (kMccTrialTurns + 1);
 }
 static inline MccWay mcc_trial_turn(const MccTrial* t) {
     return 0 == t->turns % kMccWays ? kMccOurs : kMccOthers;
 }
-// Nothing is tried any more, and ours serves.
+// Ends the trials; the group serves.
 static inline void mcc_trial_close(MccTrial* t) {
     t->closed = true;
     t->better = kMccOurs;
@@ -291,57 +295,59 @@ void mcc_trial_decide(MccTrial* t);
 
 // coll_mcastcoll_process.c
 typedef struct {
-    uint64_t space;  // in which the number means this process; 0: it cannot be looked at
-    uint64_t start;  // tells it from a later process of the same number
+    uint64_t space;  // namespace of `number`; 0: the process cannot be observed
+    uint64_t start;  // start time; distinguishes a later process with the same number
     int64_t number;
 } MccProcess;
 MccProcess mcc_process_self(void);
 bool mcc_process_gone(const MccProcess* process);
 
 // coll_mcastcoll_peers.c
-int mcc_peers_open(void);  // publishes this process's card; an Open MPI code
+int mcc_peers_open(void);  // publishes this process's modex record; returns an Open MPI code
 void mcc_peers_close(void);
-// Whether all members could be in a group, as far as their cards tell, and on how many hosts they are (0: no
-// memory); else the reason.
+// Checks by the modex records whether the members can be in one group, and counts their hosts (0: no memory).
+// False with a reason.
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
-// Compares the addresses of all hosts, and notes where the provider is to be opened (MccProvider's wanted),
-// if it is not open yet. False: no network connects the hosts, for a reason that is the same on all members.
+// Compares the addresses of all hosts and, if the provider is not open yet, stores where to open it (`wanted`
+// of MccProvider). False: no network connects the hosts; the reason is the same on every member.
 bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason);
-// Whether the members' addresses, one after the other, can be those of one group; else the reason, as above.
+// Checks whether the members' addresses, in the order of ranks, can belong to one group. False with a reason.
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);
-// One member of each host but rank 0's, of not more hosts than are probed; how many.
+// Returns a member of each host without rank 0's, up to kMccMaxProbed ranks, and their number.
 unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]);
-// The job's addresses, from the cards of those that published them. The lock is held.
+// Inserts the addresses of the whole job, as far as the modex records contain them. The lock is held.
 void mcc_peers_meet_all(void);
-// Those of the communicator's members, this one not, that are on its host and can be looked at; how many. To
-// be freed. Its cards were agreed on.
+// Returns the number of further members on this member's host that this process can observe, and an array of
+// these members, to be freed. mcc_peers_agree() must have succeeded for the communicator.
 typedef struct {
     int rank;
     MccProcess process;
 } MccNear;
 size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near);
-// The key that this process and that member have in common. False: its card has none.
+// Computes the key that this process shares with a member. False: the member's modex record has no valid key.
 bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
-uint64_t mcc_offers_digest(void);  // of what the provider has, once it is open
+uint64_t mcc_offers_digest(void);  // of the provider's capabilities, once it is open
 
-// coll_mcastcoll_meeting.c
-// The messages between members while a group forms. Waiting ends when a member is known to be lost, and has
-// no limit in time.
+// coll_mcastcoll_meeting.c: the setup handshake.
+//
+// The messages between members while a group forms. Waiting has no time limit and ends when a member is known
+// to be lost.
 typedef struct {
-    void* talk;          // while it goes on
-    uint8_t* addresses;  // of all, one after the other
-    bool has_secret;     // else the secret for this member was not for it, or was changed on its way
+    void* talk;          // internal state during the handshake
+    uint8_t* addresses;  // of the members, in the order of ranks
+    bool has_secret;     // false: the wrapped secret was not for this member, or was altered on its way
     MccSecret secret;    // rank 0's
-    int unwilling;       // the first rank that does not want to join now, or -1
-    MccProbe probe;      // whether datagrams arrive, which the next agreement says
+    int unwilling;       // the first rank that refuses to join at present, or -1
+    MccProbe probe;      // the next agreement reports missing datagrams
 } MccMeeting;
-// Now that the provider was opened: all of it, the addresses to be freed in any case, or the same reason on
-// all members, or that one does not want to join. 0, or a positive FI_E code: a member was lost (-1: it is
-// not known which), and nobody can rely on the others any more. It goes on where there is nothing of all
-// that.
+// Runs the first part of the setup handshake, after the attempt to open the provider. Returns 0 with one of
+// three results, the same on every member: addresses and secret are complete and the handshake continues
+// (`talk` is set); `reason` says why there can be no group; or `unwilling` names a rank that does not want to
+// join now. Returns a positive FI_E code if a member was lost (`lost`: its rank, or -1 if unknown); the
+// members then may have different results. The caller frees `addresses` in any case.
 int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting, char* reason, int* lost);
-// All members learn the worst result of a step: 0, or an error and one of the ranks that has it. Returns as
-// above. `last`: or where there is an error: the meeting ends.
+// Gives every member the worst result of a step: 0, or an error and a rank with this error. Returns 0 or a
+// positive FI_E code as above. The handshake ends with an error, or if `last` is set.
 typedef struct {
     int error, rank;
 } MccAgreed;
@@ -349,75 +355,77 @@ int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agre
 
 // coll_mcastcoll_previous.c
 void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void));
-// Modules are enabled from the lowest priority up: what the communicator holds now is what served before us.
-// What nobody served is not served here either.
+// Stores the previous modules. Open MPI enables modules from the lowest priority up, so the communicator now
+// holds the modules that served it before. Collectives without such a module are not served by this component
+// either.
 void mcc_previous_keep(MccModule* m, ompi_communicator_t* comm);
 void mcc_previous_release(MccModule* m);
-// Before and after a call of a previous module.
+// To be called before and after a call of a previous module.
 MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollective collective, MccHeld* held);
 void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held);
 
 // coll_mcastcoll_windows.c
-void mcc_watch_windows(void);  // once Open MPI has its osc components
-// A blocking collective was called. Leaves the communicator to Open MPI if an osc component called it, for a
-// window that this thread is making.
+void mcc_watch_windows(void);  // once Open MPI has opened its osc components
+// Called for a blocking collective. Leaves the communicator to Open MPI if an osc component made the call
+// while this thread creates a window.
 void mcc_note_window(MccModule* m, ompi_communicator_t* comm);
 
 // coll_mcastcoll_job.c
 size_t mcc_longest_part(const MccJob* job);
-// The part of the job from element `offset` on, as the next operation.
+// Returns the next operation of the call, from element `offset` on.
 struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset);
 ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);
-bool mcc_unpacks_derived(const MccJob* job);  // afterwards, into a datatype that may be freed
-// What is left to do when the provider is done. Once, in any case: lets go of datatypes and memory.
+// Returns whether completion unpacks into a derived datatype, which the program may free meanwhile.
+bool mcc_unpacks_derived(const MccJob* job);
+// Delivers the result after the provider has finished (`good`), and releases datatypes and memory. To be
+// called exactly once.
 bool mcc_finish_job(MccJob* job, bool good);
-// Says what failed, and returns MPI's code for it.
+// Reports a failure and returns MPI's error code.
 int mcc_fail(MccGroup* g, const MccJob* job, int error);
 
 // coll_mcastcoll_request.c
-// False if the previous module is to serve the call, or job->rc is for the caller.
+// False: the previous module must serve the call. Otherwise job->rc is the result for the caller.
 bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
 // The lock is held.
-bool mcc_slot_ended(const void* context, int error, const char* text);  // false: it is no slot's context
+bool mcc_slot_ended(const void* context, int error, const char* text);  // false: not a slot's context
 void mcc_post_backlog(void);
 void mcc_slots_free(void);
-// The lock is not held. Returns how many requests were completed.
+// Returns the number of completed requests. The lock is not held.
 int mcc_complete_requests(void);
 
 // coll_mcastcoll_fabric.c
-// True where its collectives need to know the whole job before the first group.
+// Returns whether the provider's collectives must know all addresses of the job before the first group.
 bool mcc_fabric_is_eager(void);
-// Opens the provider, unless that was tried before.
-void mcc_fabric_open(void);                // the lock is held, or there is one thread
-void mcc_progress_start(void);             // when there is a group; the lock is held
-void mcc_stand_in_for(const MccGroup* g);  // when it has formed; the lock is held
+// Opens the provider, unless an earlier attempt was made.
+void mcc_fabric_open(void);                // with the lock, or while there is a single thread
+void mcc_progress_start(void);             // when a group is made; the lock is held
+void mcc_stand_in_for(const MccGroup* g);  // when a group has formed; the lock is held
 void mcc_progress_stop(void);              // the lock is not held
-void mcc_wait_step(void);                  // one turn of a waiting loop; the lock is not held
+void mcc_wait_step(void);                  // one iteration of a waiting loop; the lock is not held
 void mcc_groups_reap(bool all);            // the lock is held
 
 // coll_mcastcoll_group.c
-// A blocking collective of so many bytes has come, and there is no group yet: forms it, if that is worth it
-// by now. An Open MPI code; the module's state says who serves the call.
+// Counts a blocking collective of `bytes` on a communicator without a group, and forms the group when the
+// count is reached. Returns an Open MPI code; the module's state says which side serves the call.
 int mcc_group_consider(MccModule* module, ompi_communicator_t* comm, MccCollective collective, size_t bytes);
 void mcc_group_orphan(MccGroup* group);
-// As far as is known: the provider has it, and this module's group did not refuse it.
+// Returns whether the provider has the collective and the module's group has not refused it, as far as known.
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
-// Says that the communicator is left to others; where it is the whole job, the user hears of it.
+// Reports that the communicator is left to Open MPI. The user sees this only for the whole job.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 
 // coll_mcastcoll_run.c
-// A member was lost, or an operation failed. No further call succeeds, neither here nor in the previous
-// modules, since members may have made different numbers of calls.
+// Returns whether a member was lost or an operation failed. Then all further calls fail, also those of the
+// previous modules, since the members may have made different numbers of calls.
 bool mcc_has_failed(const MccModule* m);
-// Who serves this job, by what MPI makes equal on all ranks: its collective and its bytes (see
-// coll_mcastcoll_select.c), and whether the group has the provider's collective. Makes the group at the first
-// call.
+// Decides which side serves the call, by values that MPI makes equal on every rank (collective and bytes, see
+// coll_mcastcoll_select.c) and by the collectives of the group. Forms the group when it is due.
 MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes);
-// One operation from its start to its end. A positive FI_E code; FI_ENOSYS says that it was not begun, on no
-// member.
+// Runs an operation to its end. Returns 0 or a positive FI_E code. FI_ENOSYS: no member has begun the
+// operation.
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
 bool mcc_run_job(MccJob* job, MccRoute route);  // as mcc_start_job()
-void mcc_measured(MccJob* job);                 // the end of a call that is part of a trial
+void mcc_measured(MccJob* job);                 // ends a call that is part of a trial
 
 // coll_mcastcoll_calls.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);

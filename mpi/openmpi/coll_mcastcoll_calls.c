@@ -1,17 +1,18 @@
-// What MPI calls: each collective's blocking and non-blocking form, from one pattern. The call is planned as
-// a job. Where the plan says so, or the group turns out not to have the collective, the previous module gets
-// the call as it came.
+// The entry functions: the blocking and the non-blocking form of each collective, generated from one macro. A
+// call becomes an MccJob. If the decision is against the group, or the group turns out not to have the
+// collective, the previous module gets the call unchanged.
 //
-// Broadcasts are cut into segments by bytes of the packed form, and vectors into segments of whole elements.
-// The operations on blocks are not cut: blocks above coll_mcastcoll_segment, and more than 1 GiB of them
-// together, are left to others.
+// Broadcasts are divided into segments by packed bytes, and vectors into segments of whole elements.
+// Collectives on blocks are not divided: blocks above coll_mcastcoll_segment, or above 1 GiB for all members
+// together, are left to the previous module.
 
 #include "coll_mcastcoll.h"
 
-// Open MPI finds the number of a new communicator with such ones, which it starts from within its progress:
-// for MPI_Comm_idup in another place of the communicator's order on each rank. For an inter-communicator they
-// are a reduction and a broadcast of one int on the communicator of each side. The program may describe the
-// same bytes by another datatype on each rank, so the size decides.
+// Returns whether this may be one of Open MPI's own calls that find the number of a new communicator. Open
+// MPI starts these calls from within its progress; for MPI_Comm_idup at a different place in the
+// communicator's call order on each rank. For an inter-communicator they are a reduction and a broadcast of
+// one int on the local communicator of each side. A program's own call of this size may use a different
+// datatype on each rank, so only the size can decide.
 static bool is_of_open_mpi(const MccJob* job, const MccCall* call, size_t bytes) {
     if (kMccNonblocking != job->form) return false;
     if (kMccBcast == call->collective) return sizeof(int) == bytes;
@@ -19,15 +20,15 @@ static bool is_of_open_mpi(const MccJob* job, const MccCall* call, size_t bytes)
            (MPI_MAX == call->op || MPI_MIN == call->op);
 }
 
-// libfabric's reduce_scatter deals the vector as evenly as it can; other counts become an allreduce while the
-// vector is short, and are left to others when it is not.
+// Chooses the provider's operation. libfabric's reduce_scatter distributes the vector as evenly as possible.
+// Other counts use an allreduce while the vector is short, and the previous module otherwise.
 static enum fi_collective_op choose(const MccJob* job) {
     const enum fi_collective_op own = mcc_collective_ops[job->collective];
     if (FI_REDUCE_SCATTER != own || (job->plan.deal.even && mcc_group_has(job->module, own))) return own;
     return FI_ALLREDUCE;
 }
 
-// By the parameters, of a message, a vector or a block of so many bytes.
+// Returns whether the parameters leave a message, vector or block of `bytes` to the previous module.
 static bool is_left(const MccJob* job, enum fi_collective_op chosen, size_t bytes) {
     enum { kMostTogether = 1 << 30 };
     const MccComponent* c = &mcc_component;
@@ -58,7 +59,8 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
     if (!mcc_is_enabled(call->collective, job->form)) return kMccPrevious;
     const int64_t measured = mcc_call_bytes(&job->plan, call);
     const size_t bytes = (size_t)measured;
-    if (0 == measured && kMccBarrier != call->collective) return kMccOver;  // on every rank, by the signature
+    if (0 == measured && kMccBarrier != call->collective)
+        return kMccOver;  // on every rank, since signatures match
     const enum fi_collective_op chosen = choose(job);
     if (measured < 0 || is_left(job, chosen, bytes) || is_of_open_mpi(job, call, bytes)) return kMccPrevious;
     job->bytes = bytes;
@@ -80,13 +82,13 @@ static MccRoute plan(MccJob* job, const MccCall* call) {
         mcc_lay(&job->plan, call, chosen, kMccBlocking == job->form ? &job->module->bounce : &job->memory);
     job->longest = mcc_longest_part(job);
     if (0 == error) return kMccHere;
-    // A local error, after all ranks had decided to be served here.
+    // A local error after every rank has decided for the group.
     mcc_bounce_trim(&job->memory, 0);
     job->rc = mcc_fail(job->module->group, job, error);
     return kMccOver;
 }
 
-// A barrier inside a host takes a tenth of a microsecond, so only what is always looked at is written.
+// A barrier on one host takes 0.1 us, so only the fields read by every call are set.
 static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t* module, MccForm form,
                   MccCollective collective) {
     job->module = (MccModule*)module;
@@ -103,8 +105,8 @@ static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t
 }
 
 #define MCC_LIST(...) __VA_ARGS__
-// `parameters`, `arguments` and the call's own parts are lists in parentheses; the first two end with a
-// comma, unless they are empty.
+// `parameters`, `arguments` and the initialisers of MccCall are lists in parentheses. The first two end with
+// a comma unless they are empty.
 #define MCC_CALLS(enumerator, name, parameters, arguments, ...)                                            \
     static int mcc_##name(MCC_LIST parameters ompi_communicator_t* comm, mca_coll_base_module_t* module) { \
         MccJob job;                                                                                        \
@@ -166,10 +168,10 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
           MCC_VECTOR(count))
 // clang-format on
 
-// Inside a host a small barrier, broadcast or allreduce takes less time than a job's bookkeeping. A call that
-// needs no job (its group serves, its memory is contiguous and the host's, it is one segment) goes to the
-// provider as it is. False where it does need it, or nobody has begun it: the entry asks once more, and then
-// the previous module.
+// Short cut for a small barrier, broadcast or allreduce, which takes less time on one host than filling an
+// MccJob. A call in one segment with contiguous host memory, on a communicator that the group serves, goes to
+// the provider directly. False: the call needs an MccJob, or no member has begun it. Then the normal entry
+// function decides, and calls the previous module if necessary.
 static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
                     const struct fi_mcastcoll_request* request, size_t bytes, int* rc) {
     const MccComponent* c = &mcc_component;

@@ -1,16 +1,17 @@
-// The component: its MCA parameters, when the provider is opened and when everything is closed; and its
-// modules, one per communicator: whether it is served at all, and by whom it was served before.
+// The component: MCA parameters, opening and closing of the provider, and the modules, one per communicator,
+// which decide whether a communicator can be served and store the previous modules.
 //
-// The provider is opened when the first group forms; others than mcastcoll may have to know the whole job
-// before that, and are opened with the framework. A failure does not unload the component: its card says why,
-// everybody leaves the job to Open MPI's own modules, and rank 0 of MPI_COMM_WORLD says so in one line.
-// Whether a communicator could be served is asked when it has shown to be worth it, and decided on what every
-// member knows (sizes, cards, hosts), so that no member is alone with it, and nothing is sent.
+// The provider mcastcoll is opened when the first group forms. Other providers may need the addresses of the
+// whole job before, and are opened with the framework. A failure does not unload the component: the modex
+// record reports the reason, every process leaves the job to Open MPI's own modules, and rank 0 of
+// MPI_COMM_WORLD prints one line. Whether a communicator can be served is decided when it has made enough
+// calls, from data known to every member (sizes, modex records, hosts), so that the members decide alike
+// without a message.
 
 #include "coll_mcastcoll.h"
 #include "ompi/runtime/mpiruntime.h"
 
-// Ends every group and closes the provider; the lock is not held.
+// Closes every group and the provider. The lock is not held.
 static void component_stop(void) {
     MccComponent* c = &mcc_component;
     mcc_progress_stop();
@@ -26,9 +27,9 @@ static void module_construct(MccModule* m) {
     (void)atomic_fetch_add(&mcc_component.modules, 1);
 }
 
-// In MPI_Finalize the provider closes with the last of them, before Open MPI's point-to-point does: mtl/ofi
-// hands libfabric a monitor of memory, takes it away when it closes, and libfabric's caches of registered
-// memory call it until they close.
+// In MPI_Finalize, the last module closes the provider, before Open MPI closes its point-to-point layer.
+// mtl/ofi installs a memory monitor in libfabric and removes the monitor when mtl/ofi closes, but libfabric's
+// registration caches call the monitor until they close.
 static void module_destruct(MccModule* m) {
     if (NULL != m->group) mcc_group_orphan(m->group);
     m->group = NULL;
@@ -41,7 +42,7 @@ static void module_destruct(MccModule* m) {
 
 OBJ_CLASS_INSTANCE(MccModule, mca_coll_base_module_t, module_construct, module_destruct);
 
-// Three collectives are needed in any case, when a group forms.
+// A group always needs these three collectives of the previous modules.
 static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
     MccModule* m = (MccModule*)module;
     if (NULL == comm->c_coll->coll_allreduce_module || NULL == comm->c_coll->coll_bcast_module ||
@@ -53,7 +54,8 @@ static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* co
     return OMPI_SUCCESS;
 }
 
-// Smaller communicators are served all the same. As above, a user hears of the whole job only.
+// The component still serves smaller communicators. The user sees this only for the whole job, as in
+// mcc_report_off().
 static void report_too_large(ompi_communicator_t* comm, size_t most, double took_s) {
     const bool all = MPI_COMM_WORLD == comm;
     if (0 != ompi_comm_rank(comm)) return;
@@ -64,8 +66,8 @@ static void report_too_large(ompi_communicator_t* comm, size_t most, double took
     if (all) MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
 }
 
-// coll/han says of the communicators that it makes for itself which components it wants, and ignores what
-// their collectives return. A value that is longer than this names more components than there are.
+// For its own communicators, coll/han names the wanted components in an info key, and ignores errors of their
+// collectives. 512 bytes are more than all component names together.
 static bool prefers_others(const ompi_communicator_t* comm) {
     char wanted[512] = "";
     return mcc_info(comm, "ompi_comm_coll_preference", wanted, sizeof(wanted)) &&
@@ -85,7 +87,7 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
         mcc_report_off(comm, "operations of a group cannot be revoked, as MPI's fault tolerance wants");
         return NULL;
     }
-    // Our own provider is opened later, but its limit is known.
+    // mcastcoll is opened later, but its limit is known.
     const size_t most = mcc_fabric_is_eager() ? c->fabric.max_members : FI_MCASTCOLL_MAX_MEMBERS;
     if ((size_t)ompi_comm_size(comm) > most) {
         report_too_large(comm, most, mcc_now_s() - begun_s);
@@ -96,7 +98,7 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
     if (NULL == m) return NULL;
     m->wanted = (size_t)c->form_after;
     m->super.coll_module_enable = module_enable;
-    // What is not enabled goes to the previous modules, but not once the group has failed.
+    // Collectives that are not enabled go to the previous modules, but fail once the group has failed.
     for (int i = 0; i < kMccCollectives; ++i)
         for (int form = 0; form < kMccForms; ++form) mcc_offer(m, form, i, mcc_entry(i, form));
     *priority = c->priority;
@@ -113,7 +115,8 @@ static int component_register(void) {
 
 static int component_open(void) {
     MccComponent* c = &mcc_component;
-    // A value that is bad anywhere must not unload the component here only: the others would learn nothing.
+    // A parameter that is invalid only on this process must not unload the component: the other processes
+    // must learn of the error.
     if (c->priority <= 0) return OPAL_ERR_NOT_AVAILABLE;
     const size_t procs = ompi_process_info.num_procs;
     if (procs < 2) return OPAL_ERR_NOT_AVAILABLE;

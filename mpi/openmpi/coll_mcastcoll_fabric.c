@@ -1,39 +1,40 @@
-// The provider as the component opens it, what it says of operations, and who looks at its queue, and when.
+// Opens the provider, handles its completions, and decides when its queue is polled.
 //
-// A thread that waits for an operation polls the queue itself and lets Open MPI progress in between. An
-// opal_progress callback polls while any group exists, so that others' losses are repaired while this rank
-// sits in some other MPI call: in every turn while non-blocking operations are open, else in every eighth, as
-// Open MPI's own callbacks of low priority. With calls that do not come by there a thread stands in
-// (core/stand_in.c); it completes no requests, since that may call back into MPI.
+// A thread that waits for an operation polls the queue itself and calls opal_progress() in between. While any
+// group exists, a callback of opal_progress() polls, so that this rank retransmits to others while it waits
+// in another MPI call: in every call while non-blocking operations are open, otherwise at most in every
+// eighth call and at intervals of 0.25 to 4 ms. If the program does not call opal_progress(), the progress
+// thread polls (core/stand_in.c). The progress thread completes no requests, since completion may call back
+// into MPI.
 
 #include "coll_mcastcoll.h"
 
-// libfabric's own collectives, which most providers have, see only what the address vector held when its
-// first set was made, so that all addresses have to be there before.
+// libfabric's own collectives, which most providers use, see only addresses inserted before the first set of
+// the address vector. So every address must be inserted before.
 bool mcc_fabric_is_eager(void) {
     return 0 != strcmp(mcc_component.provider, "mcastcoll");
 }
 
-// What the provider can do decides what is served, beside the user's list.
+// Opens the provider and reports missing collectives.
 static bool open_fabric(const char* provider, size_t peers, char* reason) {
     MccComponent* c = &mcc_component;
-    // The thread that stands in sleeps on a descriptor, where the provider has one.
+    // The progress thread sleeps on a descriptor if the provider has one.
     const bool sleeps = c->progress_thread;
     if (!(sleeps && mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_FD, reason)) &&
         !mcc_provider_open(&c->fabric, provider, peers, FI_WAIT_NONE, reason))
         return false;
-    reason[0] = '\0';  // of the first try
+    reason[0] = '\0';  // set by the first attempt
     for (int i = 0; i < kMccCollectives; ++i)
         if (!mcc_provider_has(&c->fabric, mcc_collective_ops[i], FI_VOID, FI_NOOP))
             MCC_VERBOSE(1, "coll/mcastcoll: provider %s has no %s", provider, mcc_collective_names[i]);
     return true;
 }
 
-// A failure is told to the others when a group forms, or with this process's card.
+// On failure, the other members get the reason when a group forms, or from the modex record.
 void mcc_fabric_open(void) {
     MccComponent* c = &mcc_component;
     if (c->opened || '\0' != c->reason[0]) return;
-    // Before libfabric, which does not survive to have none.
+    // Checked before libfabric is loaded, which crashes without free descriptors.
     c->opened = mcc_descriptors_left(mcc_descriptors_to_open((int)ompi_process_info.num_procs), c->reason) &&
                 mcc_load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
     if (!c->opened) return;
@@ -41,7 +42,7 @@ void mcc_fabric_open(void) {
     c->longest = c->segment < most ? c->segment : most;
 }
 
-// Never follow a context before it is known to be ours: some providers let internal completions out.
+// Compares addresses before any access: some providers report completions of internal operations.
 static void ended(const void* context, int error, const char* text) {
     if (mcc_slot_ended(context, error, text)) return;
     for (MccJoin* j = mcc_component.fabric.joins; NULL != j; j = j->next) {
@@ -66,8 +67,8 @@ static int turn(void) {
     return events > 0 ? events : 0;
 }
 
-// While nothing is open here, others may still want something: what they have lost, say. They can wait for a
-// while, and Open MPI's own messages, which wait in here, need not pay for it.
+// While no operation of this process is open, other members may still need retransmissions. Retransmissions
+// can wait a while, so that Open MPI's own messages, which also progress in this loop, are not slowed down.
 static bool is_due(MccComponent* c) {
     enum { kClockEvery = 8 };
     if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
@@ -77,8 +78,8 @@ static bool is_due(MccComponent* c) {
     return true;
 }
 
-// The lock is held. A look costs each of Open MPI's operations some per cent where ranks share cores, so
-// there are few, unless others have lost something since the last one.
+// Adapts the poll interval. The lock is held. A poll costs each Open MPI operation some per cent where ranks
+// share cores, so polls are rare unless other members have sent NAKs since the last one.
 static void choose_pace(MccComponent* c) {
     static const double kLeast_s = 0.25e-3, kMost_s = 4e-3;
     uint64_t asked = 0;
@@ -116,7 +117,7 @@ void mcc_wait_step(void) {
     pthread_mutex_lock(&c->fabric.lock);
     const int events = turn();
     pthread_mutex_unlock(&c->fabric.lock);
-    if (0 == events + mcc_complete_requests()) opal_progress();  // yields where Open MPI yields when idle
+    if (0 == events + mcc_complete_requests()) opal_progress();  // yields if Open MPI yields when idle
 }
 
 static int stand_in(void) {
@@ -133,7 +134,8 @@ void mcc_progress_start(void) {
 void mcc_stand_in_for(const MccGroup* g) {
     MccComponent* c = &mcc_component;
     enum { kAwayNs = 12000000 };
-    // In memory that they share nobody waits for who has left an operation, but for who blocks in pml cm.
+    // Groups on one host need no progress thread, since no peer waits after an operation in shared memory,
+    // except for a rank blocked in pml cm.
     const bool wanted = c->progress_thread && (1 != g->join.hosts || mcc_pml_is("cm"));
     if (!wanted || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
     MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");

@@ -1,11 +1,11 @@
-// A communicator becomes a provider's group once that is worth it, or never does: README.md, "When a group
-// forms", has the steps. All members come to it at the same call, and either everybody uses the group or
-// nobody. Open MPI's progress may call this communicator's collectives meanwhile: the module's state says so,
-// and they go to the previous modules at once.
+// Forms a provider group for a communicator when this pays, or leaves the communicator to the previous
+// modules. README.md, "When a group forms", lists the steps. All members start at the same call, and either
+// all members use the group or none. Open MPI's progress may call collectives of this communicator meanwhile:
+// these go to the previous modules at once, because the module's state is kMccForming.
 //
-// Between the steps the members agree on the worst result of any of them (_meeting.c). A process that lives
-// is waited for without end, as in Open MPI's own collectives, whether it computes, is stopped, or is in a
-// join that has not failed yet; a member that was lost ends all that.
+// Between the steps the members agree on the worst result (_meeting.c). A living process is waited for
+// without limit, as in Open MPI's own collectives, whether it computes, is stopped, or is in a join that has
+// not failed yet. A lost member ends the waiting.
 
 #include <math.h>
 
@@ -32,7 +32,7 @@ static bool is_left(ompi_communicator_t* comm, const char* reason) {
     return false;
 }
 
-// The one line a user sees when nothing can be served, once.
+// Prints the line for the user when the component cannot serve the job, once.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     MccComponent* c = &mcc_component;
     if (MPI_COMM_WORLD != comm) {
@@ -43,8 +43,9 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     }
 }
 
-// The same answer on all members. More members than this host has of the job cannot all be here, and only
-// where they can are all processes looked up: Open MPI does not know them before somebody asks.
+// The result is the same on every member. A communicator with more members than this host has processes
+// cannot be on one host. Only otherwise is every process looked up, because Open MPI creates its process
+// records on demand.
 static bool all_on_one_host(ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     if (size > (int)ompi_process_info.num_local_peers + 1) return false;
@@ -61,7 +62,8 @@ static bool serve_single_host(const MccComponent* c) {
     return mcc_pml_is("cm");
 }
 
-// Whether a group could serve it, by what all members know without a message: the same on all.
+// Returns whether a group could serve the communicator, from data known to every member without a message.
+// The result is the same on every member.
 static bool fits(MccModule* m, ompi_communicator_t* comm) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
@@ -79,19 +81,20 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
         mcc_report_off(comm, reason);
         return false;
     }
-    // Two hosts at least, though they may have one name.
+    // At least two hosts, even if their names are equal.
     m->hosts = one_host ? 1 : m->hosts < 2 ? 2 : m->hosts;
     return mcc_select(c->rules, m, size);
 }
 
-// Local part: 0 or a positive FI_E code. libfabric's own collectives see only what the address vector held
-// when its first set was made, hence the whole world first.
+// The local part of a join. Returns 0 or a positive FI_E code. libfabric's own collectives see only the
+// addresses that the address vector held when its first set was made, so the addresses of the whole job are
+// inserted first.
 static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting) {
     MccProvider* fabric = &mcc_component.fabric;
     char reason[kMccReasonBytes];
     if (!mcc_descriptors_left(kMccDescriptorsOfGroup, reason)) return FI_EMFILE;
     if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_meet_all();
-    // The attempt is in it as well: an earlier one may not be over.
+    // The key contains the attempt, since an earlier attempt may still be open.
     struct {
         MccContextNumber context;
         uint64_t attempt;
@@ -137,7 +140,7 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     return g;
 }
 
-// Nothing came through, in time or at all.
+// Returns whether no data came through, by timeout or by a detected failure.
 static bool is_of_network(int error) {
     return FI_ETIMEDOUT == error || FI_EHOSTUNREACH == error;
 }
@@ -149,16 +152,16 @@ static void put_off(MccModule* m) {
     m->state = kMccFresh;
 }
 
-// Later, where there was not time enough: a busy machine may be less so then. Each time costs the join's
-// timeout, so there are few, ever further apart.
+// Schedules another attempt after a network failure, since a busy machine may be less busy later. Each
+// attempt may cost the join's timeout, so there are at most four, at growing distances.
 static void try_again(MccModule* m, int error) {
     enum { kMostAttempts = 4 };
     if (is_of_network(error) && ++m->attempts < kMostAttempts) put_off(m);
 }
 
-// A join between hosts that times out mostly has a cause that holds for all communicators of the job, such as
-// a firewall. So for some time this process, and every communicator that it is a member of, begins no other
-// join between hosts.
+// A join between hosts usually times out for a reason that affects every communicator of the job, such as a
+// firewall. So for some time this process, and every communicator with this process, begins no further join
+// between hosts.
 static void note_join(const MccModule* m, int error) {
     MccComponent* c = &mcc_component;
     static const double kFirstRestS = 60, kTimes = 4, kLongestRestS = 3600;
@@ -188,7 +191,7 @@ static void report(ompi_communicator_t* comm, const MccModule* m, const char* st
                     ompi_comm_size(comm), m->hosts, 1 == m->hosts ? "" : "s");
         return;
     }
-    static int told;  // without an end to it, the same is true of the communicators to come
+    static int told;  // a permanent failure is printed once, since later communicators have the same failure
     if (kMccLeft == m->state && error == told) return;
     told = error;
     char later[64] = "";
@@ -200,10 +203,11 @@ static void report(ompi_communicator_t* comm, const MccModule* m, const char* st
                 comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error), later);
 }
 
-// A member is lost. The surviving members may have completed different steps, so that none of them can go on.
+// Reports a lost member. The surviving members may have completed different steps, so none of them can
+// continue.
 static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int lost) {
     char who[32] = "a rank";
-    // Open MPI's own collectives would wait for the lost member without end.
+    // Open MPI's own collectives would wait for the lost member forever.
     m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
     if (lost >= 0) snprintf(who, sizeof(who), "rank %d", lost);
     opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s is gone: %s", comm->c_name,
@@ -211,12 +215,12 @@ static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int l
     return mcc_error_class(error);
 }
 
-// Other providers than ours need not.
+// Other providers may not use datagrams.
 static bool needs_datagrams(const MccModule* m) {
     return m->hosts > 1 && !mcc_fabric_is_eager();
 }
 
-// Sends datagrams to rank 0, if this member does so for its host.
+// Sends datagrams to rank 0 if this member is the sender of its host.
 static void probe(const MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
     const MccProvider* fabric = &mcc_component.fabric;
     const MccContextNumber number = mcc_context_number(comm);
@@ -227,8 +231,8 @@ static void probe(const MccModule* m, ompi_communicator_t* comm, MccMeeting* mee
                    fabric->address_bytes);
 }
 
-// True: all members can and want to take part, and the meeting goes on. False: the meeting has ended, the
-// reason is reported, and *rc is the caller's result.
+// True: all members can take part and want to, and the setup handshake continues. False: the handshake has
+// ended, the reason is reported, and *rc is the caller's result.
 static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, int* rc) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
@@ -240,7 +244,7 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     int lost = -1;
     int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
     MccAgreed agreed;
-    // All members compare the same addresses, and end the meeting alike.
+    // Every member compares the same addresses and comes to the same result.
     if (0 == error && NULL != meeting->talk && !mcc_peers_distinct(comm, meeting->addresses, reason))
         error = mcc_meeting_agree(meeting, FI_EADDRNOTAVAIL, true, &agreed, &lost);
     if (0 == error && NULL != meeting->talk) return true;
@@ -258,8 +262,8 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     return false;
 }
 
-// Joins, with an agreement after each step. An error code: a member was lost. Else *group is the group, or
-// NULL where *step failed on some member.
+// Joins, with an agreement after each step. Returns an error code if a member was lost. Otherwise *group is
+// the group, or NULL if *step failed on some member.
 static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, const char** step,
                     MccAgreed* agreed, MccGroup** group) {
     int error = 0, lost = -1;
@@ -275,7 +279,7 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
     }
     if (0 == rc && 0 == agreed->error) {
         error = join(g);
-        // Without it (a full /dev/shm) the members of one host would send each other multicasts.
+        // Without shared memory (a full /dev/shm), members on one host would exchange multicast.
         const bool apart = 0 == error && 1 == m->hosts && g->join.hosts > 1;
         *step = apart ? "shared memory of the host" : "join";
         rc = mcc_meeting_agree(meeting, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
@@ -311,12 +315,12 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     pthread_mutex_lock(&mcc_component.fabric.lock);
     mcc_stand_in_for(g);
     pthread_mutex_unlock(&mcc_component.fabric.lock);
-    // Some rules hold inside a site only. A provider that does not tell has one. Several hosts may have one
-    // name.
+    // Some rules apply within one site only. If the provider does not report sites, there is one. Several
+    // hosts may have the same name, so the provider's count replaces the count of names.
     m->sites = 0 != g->join.sites ? g->join.sites : 1;
     if (0 != g->join.hosts) m->hosts = (int)g->join.hosts;
     if (!mcc_select(mcc_component.rules, m, g->join.size)) {
-        g->failed = true;  // the other members use the group now
+        g->failed = true;  // the group is already in use on the other members
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     report(comm, m, step, 0, 0);

@@ -1,9 +1,11 @@
-// A job's operations as the provider is given them, and a job's end, whether or not somebody waits for it.
+// The provider operations of a collective call, and the call's completion, for blocking and non-blocking
+// calls.
 
 #include "coll_mcastcoll.h"
 
-// Between the hosts of a site a vector that one message holds goes up the tree at once, and the next one
-// right behind it. Each part is a round trip, though, so that none is made where that is long.
+// Between the hosts of one site, reductions are divided into vectors of at most 64 KiB: such a vector fits
+// into one message, goes up the tree at once, and the next one follows immediately. Each part costs a round
+// trip, so between sites vectors are not divided.
 size_t mcc_longest_part(const MccJob* job) {
     enum { kGathered = 65536 };
     const size_t longest = mcc_component.longest;
@@ -18,7 +20,7 @@ struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
     if (!job->divisible) return part;
     const size_t segment = job->longest / job->plan.width, left = part.count - offset;
     part.count = left < segment ? left : segment;
-    // Nobody but the root has a result when there is a root.
+    // In rooted operations, only the root has a result buffer.
     if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->plan.width;
     if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * job->plan.width;
     return part;
@@ -75,7 +77,7 @@ bool mcc_finish_job(MccJob* job, bool good) {
 }
 
 int mcc_fail(MccGroup* g, const MccJob* job, int error) {
-    // Which rank was lost, and how that was found out, on all ranks and for blocking calls, too.
+    // Adds which rank was lost and how this was detected, on every rank and for blocking calls, too.
     if (NULL != g->join.mc && NULL != g->join.get_failure)
         (void)g->join.get_failure(g->join.mc, g->operation.text, sizeof(g->operation.text));
     const bool more = '\0' != g->operation.text[0];

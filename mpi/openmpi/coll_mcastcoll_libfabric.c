@@ -1,6 +1,6 @@
-// libfabric is loaded when the first group forms, and not with the component: it brings the libraries of all
-// its providers, and two of these take a tenth of a second each to start, in every process. So what libfabric
-// exports and we use has its namesake here, which no other library sees.
+// Loads libfabric when the first group forms and not with the component: libfabric loads the libraries of all
+// its providers, and two of these need 0.1 s each to start, in every process. So this file defines wrappers
+// for the libfabric functions in use; the wrappers are invisible to other libraries.
 
 #include <dlfcn.h>
 
@@ -15,11 +15,11 @@
     X(fi_strerror)
 
 #define MCC_POINTER(name) __typeof__(name)* name;
-static struct { MCC_LIBFABRIC(MCC_POINTER) } g_libfabric;  // set once, with the component's lock held
+static struct { MCC_LIBFABRIC(MCC_POINTER) } g_libfabric;  // set once, with the lock held
 
 bool mcc_load(char* reason) {
     if (NULL != g_libfabric.fi_strerror) return true;
-    // It stays for good: other libraries in this process may use it as well.
+    // Stays loaded, since other libraries of the process may use libfabric as well.
     void* library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NODELETE);
     if (NULL == library) {
         snprintf(reason, kMccReasonBytes, "libfabric: %.200s", dlerror());
@@ -33,7 +33,7 @@ bool mcc_load(char* reason) {
         good = good && NULL != found;                     \
     }
     MCC_LIBFABRIC(MCC_FIND)
-    // Its structures may grow with a major version.
+    // A new major version may change the structures.
     if (good && FI_MAJOR(g_libfabric.fi_version()) == FI_MAJOR_VERSION) return true;
     snprintf(reason, kMccReasonBytes, "libfabric: another version than the component was built for");
     memset(&g_libfabric, 0, sizeof(g_libfabric));
@@ -57,7 +57,7 @@ int fi_fabric(struct fi_fabric_attr* attr, struct fid_fabric** fabric, void* con
     return g_libfabric.fi_fabric(attr, fabric, context);
 }
 
-// Errors are explained where it could not be loaded, too.
+// Also works if libfabric could not be loaded.
 const char* fi_strerror(int error) {
     return NULL != g_libfabric.fi_strerror ? g_libfabric.fi_strerror(error) : strerror(error);
 }

@@ -1,34 +1,35 @@
-// What members tell each other while a group forms: whether all of them can take part, where they are, and
-// how each step ended. Rank 0 hears it all up a tree, and tells all down the tree:
+// The setup handshake. While a group forms, the members exchange their status (able to take part or not),
+// their addresses, and the result of each step. Rank 0 collects these data up a tree and distributes the
+// results down the tree:
 //
-//     1  up: the worst of each member's word; down: what that is, and rank 0's secret
-//     2  up: the addresses of a subtree; down: those of all members
-//     3  after a step, before the join and after it: up: the worst result of a subtree; down: of all members
+//     1  up: the worst status of a subtree; down: the worst status of the tree, and rank 0's secret
+//     2  up: the addresses of a subtree; down: the addresses of every member
+//     3  agreement, before the join and after it: up: the worst result of a subtree; down: of the tree
 //
-// Either all members use the group or none, so that each member waits for the result of each step. Open MPI's
-// collectives cannot do this: a blocking one cannot be left when a rank has died, and a non-blocking one must
-// start at the same place of the communicator's order on all ranks, which MPI_Comm_idup's, started from Open
-// MPI's progress, do not allow.
+// Either all members use the group or none, so each member waits for the result of each step. Open MPI's
+// collectives cannot be used: a blocking collective does not return when a rank has died, and a non-blocking
+// collective must start at the same place in the communicator's order on every rank. The collectives of
+// MPI_Comm_idup, which start from Open MPI's progress, do not allow this.
 //
-// Each parent encrypts the secret for each of its children (core/secret.h).
+// Each parent encrypts the secret for each child (core/secret.h).
 
 #include "coll_mcastcoll_tree.h"
 
 typedef struct {
     MccHead head;
-    // The first that cannot, the first with the smallest digest and with the largest, and the first that does
-    // not want to join now.
+    // Lowest rank unable to take part; lowest digest and lowest complement of a digest, each with a rank;
+    // lowest rank that refuses to join at present.
     uint64_t least[4];
-    char reason[kMccReasonBytes];  // of the first that cannot
+    char reason[kMccReasonBytes];  // of the first rank unable to take part
 } Word;
 
-// What a parent tells one child.
+// Sent by a parent to one child.
 typedef struct {
     Word worst;
     MccWrappedSecret secret;
 } Outcome;
 
-// What a wrapped secret is bound to.
+// Authenticated together with a wrapped secret.
 typedef struct {
     MccContextNumber context;
     int32_t parent, child;
@@ -39,14 +40,14 @@ typedef struct {
     int64_t worst;  // mcc_word()
 } Vote;
 
-// A meeting that ends early keeps its memory: messages that are under way may still use it.
+// A handshake that ends early keeps its memory for messages that are still active.
 typedef struct {
     MccTree tree;
     Word word, heard[kMccChildren];
     Outcome outcome, told[kMccChildren];
     Vote vote, votes[kMccChildren], voted;
     uint8_t *mine, *theirs[kMccChildren],
-        *all;  // addresses: of the subtree, of the children's, of everybody
+        *all;  // addresses of the subtree, of the children's subtrees, of every member
 } Meeting;
 
 static void take_worst(Word* word, const Word* other) {
@@ -55,7 +56,7 @@ static void take_worst(Word* word, const Word* other) {
         if (other->least[i] < word->least[i]) word->least[i] = other->least[i];
 }
 
-// A reason that is the same on all members, or none.
+// Sets a reason, the same on every member, or none.
 static void judge(const Word* outcome, int size, char* reason) {
     const MccComponent* c = &mcc_component;
     const uint64_t* least = outcome->least;
@@ -88,7 +89,7 @@ static bool take_secret(Meeting* t, MccSecret* secret) {
     return taken;
 }
 
-// Where this fails the child gets zeros, and finds that this is no wrapped secret.
+// On failure, the child receives zeros, which are no valid wrapped secret.
 static void give_secret(Meeting* t, int i, const MccSecret* secret) {
     const Edge edge = edge_between(t, t->tree.rank, t->tree.first + i);
     MccEdgeKey key;
@@ -97,7 +98,7 @@ static void give_secret(Meeting* t, int i, const MccSecret* secret) {
     explicit_bzero(&key, sizeof(key));
 }
 
-// While the others' words are under way: the keys are computed once for each process, in some 100 us.
+// Computes the keys while messages are under way. A key is computed once per process and takes about 100 us.
 static void prepare_edges(const Meeting* t) {
     MccEdgeKey key;
     if (0 != t->tree.rank) (void)mcc_peers_edge(t->tree.comm, t->tree.parent, &key);
@@ -105,7 +106,7 @@ static void prepare_edges(const Meeting* t) {
     explicit_bzero(&key, sizeof(key));
 }
 
-// The first round. All members have the same reason afterwards, or none and the secret.
+// The first round. Afterwards every member has the same reason, or no reason and the secret.
 static int exchange_words(Meeting* t, MccMeeting* meeting, char* reason) {
     size_t bytes[kMccChildren];
     for (int i = 0; i < t->tree.children; ++i)
@@ -135,8 +136,8 @@ static int exchange_words(Meeting* t, MccMeeting* meeting, char* reason) {
     return 0;
 }
 
-// A subtree's addresses, level by level, into `packed` or out of it; returns their bytes. packed: NULL to
-// count.
+// Copies a subtree's addresses, level by level, into `packed` or out of it. Returns the size in bytes.
+// `packed` may be NULL to compute the size only.
 static size_t move_subtree(int64_t top, int64_t size, size_t width, uint8_t* all, uint8_t* packed,
                            bool packs) {
     size_t bytes = 0;
@@ -183,7 +184,7 @@ static int exchange_addresses(Meeting* t, uint8_t* addresses, size_t width) {
     return mcc_tree_send_children(&t->tree, t->all, sizeof(MccHead) + all);
 }
 
-// Ends the meeting, and returns `error`.
+// Ends the handshake and returns `error`.
 static int leave(MccMeeting* meeting, int error, int* lost) {
     Meeting* t = meeting->talk;
     meeting->talk = NULL;
@@ -239,7 +240,7 @@ static int exchange_votes(Meeting* t, MccProbe* probe) {
     for (int i = 0; i < t->tree.children; ++i)
         if (t->votes[i].worst > t->vote.worst) t->vote.worst = t->votes[i].worst;
     if (0 == t->tree.rank) {
-        // All have sent their datagrams by now.
+        // Every member has sent its datagrams by now.
         const int unheard = 0 == t->vote.worst ? mcc_probe_missing(probe) : -1;
         if (unheard >= 0) t->vote.worst = mcc_word(FI_EHOSTUNREACH, unheard);
         t->voted = t->vote;

@@ -1,6 +1,5 @@
-// Open MPI's headers that more than one file needs, and what its releases call by different names. Nothing
-// else of the component knows which release it is built for: 4.1, which has a run-time layer of its own
-// (rte), or 5.0, which leaves that to PRRTE and PMIx.
+// Open MPI headers for several files, and wrappers for the differences between Open MPI's releases. Only this
+// header depends on the release: 4.1 has a run-time layer (rte); 5.0 uses PRRTE and PMIx instead.
 
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_OMPI_H
@@ -22,7 +21,7 @@
 #include "opal/util/info.h"
 #include "opal/util/output.h"
 
-// A communicator's number, the same on all its members, which no other one of theirs has meanwhile.
+// A communicator's number: the same on every member, and unique among the existing communicators.
 typedef struct {
     uint64_t base, sub;
 } MccContextNumber;
@@ -33,7 +32,7 @@ typedef struct {
 #include "opal/mca/pmix/pmix.h"
 
 #define MCC_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
-#define MCC_FOR_ALL OPAL_PMIX_GLOBAL  // whom what is put into the modex is for
+#define MCC_FOR_ALL OPAL_PMIX_GLOBAL  // scope of a modex record
 
 static inline MccContextNumber mcc_context_number(const ompi_communicator_t* comm) {
     return (MccContextNumber){comm->c_contextid, 0};
@@ -71,8 +70,7 @@ static inline bool mcc_info(const ompi_communicator_t* comm, const char* key, ch
 
 #endif
 
-// Memory of accelerators: Open MPI 5.0 asks its accelerator framework, 4.1 asks CUDA if it is built with
-// CUDA.
+// Accelerator memory: Open MPI 5.0 has an accelerator framework; 4.1 has CUDA functions if built with CUDA.
 #if __has_include("opal/mca/accelerator/base/base.h")
 
 #include <string.h>
@@ -94,7 +92,7 @@ static inline bool mcc_is_accelerators(const void* base) {
 
 #include "opal/runtime/opal_params.h"
 
-bool opal_cuda_check_bufs(char* first, char* second);  // its header is installed only with CUDA
+bool opal_cuda_check_bufs(char* first, char* second);  // the header is installed only with CUDA
 
 static inline bool mcc_has_accelerator(void) {
     return opal_cuda_support;
@@ -117,8 +115,8 @@ static inline bool mcc_is_accelerators(const void* base) {
 
 #endif
 
-// MPI's own fault tolerance (mpi_ft_enable, from 5.0 on): a communicator may be revoked, which ends
-// collectives that are under way.
+// MPI's fault tolerance (mpi_ft_enable, from 5.0 on). A communicator may be revoked, which ends its active
+// collectives.
 static inline bool mcc_may_revoke(void) {
 #if defined(OPAL_ENABLE_FT_MPI) && OPAL_ENABLE_FT_MPI
     return ompi_ftmpi_enabled;

@@ -1,6 +1,5 @@
-// Derived datatypes, and buffers in an accelerator's memory: their bytes go through a bounce buffer, packed
-// by Open MPI's convertor. The convertor recognises an accelerator's memory by itself and has the accelerator
-// copy the bytes.
+// Packs derived datatypes and buffers in an accelerator's memory into a bounce buffer with Open MPI's
+// convertor. The convertor recognises accelerator memory by itself and lets the accelerator copy the bytes.
 
 #include "coll_mcastcoll.h"
 
@@ -55,8 +54,8 @@ bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     return convert_all(to, false, (uint8_t*)(uintptr_t)from, bytes);
 }
 
-// True for managed memory, too, which the driver moves between device and host: while its pages are on the
-// device, other processes and the kernel may fail to reach them.
+// Also true for managed memory, which the driver moves between device and host: while its pages are on the
+// device, other processes and the kernel may fail to access them.
 bool mcc_is_device(const void* base) {
     return mcc_component.has_accelerator && mcc_is_accelerators(base);
 }

@@ -1,11 +1,11 @@
 #define _GNU_SOURCE  // tdestroy()
-// Who can take part: one card per process, published in the modex.
+// The modex records: each process publishes one record (Card).
 //
-// A card says under which terms the process runs (every parameter that must be the same on all ranks) and on
-// which host. Cards are the same for whoever reads them, so all members come to the same decision without a
-// message; a process without a card, or with other terms, leaves all its communicators to Open MPI. Of a card
-// that was good its reader keeps the host and the process, of others nothing. What providers have, and their
-// addresses, the members of a group tell each other when it forms (_meeting.c).
+// A record has a digest of the parameters that must be the same on every rank, and the host of the process.
+// Every process reads the same records, so the members come to the same decision without a message. A process
+// without a record, or with other parameters, leaves its communicators to Open MPI. Of a valid record, the
+// reader keeps host and process; invalid records are not kept. The members of a group exchange the provider's
+// capabilities and addresses when the group forms (_meeting.c).
 
 #include <errno.h>
 #include <search.h>
@@ -20,28 +20,29 @@ enum { kCardVersion = 11 };
 
 typedef struct {
     uint32_t version;
-    uint32_t ready;  // the parameters are good
+    uint32_t ready;  // the parameters are valid
     uint64_t terms;
-    uint64_t host;  // a digest of its name
+    uint64_t host;  // digest of the host name
     MccProcess process;
-    MccPublicKey public_key;  // the secrets of groups are encrypted for it
-    MccAddresses addresses;   // of its host
-    // As much as there is: the address, where the provider is open already; or why it is not ready.
+    MccPublicKey public_key;  // for the transport of group secrets to this process
+    MccAddresses addresses;   // of the host
+    // Variable length: the endpoint's address if the provider is already open, or the reason why the process
+    // is not ready.
     uint8_t rest[kMccProviderAddressBytes];
 } Card;
 
-// The addresses of a host, one copy for all processes that have published the same.
+// The addresses of a host, shared by the processes with equal addresses.
 typedef struct {
     MccAddresses addresses;  // first
-    size_t place;            // among the hosts that are being gathered; 0: not yet
+    size_t place;            // index in the list being gathered, from 1; 0: not yet in the list
 } Host;
 
-// What is kept of a process whose card was good.
+// The record of a process with a valid modex record.
 typedef struct {
-    uint32_t vpid;  // its number in the job
+    uint32_t vpid;  // number of the process in the job
     uint64_t host;
     MccProcess process;
-    MccEdgeKey* edge;  // of this process and that one, where a group's tree needed it; or NULL
+    MccEdgeKey* edge;  // key shared with this process, or NULL before the first use in a group's tree
     Host* at;          // NULL: no memory
 } Peer;
 
@@ -91,7 +92,7 @@ static bool draw_keys(MccComponent* c) {
     return false;
 }
 
-// A parameter of Open MPI's btl tcp, which need not be loaded (with pml cm it is not).
+// Reads a parameter of Open MPI's btl tcp, which may not be loaded (with pml cm it is not).
 static const char* read_btl_tcp(const char* name, const char* variable) {
     int index = -1;
     const mca_base_var_storage_t* value = NULL;
@@ -120,7 +121,7 @@ int mcc_peers_open(void) {
     return rc;
 }
 
-// False: there is none, or of another version.
+// False: no record, or another version.
 static bool read_card(opal_process_name_t name, Card* card) {
     int rc;
     uint8_t* data = NULL;
@@ -158,7 +159,8 @@ static Peer* find_peer(uint32_t vpid) {
     return NULL != known ? *known : NULL;
 }
 
-// Of a process that could be in a group with this one, as far as its card tells; else there is a reason.
+// Returns the host of a process that can be in a group with this process, according to its record. Otherwise
+// sets `reason`.
 static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     MccComponent* c = &mcc_component;
     const Peer* known = find_peer(name.vpid);
@@ -177,7 +179,7 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     if (NULL != peer)
         *peer = (Peer){
             .vpid = name.vpid, .host = card.host, .process = card.process, .at = keep_host(&card.addresses)};
-    if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // it is read again
+    if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // read again when needed
     return card.host;
 }
 
@@ -212,14 +214,14 @@ static int count_different(uint64_t* hosts, int size) {
     return count;
 }
 
-// The hosts that take part, in the order of their processes.
+// Hosts in the order of their first processes.
 typedef struct {
     Host** hosts;
-    size_t count, self;  // where this process's host is among them
+    size_t count, self;  // `self`: index of this process's host
 } Gathered;
 
-// Those of the communicator's processes, or of the job's where it is NULL. Processes without a good card are
-// left out.
+// Gathers the hosts of the communicator's processes, or of the job's processes if `comm` is NULL. Skips
+// processes without a valid record.
 static Gathered gather_hosts(ompi_communicator_t* comm, size_t processes, Host** room) {
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
     const uint32_t my_number = name.vpid;
@@ -241,7 +243,7 @@ static Gathered gather_hosts(ompi_communicator_t* comm, size_t processes, Host**
     return all;
 }
 
-// False: no network connects them, for this reason.
+// False: no network connects the hosts; `reason` has the cause.
 static bool choose_way(Gathered all, char* reason) {
     MccProvider* fabric = &mcc_component.fabric;
     const MccAddresses** addresses = malloc((all.count + 1) * sizeof(*addresses));
@@ -254,7 +256,7 @@ static bool choose_way(Gathered all, char* reason) {
     for (size_t i = 0; i < all.count; ++i) addresses[i] = &all.hosts[i]->addresses;
     const size_t count = mcc_addresses_choose(addresses, all.count, all.self, wanted, reason);
     free(addresses);
-    // An endpoint that is open stays where it is.
+    // An open endpoint keeps its address.
     if (!mcc_component.opened) {
         memcpy(fabric->wanted, wanted, count * sizeof(*wanted));
         fabric->wanted_count = count;
@@ -262,9 +264,9 @@ static bool choose_way(Gathered all, char* reason) {
     return '\0' == reason[0];
 }
 
-// Every process has one endpoint for all its communicators, so the whole job decides, as long as reading its
-// cards takes little time, and the communicator where the job has no network in common. Whether this process
-// has opened its endpoint already must not count: the answer is the same on all members.
+// A process has a single endpoint for its communicators, so the addresses of the whole job decide, if the job
+// has at most kMaxRead processes. If the job has no network in common, the communicator decides. The result
+// must be the same on every member, so an endpoint that is already open must not influence the result.
 bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mcc_component;
     enum { kMaxRead = 2048 };
@@ -290,7 +292,7 @@ unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]) 
     for (int rank = 0; rank < size && count <= kMccMaxProbed; ++rank) {
         const Peer* peer = find_peer(ompi_group_get_proc_name(comm->c_local_group, rank).vpid);
         if (NULL == peer || NULL == peer->at || 0 != peer->at->place) continue;
-        if (0 == count && 0 != rank) break;  // rank 0's is not known
+        if (0 == count && 0 != rank) break;  // rank 0's host is unknown
         hosts[count] = peer->at;
         if (count > 0) ranks[count - 1] = rank;
         peer->at->place = ++count;
@@ -325,7 +327,8 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
     pthread_mutex_lock(&c->fabric.lock);
     for (int rank = 0; rank < size && '\0' == reason[0]; ++rank) {
         const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
-        // Two jobs joined by MPI_Comm_spawn or _connect may not both see the other's cards.
+        // In two jobs connected by MPI_Comm_spawn or MPI_Comm_connect, the processes may not see each other's
+        // records.
         const bool is_ours = name.jobid == my_job;
         const uint64_t host = is_ours ? host_of(name, rank, reason) : 0;
         if (!is_ours) snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
@@ -337,8 +340,8 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
     return '\0' == reason[0];
 }
 
-// On another host numbers mean other processes, also where all have one kernel, as containers and the test
-// cluster's hosts do.
+// On another host, process numbers refer to other processes, even if the hosts share a kernel, as containers
+// and the hosts of the test cluster do.
 static size_t find_near(ompi_communicator_t* comm, MccNear** near) {
     const int size = ompi_comm_size(comm);
     const Peer* self = find_peer(ompi_proc_local()->super.proc_name.vpid);
@@ -350,7 +353,7 @@ static size_t find_near(ompi_communicator_t* comm, MccNear** near) {
         if (NULL == peer || peer == self || peer->host != self->host ||
             peer->process.space != self->process.space)
             continue;
-        if (0 == (count & (count + 1))) {  // room for the next power of two
+        if (0 == (count & (count + 1))) {  // grows to the next power of two
             MccNear* larger = realloc(*near, 2 * (count + 1) * sizeof(**near));
             if (NULL == larger) return count;
             *near = larger;

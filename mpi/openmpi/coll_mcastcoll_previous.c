@@ -1,18 +1,18 @@
-// The modules that served a communicator before this component, and calls of them. Open MPI leaves each
-// module to remember the modules below it.
+// The previous modules of a communicator, and calls of previous modules. Open MPI expects each module to
+// store the modules below.
 //
-// Some of Open MPI's operations consist of other operations of the same communicator. These composites assume
-// that the other operations are Open MPI's own: allgatherv (basic_default) and reduce_scatter(_block) (basic)
-// ignore the result of the last one, and coll/han falls back to the module that the communicator holds, which
-// must not be the module that called coll/han. So the communicator holds the previous modules during a call
-// of one of them, as it would without this component. A module that the call installs instead, as coll/han
-// does, is kept as the new previous module.
+// Some Open MPI collectives are composites: they call further collectives of the same communicator and assume
+// Open MPI's own. allgatherv (basic_default) and reduce_scatter(_block) (basic) ignore the result of the last
+// call. coll/han falls back to the communicator's current module, which must not be the module that called
+// coll/han. So during a call of a previous module, the communicator holds the previous modules, as without
+// this component. If the call installs another module, as coll/han does, this module becomes the new previous
+// module.
 
 #include "coll_mcastcoll.h"
 
 typedef void (*Function)(void);
 
-// Where Open MPI's structures have a collective's two forms.
+// The positions of a collective's two forms in Open MPI's structures.
 static const struct {
     size_t in_module, held, held_module;  // offsets
 } kFields[kMccCollectives][kMccForms] = {
@@ -70,9 +70,9 @@ MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollectiv
     return m->previous[kMccBlocking][collective];
 }
 
-// The communicator will never have a group: from the next call on it holds the previous modules for good, and
-// its calls cost what they cost without this component. Non-blocking forms stay: another thread may be about
-// to call one.
+// For a communicator that will never have a group: installs the previous modules permanently, so that further
+// calls cost no more than without this component. Non-blocking forms stay installed, since another thread may
+// be about to call a non-blocking collective.
 static void step_down(MccModule* m, ompi_communicator_t* comm) {
     for (int i = 0; i < kMccCollectives; ++i) {
         const MccPrevious* previous = &m->previous[kMccBlocking][i];
@@ -85,7 +85,7 @@ static void step_down(MccModule* m, ompi_communicator_t* comm) {
     }
 }
 
-// The references to the modules change places with them.
+// The references to the modules are exchanged together with the modules.
 void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held) {
     for (int i = 0; i < kMccCollectives; ++i) {
         MccPrevious* previous = &m->previous[kMccBlocking][i];

@@ -1,6 +1,6 @@
-// Processes of this host, as one that waits for another may look at it: by its number, and by when it
-// started, so that a later process of the same number is not taken for it. Whether it lives is what its
-// kernel says; that it is slow, or stopped, says nothing.
+// Observes processes of this host. Number and start time identify a process, so that a later process with the
+// same number is not mistaken for the earlier one. Only the kernel decides whether a process lives; a slow or
+// stopped process counts as alive.
 
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "coll_mcastcoll.h"
 
-// 0, or an errno.
+// Returns 0 or an errno.
 static int read_state(int64_t number, char* state, uint64_t* start) {
     char path[64], text[1024];
     snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)number);
@@ -17,7 +17,7 @@ static int read_state(int64_t number, char* state, uint64_t* start) {
     const size_t got = fread(text, 1, sizeof(text) - 1, file);
     (void)fclose(file);
     text[got] = '\0';
-    // The name before it may have anything in it.
+    // The process name before it may contain any character.
     const char* rest = strrchr(text, ')');
     unsigned long long ticks = 0;
     if (NULL == rest || 2 != sscanf(rest + 1,
@@ -29,8 +29,8 @@ static int read_state(int64_t number, char* state, uint64_t* start) {
     return 0;
 }
 
-// Equal for processes that know each other by the same numbers: of one boot and one space of numbers. 0: it
-// cannot be told.
+// Digest of the boot ID and the PID namespace: equal for processes that use the same process numbers. 0:
+// unknown.
 static uint64_t number_space(void) {
     char boot[64] = "", space[64] = "";
     FILE* file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -53,7 +53,7 @@ bool mcc_process_gone(const MccProcess* process) {
     char state = '\0';
     uint64_t start = 0;
     const int error = read_state(process->number, &state, &start);
-    // Where /proc hides processes only their number counts.
+    // If /proc hides the process, only the number can be checked.
     if (0 != error) return 0 != kill((pid_t)process->number, 0) && ESRCH == errno;
     return start != process->start || 'Z' == state || 'X' == state;
 }

@@ -1,19 +1,20 @@
-// Non-blocking collectives: requests of Open MPI that the component's progress completes.
+// Non-blocking collectives as Open MPI requests, completed by the component's progress.
 //
-// A job is posted when it is started, in as many operations as it has segments. What the provider has no room
-// for waits in the group's backlog, in order; a call that blocks first waits until there is none. So an I...
-// call never waits for other ranks, but in one case: the first operation of its kind on a group, until the
-// provider accepts or refuses it.
+// The start of a call posts an operation per segment. Requests for which the provider has no room wait in the
+// group's backlog, in order; a blocking call first waits until the backlog is empty. So an I... call never
+// waits for other ranks, with a single exception: the first operation of a kind on a group waits until the
+// provider accepts or refuses the operation.
 //
-// Who owns what: a request belongs to the program, which frees it when it is complete; until then it is known
-// to the slots of its operations, or to its group's backlog. The group does not go before its requests,
-// though its communicator may. All lists are under the component's lock. Requests are completed without it,
-// because that may call back into MPI.
+// Ownership: a request belongs to the program, which frees the request after completion. Until then, slots of
+// operations or the group's backlog refer to the request. A group stays until its requests are complete, even
+// if the communicator is freed. The component's lock guards all lists. Requests are completed without the
+// lock, because completion may call back into MPI.
 
 #include "coll_mcastcoll.h"
 
-// MPI_I... itself keeps references to datatypes and operators behind what every request has: four pointers
-// (ompi_coll_base_nbc_request_t, whose header includes one that Debian does not ship). Some more, to be sure.
+// MPI_I... stores references to datatypes and operators behind the common part of a request: four pointers
+// (ompi_coll_base_nbc_request_t, whose header includes a header that Debian does not ship). Some more are
+// reserved.
 enum { kPointersOfMpi = 8 };
 
 typedef struct MccRequest {
@@ -21,19 +22,19 @@ typedef struct MccRequest {
     void* of_mpi[kPointersOfMpi];
     MccJob job;
     MccGroup* group;
-    size_t offset;   // elements handed over
-    unsigned parts;  // operations under way
+    size_t offset;   // elements posted so far
+    unsigned parts;  // operations in progress
     bool all_posted;
     int error;  // positive FI_E code
     struct MccRequest* next;
 } MccRequest;
 OBJ_CLASS_DECLARATION(MccRequest);
 
-// One operation handed to the provider, which may still hold its address after that was given up. Slots are
-// made by the chunk, and a context is one of ours if it is in a chunk.
+// A posted operation. The provider may hold the operation's address after the operation was given up, so
+// slots are allocated in permanent chunks. A context belongs to this component if it lies in a chunk.
 typedef struct MccSlot {
     struct fi_context2 context;  // first
-    MccRequest* request;         // whose part it is
+    MccRequest* request;         // the request to which the operation belongs
     struct MccSlot* next_free;
 } MccSlot;
 
@@ -45,7 +46,7 @@ typedef struct MccChunk {
 
 static int request_free(ompi_request_t** request) {
     MccRequest* r = (MccRequest*)*request;
-    // MPI does not allow it for collectives.
+    // MPI forbids MPI_Request_free for active collectives.
     if (!REQUEST_COMPLETE(&r->super)) return MPI_ERR_REQUEST;
     OMPI_REQUEST_FINI(&r->super);
     OBJ_RELEASE(r);
@@ -115,7 +116,7 @@ static void append(MccRequest** first, MccRequest** last, MccRequest* r) {
     *last = r;
 }
 
-// Nothing of it is with the provider any more.
+// Lists the request for completion if every operation has ended.
 static void check_finished(MccRequest* r) {
     MccComponent* c = &mcc_component;
     if (!r->all_posted || r->parts > 0) return;
@@ -137,7 +138,7 @@ bool mcc_slot_ended(const void* context, int error, const char* text) {
     return true;
 }
 
-// 0, or FI_EAGAIN when there is no room, or what the provider said. After that nothing more is posted.
+// Returns 0, FI_EAGAIN without room, or the provider's error, after which nothing more is posted.
 static int post_parts(MccRequest* r) {
     MccGroup* g = r->group;
     while (!r->all_posted) {
@@ -186,7 +187,7 @@ static void wait_in_backlog(MccRequest* r) {
     (void)atomic_fetch_add(&mcc_component.backlog, 1);
 }
 
-// 0: under way, or waiting for room; else it was not begun.
+// Returns 0 if the request is active or waits for room, or an error if it has not begun.
 static int begin(MccRequest* r) {
     MccComponent* c = &mcc_component;
     MccGroup* g = r->group;
@@ -212,8 +213,8 @@ static int begin(MccRequest* r) {
     }
 }
 
-// MPI wants counts and places left alone until the request is complete, but programs get away with freeing
-// them, mpi4py for one, since other implementations read them only at the call.
+// MPI requires counts and displacements to stay unchanged until the request is complete. Some programs free
+// these arrays earlier, for example mpi4py, since other implementations read the arrays only during the call.
 static bool keep_vectors(MccJob* job) {
     if (kMccUnpackBlocks != job->plan.afterwards) return true;
     const size_t bytes = job->plan.members * sizeof(int);
@@ -248,7 +249,7 @@ bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
     return true;
 }
 
-// Its communicator may be gone, so nothing of it or its module is touched.
+// Completes a request. Uses neither communicator nor module, which may be freed.
 static void complete(MccRequest* r) {
     MccComponent* c = &mcc_component;
     MccGroup* g = r->group;
@@ -258,7 +259,7 @@ static void complete(MccRequest* r) {
     --g->join.users;
     (void)atomic_fetch_sub(&c->open, 1);
     pthread_mutex_unlock(&c->fabric.lock);
-    (void)ompi_request_complete(&r->super, true);  // from here on it may be gone
+    (void)ompi_request_complete(&r->super, true);  // the program may free the request from here on
 }
 
 int mcc_complete_requests(void) {

@@ -1,23 +1,25 @@
-// Who serves a call, and a blocking job from its start to its end.
+// Decides which side serves a call, and runs blocking calls.
 //
-// Where the group offers it, the operation runs inside the provider, which calls Open MPI's progress from
-// there, without the component's lock: two threads with two communicators must not wait for each other, since
-// another rank's threads may come in the other order. Otherwise it is posted to the endpoint and polled for.
+// If the group has the extension `run`, the operation runs inside the provider, which calls Open MPI's
+// progress meanwhile. The component's lock is not held: two threads with two communicators must not wait for
+// each other, since the threads of another rank may arrive in the opposite order. Without the extension, the
+// operation is posted to the endpoint and polled for.
 //
-// A provider that answers FI_ENOSYS does so on all members of the group and before anything was begun; from
-// then on the previous module serves what needs that operation on this communicator.
+// If a provider answers FI_ENOSYS, it does so on every member of the group and before any work has begun.
+// From then on, the previous module serves the collectives of this communicator that need this operation.
 
 #include "coll_mcastcoll.h"
 #include "ompi/errhandler/errhandler.h"
 
-// The same on all members once there is a group: what the provider has, and what the group refused.
+// Returns whether the provider has the operation and the group has not refused it. The same on every member
+// once there is a group.
 static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi_datatype type,
                        enum fi_op op) {
     return mcc_group_has(m, needed) && mcc_provider_has(&mcc_component.fabric, needed, type, op);
 }
 
-// Calls that the rules want measured: both ways by turns, then the agreement (MccTrial, and "What is
-// measured" in README.md, which has why all members are in step).
+// Measured calls: both sides in turn, then the agreement. See MccTrial, and "What is measured" in README.md,
+// which also says why the members stay in step.
 
 // 0, or a positive FI_E code.
 static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
@@ -40,8 +42,9 @@ static int agree(MccGroup* g, MccTrial* t) {
     return 0;
 }
 
-// Who handles errors wants to live on when a member has died, and only our operations end then. Where an
-// error ends the job, the launcher ends it for a member's death, too.
+// Ends the trials if any member has an error handler other than MPI_ERRORS_ARE_FATAL. Such a program wants to
+// continue after a death, and only the operations of the group end then. Where errors are fatal, the launcher
+// ends the job after a death.
 static int ask_for_handlers(const MccJob* job, MccTrial* t) {
     const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != job->comm->error_handler;
     uint64_t anybodys = 0;
@@ -73,7 +76,7 @@ static int meet(MccModule* m, ompi_communicator_t* comm) {
     return rc;
 }
 
-// An agreement failed. Where nobody can agree in this group everybody finds that in the same call.
+// Handles a failed agreement. If the group has no allreduce, all members find this in the same call.
 static MccRoute end_trial(MccJob* job, MccTrial* t, int error) {
     if (FI_ENOSYS == error) {
         mcc_trial_close(t);
@@ -132,8 +135,8 @@ MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     return kMccOver;
 }
 
-// Open MPI's progress does not say whether it did anything. A nap would delay other ranks' large messages to
-// this one, so there is none unless Open MPI gives idle cores away, too.
+// Open MPI's progress does not report whether it did any work. Sleeping would delay large messages from other
+// ranks to this rank, so the provider may sleep only if Open MPI yields when idle.
 static int progress(void* nothing) {
     (void)nothing;
     opal_progress();
@@ -160,9 +163,9 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
     return op->done ? op->error : c->broken;
 }
 
-// The component's callback in Open MPI's progress goes on to poll: it is what serves other groups' members
-// while this one waits. A rank that the machine does not let run meanwhile is not away, and whoever stood in
-// for it would hold the locks that it needs.
+// The component's progress callback continues to poll meanwhile and so serves the members of other groups.
+// While a thread is inside, the progress thread stays inactive even if the machine does not schedule this
+// rank: the progress thread would hold locks needed by the rank.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
     const bool told = mcc_enter(&mcc_component.stand_in);
@@ -172,7 +175,7 @@ static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* reque
 }
 
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
-    // What was started before comes before.
+    // Posts earlier requests first, to keep the order of the calls.
     while (0 != atomic_load(&g->waiting)) opal_progress();
     g->operation.text[0] = '\0';
     return NULL != g->join.run ? run_in_provider(g, request) : post_and_wait(g, request);
@@ -189,17 +192,16 @@ static int run_parts(const MccJob* job) {
     return error;
 }
 
-// A large blocking broadcast of a derived datatype: packed and unpacked one segment at a time, so that the
-// bounce buffer stays a segment's size.
+// Runs a large blocking broadcast of a derived datatype. Packs and unpacks segment by segment, so that the
+// bounce buffer needs only the size of a segment.
 static int run_streamed(const MccJob* job) {
-    // The convertor stops between basic elements; so much more completes any part.
+    // The convertor stops between basic elements; this much more room completes any part.
     enum { kPackSlack = 4096 };
     const size_t segment = mcc_component.longest, room = segment + kPackSlack;
     const bool am_root = job->plan.self == job->plan.whole.root;
     size_t filled = 0;
     uint8_t* bounce = mcc_bounce_take(&job->module->bounce, room);
-    if (NULL == bounce)
-        return FI_ENOMEM;  // the others' operation ends with the provider's error for a missing member
+    if (NULL == bounce) return FI_ENOMEM;  // the other members get the provider's error for a missing member
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     int error = mcc_prepare(&convertor, am_root, &job->plan.to) ? 0 : FI_EOTHER;

@@ -1,31 +1,33 @@
-// Rules of the selection, one a line:
+// Selection rules, one per line:
 //
 //     OPERATION MEMBERS HOSTS BYTES here|previous|measured [PML]
 //
-// OPERATION is a collective (both forms), one with an "i" before it (its non-blocking form), or "all". The
-// others are *, N, N-M, N- or -M, bytes with K, M or G; BYTES are of the message or vector, or of one block.
-// PML is the one of Open MPI's point-to-point layers for which the rule holds, the same on all ranks. The
-// first rule that fits counts; those of a file come before the built-in ones. Where none fits it is "here".
-// What stands after a # is a comment. "measured": both serve some of a communicator's blocking calls of a
-// class of sizes by turns, and the faster one the others (MccTrial); non-blocking forms follow it.
+// OPERATION is a collective (both forms), a collective with a preceding "i" (only its non-blocking form), or
+// "all". MEMBERS, HOSTS and BYTES are *, N, N-M, N- or -M; bytes may have K, M or G. BYTES counts the message
+// or vector, or one block. PML names Open MPI's point-to-point layer for which the rule applies; the layer is
+// the same on every rank. The first matching rule counts; the rules of a file come before the built-in rules.
+// Without a match, the group serves ("here"). A # starts a comment. "measured": the group and the previous
+// module serve some of a communicator's blocking calls of a size class in turn, and the faster side serves
+// the rest (MccTrial). Non-blocking forms follow the blocking ones.
 //
-// When a communicator comes to be its rules become steps by bytes, so that a call costs a few comparisons.
+// When a communicator is considered, its rules become steps by bytes, so that a call costs a few comparisons.
 
 #include "coll_mcastcoll.h"
 
-// Built in. Some hold inside a site only, which is known when there is a group, since over several Open MPI's
-// own cross the links between them again and again.
+// The built-in rules. Some apply within one site only, which is known once the group has formed: over several
+// sites, Open MPI's algorithms cross the links between the sites repeatedly.
 static const struct {
     const char* text;
     bool in_site;
 } kBuiltIn[] = {
-    // Whether a long broadcast gains depends on the links and processors: where links are slow it does, and
-    // where receivers share cores TCP copies their bytes once, and ours twice.
+    // Whether multicast speeds up a long broadcast depends on links and processors. Multicast is faster on
+    // slow links. Where receivers share cores, TCP copies the bytes once and the provider copies twice.
     {"bcast                * 2- 65536- measured\n", true},
-    // The pml cm has no other way than its library's messages, which are slower than our plans, a long
-    // allreduce by 20 times and more over TCP. Only long blocks that differ for each receiver gain nothing by
-    // them. Multicast gains where many want the same; blocks that differ travel point-to-point in any case,
-    // and Open MPI's own do that as well. Inside a host it is shared memory, for all of them.
+    // The pml cm always sends through the messages of its library, which are slower than the provider's
+    // algorithms: a long allreduce over TCP by 20 times and more. Only long blocks with different data for
+    // each receiver gain nothing from the provider. In general, multicast gains if many members receive the
+    // same data. Different blocks travel point-to-point in any case, as with Open MPI. Within a host,
+    // collectives use shared memory and stay here.
     {"scatter              * 2- 65537-1048575 previous cm\n"
      "alltoall             * 2- 65537- previous cm\n"
      "all                  * 2- * here cm\n"
@@ -35,9 +37,10 @@ static const struct {
      "reduce_scatter       * 2- * previous\n"
      "reduce_scatter_block * 2- * previous\n",
      false},
-    // Of long blocks each member has to receive as many in any case. That each is sent once is worth
-    // something where processors do not have to copy it twice for that. A long vector is better divided
-    // among all members, who combine a part each. That is not measured: the two ways round sums differently.
+    // Each member receives the same number of long blocks either way. Sending each block once is a gain only
+    // if processors do not have to copy the block twice for that. A long vector is better divided among the
+    // members, so that each combines one part. Reductions are not measured, because the two sides round sums
+    // differently.
     {"allgather            * 2- 65537- measured\n"
      "allgatherv           * 2- 65537- measured\n"
      "reduce               * 2- 262145- previous\n"
@@ -206,7 +209,8 @@ static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collect
            ('\0' == rule->pml[0] || mcc_pml_is(rule->pml));
 }
 
-// Who serves so many bytes, and from how many on somebody else may; SIZE_MAX: nobody.
+// Returns the side that serves so many bytes. *next is the size from which on another side may serve, or
+// SIZE_MAX.
 static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, int collective,
                        size_t members, size_t bytes, size_t* next) {
     *next = SIZE_MAX;

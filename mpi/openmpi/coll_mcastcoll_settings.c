@@ -1,4 +1,4 @@
-// The component's record, and its MCA parameters, which are a part of it.
+// The component's global state, with the MCA parameters.
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/pml/base/base.h"
@@ -6,7 +6,7 @@
 
 MccComponent mcc_component = {.fabric = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
-// A parameter's value unless somebody says otherwise, and what it says of itself.
+// Registers an MCA parameter with default and help text.
 #define PARAMETER(name, field, type, level, value, help)                                                   \
     do {                                                                                                   \
         c->field = value;                                                                                  \
@@ -21,11 +21,12 @@ void mcc_settings_register(const mca_base_component_t* component) {
     PARAMETER("priority", priority, INT, 6, 90, "Priority of the component; 0 or less switches it off");
     PARAMETER("provider", provider, STRING, 4, "mcastcoll",
               "The libfabric provider to use, any that has FI_COLLECTIVE, for example \"tcp;ofi_rxm\"");
-    // What a group costs to form, in what small operations save with it, between two and sixteen hosts.
+    // The default is the cost of forming a group divided by the time that the group saves per small
+    // operation, on two to sixteen hosts.
     PARAMETER("form_after", form_after, INT, 5, 100,
               "Blocking collectives on a communicator that are left to the other components before its group "
               "forms, each 16 KiB of a long one counting as another; 0: it forms at the first");
-    // With two members on two hosts a broadcast is one message, and a multicast can only be slower.
+    // For two members on two hosts, a broadcast is one message, and multicast can only be slower.
     PARAMETER(
         "min_comm_size", min_comm_size, INT, 5, 3,
         "Communicators over several hosts with fewer members are left to the other components (at least 2)");
@@ -73,7 +74,7 @@ void mcc_settings_register(const mca_base_component_t* component) {
               "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more");
 }
 
-// A size such as -5 arrives as a huge number.
+// A negative size such as -5 has been read as a huge number, which is negative again as int64_t.
 bool mcc_settings_check(void) {
     MccComponent* c = &mcc_component;
     const struct {

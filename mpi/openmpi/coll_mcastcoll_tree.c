@@ -5,15 +5,15 @@
 #include "ompi/mca/coll/base/coll_tags.h"
 #include "ompi/mca/pml/pml.h"
 
-// Open MPI 4.1 and 5.0 use no tag from -2 to -6: -1 is MPI_ANY_TAG, from -7 down come its blocking
-// collectives, and from -27 or -34 down to half of INT_MIN its non-blocking ones, which take the next lower
-// tag for each call. Lower tags meet those of the program where a network has less than 32 bits for a tag
-// (pml ucx: 24, mtl ofi: 20).
+// Open MPI 4.1 and 5.0 use no tag from -2 to -6. -1 is MPI_ANY_TAG. Blocking collectives use the tags from -7
+// down. Non-blocking collectives take the next lower tag for each call, from -27 or -34 down to half of
+// INT_MIN. Even lower tags collide with the program's tags on networks with less than 32 bits per tag (pml
+// ucx: 24, mtl ofi: 20).
 enum { kMessageTag = -2, kNoticeTag = -3 };
 _Static_assert(kNoticeTag > MCA_COLL_BASE_TAG_ALLGATHER, "Open MPI's collectives use these tags now");
 
-// All members of a host look at the others, some milliseconds of processor time in a second for each of them,
-// however many they are.
+// Members on the same host check each other. A check covers at most kMostLooked processes, so that each
+// member spends only some milliseconds of processor time per second, for any number of members.
 enum { kMostLooked = 8 };
 static const double kLookEveryS = 0.1, kFarewellS = 2;
 
@@ -22,7 +22,7 @@ int mcc_tree_end(MccTree* t, int error, int lost) {
     return t->end.error;
 }
 
-// Some of Open MPI's layers do not return from a send to a process that does not exist.
+// Some of Open MPI's layers do not return from a send to a process that no longer exists.
 static void note_left(MccTree* t, int rank) {
     if (t->left_count < kMccChildren + 2) t->left[t->left_count++] = rank;
 }
@@ -87,7 +87,7 @@ int mcc_tree_look(MccTree* t) {
     return 0;
 }
 
-// Returns how many messages have been received completely.
+// Returns the number of completely received messages.
 static int take_received(MccTree* t, int count) {
     int taken = 0;
     for (int i = 0; i < count; ++i) {
@@ -136,7 +136,7 @@ int mcc_tree_send_children(MccTree* t, const void* bytes, size_t count) {
     return 0;
 }
 
-// Messages to members that have left do not count.
+// Waits for sent messages, except messages to members that have left.
 static bool drain(MccTree* t, double until_s) {
     for (;;) {
         int open = 0;
@@ -187,7 +187,7 @@ bool mcc_tree_close(MccTree* t) {
         while (!REQUEST_COMPLETE(t->notices) && mcc_now_s() < until_s) opal_progress();
         over = REQUEST_COMPLETE(t->notices);
     }
-    if (!over) return false;  // a notice may still be written
+    if (!over) return false;  // a late notice may still be written
     if (MPI_REQUEST_NULL != t->notices) (void)ompi_request_free(&t->notices);
     free(t->near);
     return true;

@@ -1,9 +1,9 @@
-// MPI's performance variables (MPI 3.1, 14.3): what the provider has counted in this process.
+// MPI's performance variables (MPI 3.1, 14.3): the provider's counters of this process.
 
 #include "coll_mcastcoll.h"
 #include "opal/mca/base/mca_base_pvar.h"
 
-// The provider's names, the last known values, and what they say of themselves.
+// The provider's counter names, the help texts, and the last known values.
 static struct {
     const char *name, *help;
     uint64_t value;
@@ -25,7 +25,8 @@ static struct {
     {"lane_promotions", "Times that a group went back to multicast", 0},
 };
 
-// Any group will do: its endpoint counts for all. When none is left the last word stays.
+// Reads the counter from any group, since the counters belong to the shared endpoint. Without a group, the
+// last value stays.
 static int read_variable(const struct mca_base_pvar_t* variable, void* value, void* object) {
     (void)object;
     const size_t i = (size_t)(uintptr_t)variable->ctx;

@@ -1,17 +1,17 @@
-// The communicators of one-sided windows are left to Open MPI.
+// Leaves the communicators of one-sided windows to Open MPI.
 //
-// MPI_Win_fence and MPI_Win_free of Open MPI's osc components end with a barrier on the window's
+// In Open MPI's osc components, MPI_Win_fence and MPI_Win_free end with a barrier on the window's
 // communicator. osc/rdma treats the local completion of a put as the remote completion where the network
-// reports no other (btl/ofi, btl/tcp), and relies on a barrier that travels behind the puts on the same
-// connections. A barrier of a group overtakes the puts. Open MPI never waits for the remote completion, so
-// that a group cannot wait for it either.
+// reports no remote completion (btl/ofi, btl/tcp), and relies on a barrier that travels behind the puts on
+// the same connections. A group's barrier overtakes the puts. Open MPI never waits for the remote completion,
+// so a group cannot wait for it either.
 //
-// A window's communicator is a copy that the osc component makes of the program's communicator, and has no
-// mark of its own. But each osc component calls collectives on the copy before MPI_Win_create returns. So
-// this file adds an osc component to Open MPI's list. That component accepts each window, passes it to the
-// component that Open MPI would have chosen, and records meanwhile for which communicator the thread makes a
-// window. A communicator whose first collective comes during that time belongs to the window, on all members
-// alike, since the creation of a window is collective.
+// A window's communicator is a copy of the program's communicator, made by the osc component without any
+// mark. But each osc component calls collectives on the copy before MPI_Win_create returns. So this file adds
+// an osc component to Open MPI's list. The added component accepts each window, passes the window to the
+// component that Open MPI would have chosen, and records meanwhile for which communicator the thread creates
+// a window. If the first collective of a communicator comes during this time, the communicator belongs to the
+// window. Every member finds the same, since the creation of a window is collective.
 
 #include "coll_mcastcoll.h"
 #include "ompi/mca/osc/base/base.h"
@@ -30,10 +30,10 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
     *best = NULL;
     OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
         Osc* one = (Osc*)(uintptr_t)item->cli_component;
-        // osc/monitoring stands among the components in the same way, and would have us make the window.
+        // osc/monitoring also wraps other components, and would pass the window back to this component.
         if (one == &windows || 0 == strcmp(one->osc_version.mca_component_name, "monitoring")) continue;
         const int priority = one->osc_query(win, base, size, unit, comm, info, flavor);
-        if (OMPI_ERR_RMA_SHARED == priority) refusal = priority;  // Open MPI 4.1 returns this code
+        if (OMPI_ERR_RMA_SHARED == priority) refusal = priority;  // returned by Open MPI 4.1
         if (priority <= most) continue;
         most = priority;
         *best = one;
@@ -41,7 +41,8 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
     return NULL != *best ? most : refusal;
 }
 
-// Open MPI chooses the first component of those with the highest priority, and this one is first in the list.
+// Open MPI chooses the first component among those with the highest priority; this component is the first of
+// the list.
 static int query_windows(struct ompi_win_t* win, void** base, size_t size, int unit,
                          struct ompi_communicator_t* comm, struct opal_info_t* info, int flavor) {
     Osc* best;
@@ -95,8 +96,8 @@ void mcc_watch_windows(void) {
     opal_list_prepend(components, &item->super);
 }
 
-// Called for blocking collectives only: non-blocking ones may be started by Open MPI's progress, within the
-// creation of a window, for any communicator.
+// Called for blocking collectives only. Open MPI's progress may start non-blocking collectives of any
+// communicator while a window is created.
 void mcc_note_window(MccModule* m, ompi_communicator_t* comm) {
     if (NULL == window_of || comm == window_of || MPI_COMM_WORLD == comm || 0 != m->seen) return;
     m->state = kMccLeft;

@@ -1,13 +1,13 @@
-// What the program calls in place of MPI's own, and one operation from the decision who serves it to its end.
-// MPI_..._c, the large-count calls of MPI 4, may meet the ordinary ones on other members.
+// The interposed MPI functions, and the path of an operation from the decision which side serves it to its
+// end. The large-count calls of MPI 4 (MPI_..._c) may match ordinary calls on other members.
 //
-// No lock is held while it runs: two threads with two communicators must not wait for each other, since
-// another rank's threads may come in the other order. A group is used by one thread at a time, since MPI has
-// a communicator's collectives called one after the other.
+// No lock is held while an operation runs: two threads with two communicators must not wait for each other,
+// since the threads of another rank may arrive in the opposite order. Only one thread at a time uses a group,
+// since MPI requires the collectives of a communicator to be called in sequence.
 //
-// A provider that answers FI_ENOSYS does so on all members of the group and before anything was begun; from
-// then on PMPI serves that operation on this communicator. After any other failure the members may differ
-// about what was done, and the communicator's collectives end with errors.
+// If a provider answers FI_ENOSYS, the provider does so on every member of the group and before any work has
+// begun. From then on, PMPI serves this operation on this communicator. After any other failure the members
+// may disagree about the work done, and every further collective of the communicator ends with an error.
 
 #include "pmpi.h"
 
@@ -17,13 +17,13 @@ typedef struct {
     MccPlan plan;
 } PmpiCall;
 
-// The call is left to PMPI.
+// Leaves the call to PMPI.
 static bool leave(const PmpiCall* c) {
     (void)atomic_fetch_add_explicit(&pmpi.left[c->operation], 1, memory_order_relaxed);
     return false;
 }
 
-// 0, or a positive FI_E code.
+// Returns 0 or a positive FI_E code.
 static int operate(const PmpiCall* c) {
     PmpiGroup* g = c->g;
     ssize_t result;
@@ -34,10 +34,10 @@ static int operate(const PmpiCall* c) {
     return 0 == result && !mcc_deliver(&c->plan) ? FI_EOTHER : (int)-result;
 }
 
-// Runs the operation, unless `error` tells that it could not be planned. True: the call ends with *rc. False:
-// it was not begun on any member, PMPI serves it. Either way this is the call's last use of the group: its
-// bounce buffer may be gone, and after a failure the group itself, since the program's error handler has been
-// called.
+// Runs the operation, unless `error` says that it could not be prepared. True: the call ends with *rc. False:
+// no member has begun the operation, and PMPI serves it. In both cases this is the call's last use of the
+// group: the bounce buffer may have been freed, and after a failure the group as well, since the program's
+// error handler has been called.
 static bool run(const PmpiCall* c, int error, int* rc) {
     PmpiGroup* g = c->g;
     const char* name = mcc_collective_names[c->operation];
@@ -61,8 +61,8 @@ static bool run(const PmpiCall* c, int error, int* rc) {
     return true;
 }
 
-// Whether the communicator's group has the operation, and its message is one that is served. libfabric deals
-// the result of a reduce_scatter out itself; MPI's is served where its counts say the same.
+// Returns whether the group has the operation and serves a message of this size. libfabric's reduce_scatter
+// fixes the distribution of the result, so MPI's is served if its counts are the same.
 static bool is_ours(PmpiCall* c, const MccCall* call) {
     const PmpiGroup* g = c->g;
     const PmpiSettings* s = &pmpi.settings;
@@ -80,8 +80,8 @@ static bool is_ours(PmpiCall* c, const MccCall* call) {
            mcc_provider_has(&pmpi.provider, collective, whole->datatype, whole->op);
 }
 
-// False: PMPI serves the call, or complains. The group is asked for first, whatever the arguments: see rule 2
-// in pmpi.h.
+// False: PMPI serves the call or reports the error. The group is formed first, whatever the arguments: see
+// rule 2 in pmpi.h.
 static bool serve(const MccCall* call, MPI_Comm comm, int* rc) {
     PmpiCall c;
     c.operation = call->collective;
@@ -91,15 +91,15 @@ static bool serve(const MccCall* call, MPI_Comm comm, int* rc) {
     return run(&c, mcc_lay(&c.plan, call, mcc_collective_ops[call->collective], &c.g->bounce), rc);
 }
 
-// The signatures are MPI's, of one count type (int, MPI_Count) and one of displacements (int, MPI_Aint).
-// A call's own parts, its parameters and its arguments are lists in parentheses.
+// The signatures are MPI's, with one count type (int, MPI_Count) and one displacement type (int, MPI_Aint).
+// The initialisers of MccCall, the parameters and the arguments are lists in parentheses.
 #define PARTS(...) __VA_ARGS__
 #define ENTRY(name, parameters, parts, arguments)                                      \
     __attribute__((visibility("default"))) int MPI_##name parameters {                 \
         int rc = MPI_SUCCESS;                                                          \
         return serve(&(MccCall){PARTS parts}, comm, &rc) ? rc : PMPI_##name arguments; \
     }
-// Displacements of the large calls are addresses.
+// mcc_item() reads the MPI_Aint displacements of the large-count calls as MPI_Count.
 _Static_assert(sizeof(MPI_Aint) == sizeof(int) || sizeof(MPI_Aint) == sizeof(MPI_Count), "mcc_item()");
 #define LIST(items) \
     { items, sizeof(*(items)) != sizeof(int) }

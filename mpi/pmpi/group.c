@@ -1,12 +1,14 @@
-// A communicator becomes a provider's group at its first interposed collective, or never does.
+// Forms a provider group at the communicator's first interposed collective, or leaves the communicator to MPI
+// permanently.
 //
-// All members do the same steps in the same order: (1) agreement that everybody has the provider open under
-// the same terms; (2) everybody's address, and rank 0's secret (secret.c); (3) the address vector set,
-// locally, and agreement on its success, which keeps a late member's delay out of the join's timeout; (4) the
-// join, bounded by a timeout; (5) agreement. So either everybody uses the group or nobody.
+// Every member performs the same steps in the same order: (1) agreement that the provider is open with the
+// same settings on every member; (2) exchange of the addresses and of rank 0's secret (secret.c); (3) making
+// the address vector set, a local step, and agreement on the success, so that a late member's delay does not
+// count towards the join's timeout; (4) the join, bounded by a timeout; (5) agreement. So either all members
+// use the group or none.
 //
-// One in which an operation failed here is closed after the linger time, so that no other member waits for
-// this one.
+// After a failed operation, a group is closed after the linger time, so that other members do not wait for
+// this member.
 
 #include <sched.h>
 
@@ -18,7 +20,7 @@ static void cancel(PmpiGroup* g) {
     PMPI_Wait(&g->never, MPI_STATUS_IGNORE);
 }
 
-// Before MPI itself goes. The groups stay where they are, and nobody uses them any more.
+// To be called before MPI is finalised. The groups stay in memory but are no longer used.
 void pmpi_groups_cancel(void) {
     for (MccJoin* j = pmpi.provider.joins; NULL != j; j = j->next) cancel((PmpiGroup*)j);
 }
@@ -45,8 +47,8 @@ int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra) {
     return MPI_SUCCESS;
 }
 
-// Everybody is ready under the same terms. One reduction says it: the lowest rank that is not ready, and
-// whether the smallest and the largest digest of terms are one.
+// Checks with one reduction that every member is ready with the same settings: the lowest rank that is not
+// ready, and whether minimum and maximum of the digests are equal.
 static bool agree_on_terms(PmpiGroup* g, char* reason) {
     const int64_t terms = (int64_t)pmpi.terms;
     const int64_t number = 0 == g->join.rank ? (int64_t)atomic_fetch_add(&pmpi.next_number, 1) : INT64_MAX;
@@ -69,7 +71,7 @@ static bool agree_on_terms(PmpiGroup* g, char* reason) {
     return true;
 }
 
-// All members learn the worst outcome: 0, or an error and one of the ranks that has it.
+// Gives every member the worst outcome: 0, or an error and a rank with this error.
 static bool agree(const PmpiGroup* g, const char* step, int error, char* reason) {
     int64_t mine = mcc_word(error, g->join.rank), worst = 0;
     if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
@@ -96,7 +98,7 @@ static int join(PmpiGroup* g) {
     return FI_ENOPROTOOPT;
 }
 
-// Of a group's set.
+// The key of a group's set.
 typedef struct {
     int64_t number;
     MccSecret secret;  // rank 0's
@@ -121,7 +123,7 @@ static bool form(PmpiGroup* g, char* reason) {
     if (!agree_on_terms(g, reason)) return false;
     PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, pmpi.own_comm, &g->never);
     key.number = g->number;
-    // From here on all members have the same settings.
+    // The settings are the same on every member from here on.
     if (g->join.size < pmpi.settings.min_members || (size_t)g->join.size > pmpi.provider.max_members) {
         snprintf(reason, kMccReasonBytes,
                  "%d members; MCASTCOLL_PMPI_MIN_MEMBERS is %d, the provider takes %zu", g->join.size,
@@ -143,7 +145,7 @@ static bool form(PmpiGroup* g, char* reason) {
 
 static PmpiGroup* make(MPI_Comm comm) {
     PmpiGroup* g = calloc(1, sizeof(*g));
-    if (NULL == g) PMPI_Abort(comm, 1);  // the others would wait for this process in vain
+    if (NULL == g) PMPI_Abort(comm, 1);  // the other members would wait for this process forever
     int inter = 0;
     char reason[kMccReasonBytes] = "MPI failed";
     g->comm = comm;
@@ -157,8 +159,8 @@ static PmpiGroup* make(MPI_Comm comm) {
     mcc_join_add(&pmpi.provider, &g->join);
     pmpi_groups_reap(false);
     pthread_mutex_unlock(&pmpi.provider.lock);
-    // What comes back to us while the group forms finds one that is left: an MPI may build a collective on
-    // others, and a failing one calls the program's error handler.
+    // A collective called while the group forms finds the state kPmpiLeft: some MPI libraries build
+    // collectives from further collectives, and a failing collective calls the program's error handler.
     PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
     if (!inter && g->join.size > 1) {
         char name[MPI_MAX_OBJECT_NAME] = "";
@@ -180,12 +182,12 @@ static PmpiGroup* make(MPI_Comm comm) {
     return g;
 }
 
-// Communicators that this thread is freeing. Their delete callbacks may call collectives, which are PMPI's on
-// all members: the group is closed before, and MPICH frees its list of attributes while it calls them, so
-// that no attribute can be looked up.
+// Communicators being freed by this thread. Their delete callbacks may call collectives, which must be PMPI's
+// on every member, since the group is closed before. During these callbacks MPICH frees the communicator's
+// list of attributes, so the attribute cannot be looked up.
 typedef struct Freeing {
     MPI_Comm comm;
-    const struct Freeing* outer;  // in whose callback this one is freed
+    const struct Freeing* outer;  // the communicator in whose callback this communicator is freed
 } Freeing;
 
 static _Thread_local const Freeing* freeing;
@@ -199,8 +201,8 @@ PmpiGroup* pmpi_group_of(MPI_Comm comm) {
     return found ? g : make(comm);
 }
 
-// MPI's functions are called by name only: an address of one would have to be there when the library is
-// preloaded into a program without MPI, such as a launcher.
+// MPI's functions are only called, never stored as pointers: an address would have to resolve when the
+// library is preloaded into a program without MPI, such as a launcher.
 static int leave(MPI_Comm* comm, bool disconnects) {
     return disconnects ? PMPI_Comm_disconnect(comm) : PMPI_Comm_free(comm);
 }
@@ -209,7 +211,7 @@ static int free_comm(MPI_Comm* comm, bool disconnects) {
     PmpiGroup* g = NULL;
     int found = 0;
     if (NULL == comm || MPI_COMM_NULL == *comm) return leave(comm, disconnects);
-    // Whether or not this process has opened the provider: other members may have.
+    // Recorded even if this process has not opened the provider: another member may have opened it.
     const Freeing here = {*comm, freeing};
     if (kPmpiOpen == atomic_load(&pmpi.life) &&
         MPI_SUCCESS == PMPI_Comm_get_attr(*comm, pmpi.comm_key, &g, &found) && found)

@@ -1,5 +1,5 @@
-// Messages as MPI describes them, and their packed bytes: MPI's own packing, whose form is used as plain
-// bytes, which the standard does not promise; pmpi_packs_plainly() looks.
+// Message layouts and packing with MPI_Pack. The packed form is used as plain bytes. The MPI standard does
+// not guarantee this, so pmpi_packs_plainly() checks it.
 
 #include <limits.h>
 
@@ -13,13 +13,13 @@ typedef struct {
 } Envelope;
 
 #if MPI_VERSION >= 4
-#pragma weak PMPI_Type_get_envelope_c  // an MPI of version 3 has none
+#pragma weak PMPI_Type_get_envelope_c  // missing in MPI 3 libraries
 #endif
 
 static bool look_at(MPI_Datatype type, Envelope* e) {
     int integers = 0, addresses = 0, types = 0;
 #if MPI_VERSION >= 4
-    // The ordinary call fails with a datatype that was made with large counts.
+    // The ordinary call fails for a datatype made with large counts.
     if (NULL != PMPI_Type_get_envelope_c)
         return MPI_SUCCESS == PMPI_Type_get_envelope_c(type, &e->integers, &e->addresses, &e->large_counts,
                                                        &e->types, &e->combiner);
@@ -33,8 +33,8 @@ static bool look_at(MPI_Datatype type, Envelope* e) {
     return true;
 }
 
-// Elements follow each other without holes and in the order of their addresses. Size and extent alone do not
-// tell: a datatype may have its parts in another order.
+// Returns whether the elements follow each other without gaps and in the order of their addresses. Size and
+// extent are not enough: a datatype may order its parts differently.
 static bool is_plain(MPI_Datatype type, int depth) {
     Envelope e;
     if (!look_at(type, &e)) return false;
@@ -70,8 +70,8 @@ ptrdiff_t mcc_extent(MPI_Datatype type) {
     return (ptrdiff_t)extent;
 }
 
-// MPI has no call that tells whether a buffer is on a device. But MPI_Pack of a GPU-aware MPI recognises such
-// buffers by itself.
+// MPI has no function that tells whether a buffer is on a device, but MPI_Pack of a GPU-aware MPI recognises
+// such buffers.
 bool mcc_is_device(const void* base) {
     (void)base;
     return pmpi.stages;
@@ -81,7 +81,7 @@ const uint8_t* mcc_contiguous(const MccLayout* layout) {
     return !pmpi.stages && is_plain(layout->type, kDepth) ? layout->base : NULL;
 }
 
-// MPI_BOTTOM is NULL in MPICH, whose MPI_Pack and MPI_Unpack refuse that. So the datatype's absolute
+// MPI_BOTTOM is NULL in MPICH, whose MPI_Pack and MPI_Unpack refuse NULL. So the datatype's absolute
 // addresses become displacements from a variable.
 static MccLayout move_from_bottom(const MccLayout* layout) {
     static const char anchor;
@@ -129,10 +129,11 @@ bool pmpi_packs_plainly(void) {
 }
 
 #ifdef MPIX_GPU_SUPPORT_CUDA
-#pragma weak PMPIX_GPU_query_support  // MPICH has it since 4.0, others with its ABI may not
+#pragma weak PMPIX_GPU_query_support  // in MPICH since 4.0; missing in some libraries with MPICH's ABI
 #endif
 
-// MPICH has a call that tells. In Cray's and Intel's MPI and in MVAPICH2 a variable switches this on.
+// MPICH has a function that reports GPU support. In the MPI of Cray and Intel and in MVAPICH2, an environment
+// variable enables GPU support.
 bool pmpi_takes_devices(void) {
     static const char* const kSwitches[] = {"MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA"};
     for (size_t i = 0; i < sizeof(kSwitches) / sizeof(kSwitches[0]); ++i) {

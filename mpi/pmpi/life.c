@@ -1,14 +1,13 @@
-// From the first collective to MPI_Finalize.
+// Opens the library at the first interposed collective and closes it in MPI_Finalize.
 //
-// Nothing is done before the first interposed collective, so that a preloaded program that never makes one
-// costs nothing. Opening is local; whether it went well everywhere is agreed on for each communicator
-// (group.c).
+// A preloaded program without interposed collectives has no extra cost. Opening is a local step; each
+// communicator then agrees on whether every member has succeeded (group.c).
 
 #include "pmpi.h"
 
 enum { kTermsVersion = 4, kPeersExpected = 64 };
 
-// What decides who serves a call, and how the bytes of it look.
+// Digest of the data formats and of every value that decides which side serves a call.
 static uint64_t digest_terms(void) {
     const PmpiSettings* s = &pmpi.settings;
     const uint16_t one = 1;
@@ -17,7 +16,7 @@ static uint64_t digest_terms(void) {
                                 sizeof(long),  sizeof(long double), *(const uint8_t*)&one};
     const uint64_t state =
         mcc_provider_digest(&pmpi.provider, mcc_digest(kMccDigest, numbers, sizeof(numbers)));
-    // Half of it, so that it and its complement both travel as positive numbers.
+    // Halved, so that the digest and its complement are both positive numbers.
     return mcc_digest(state, s->provider, strlen(s->provider)) >> 1;
 }
 
@@ -51,8 +50,8 @@ static void close_all(void) {
     if (opened && MPI_COMM_NULL != pmpi.own_comm) PMPI_Comm_free(&pmpi.own_comm);
 }
 
-// Before MPI calls the program's callbacks, whose collectives are PMPI's on all members, whether or not this
-// process had opened the provider, and in whatever order its callbacks were set.
+// Closes before MPI calls the program's delete callbacks. Collectives in these callbacks must be PMPI's on
+// every member, whether or not this process had opened the provider, and for any order of callbacks.
 __attribute__((visibility("default"))) int MPI_Finalize(void) {
     int begun = 0, ended = 0;
     PMPI_Initialized(&begun);
@@ -61,7 +60,7 @@ __attribute__((visibility("default"))) int MPI_Finalize(void) {
     return PMPI_Finalize();
 }
 
-// Local, and whatever fails is only noted: this process has to take part in the agreements all the same.
+// A local step. Errors are only recorded, since this process must take part in the agreements in any case.
 static void open_provider(void) {
     char reason[kMccReasonBytes] = "";
     int rank = 0, size = 0;
@@ -90,15 +89,16 @@ static void open_provider(void) {
     if (pmpi.ready) pmpi.terms = digest_terms();
 }
 
-// MPI_COMM_SELF's attribute is deleted: MPI_Finalize has begun, and did not pass by the function above
-// (mpi_f08 and other tools call PMPI_Finalize).
+// Called when MPI_COMM_SELF's attribute is deleted: MPI_Finalize has begun without the function above
+// (mpi_f08 and tools call PMPI_Finalize).
 static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     (void)comm, (void)key, (void)value, (void)extra;
     if (kPmpiOpen == atomic_load(&pmpi.life)) close_all();
     return MPI_SUCCESS;
 }
 
-// What an MPI calls to make us a communicator may come back here, in the thread that holds the lock.
+// MPI may call an interposed function while it creates the library's communicator, in the thread that holds
+// the lock.
 static _Thread_local bool opening;
 
 bool pmpi_open(void) {
@@ -112,7 +112,7 @@ bool pmpi_open(void) {
     pthread_mutex_lock(&pmpi.provider.lock);
     if (kPmpiUnopened == atomic_load(&pmpi.life)) {
         opening = true;
-        // Not a duplicate: that would call the program's attribute functions.
+        // Not a duplicate, which would call the program's attribute functions.
         PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &pmpi.own_comm);
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, pmpi_group_left, &pmpi.comm_key, NULL);
         int self_key = MPI_KEYVAL_INVALID;

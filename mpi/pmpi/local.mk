@@ -1,5 +1,5 @@
-# The interposer for programs of MPICH's ABI. It is not linked with MPI: the program that is preloaded with it brings its own,
-# and a shell between mpiexec and the program needs none.
+# The interposer for programs of MPICH's ABI. It is not linked with MPI: the preloaded program has its own MPI library, and a
+# shell between mpiexec and the program needs none.
 if HAVE_MPICH
 lib_LTLIBRARIES += libmcastcoll-pmpi.la
 module_links += lib/pmpi/libmcastcoll-pmpi.so

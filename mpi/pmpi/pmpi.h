@@ -1,22 +1,23 @@
-// The private face of libmcastcoll-pmpi.so, which a program of any MPI is preloaded with: what its files
-// share.
+// Internal header of libmcastcoll-pmpi.so, the interposer, which is preloaded into programs of any MPI.
 //
-// Why it exists: other MPIs than Open MPI have no components to plug into, but all have the profiling
-// interface. The library defines MPI_Bcast and the others of calls.c, serves what it can over a libfabric
-// provider with collectives, and calls PMPI_Bcast and so on for the rest.
+// MPI libraries without Open MPI's components still have the profiling interface. The interposer defines
+// MPI_Bcast and the other functions of calls.c, serves calls over a libfabric provider with collectives where
+// possible, and calls PMPI_Bcast and so on otherwise.
 //
-// Two rules make it safe.
-//   1. Who serves a call is decided only on what is the same on all members of the communicator: its group's
-//      state, which has been agreed on, and total bytes, which the standard makes equal (signatures are,
-//      counts and datatypes need not be), or for reductions what the element is and the operator does.
-//   2. The first call of an interposed operation on a communicator makes its group or leaves it for ever,
-//      whatever the call's arguments and this process's settings. All members make the same calls in the same
-//      order, so they all take part. Agreements are PMPI calls on the program's own communicator: a
-//      collective is being called on it anyway, so no other one can be mistaken for ours.
+// Two rules make this safe.
+//   1. The decision which side serves a call depends only on values that are the same on every member of the
+//      communicator: the agreed state of the group, and the total bytes, which MPI makes equal (signatures
+//      match, counts and datatypes need not), or for reductions the element type and the operator.
+//   2. The first call of an interposed operation on a communicator forms its group or leaves it to MPI
+//      permanently, for any arguments of the call and any settings of this process. Every member makes the
+//      same calls in the same order and so takes part. Agreements are PMPI calls on the program's own
+//      communicator: the program is calling a collective on this communicator, so no other collective can be
+//      mistaken for an agreement.
 //
-// Who owns what: `pmpi` owns the provider, the addresses and all groups; a communicator's attribute points to
-// its group. MPI_Comm_free, MPI_Comm_disconnect and MPI_Finalize are interposed, too: they close groups
-// before MPI calls the program's delete callbacks, so that collectives in these are PMPI's on all members.
+// Ownership: `pmpi` owns the provider, the addresses and the groups; a communicator's attribute points to its
+// group. MPI_Comm_free, MPI_Comm_disconnect and MPI_Finalize are interposed as well and close groups before
+// MPI calls the program's delete callbacks, so that collectives in these callbacks are PMPI's on every
+// member.
 
 #ifndef MCASTCOLL_MPI_PMPI_H
 #define MCASTCOLL_MPI_PMPI_H
@@ -35,27 +36,27 @@
 #include "core/provider.h"
 
 typedef struct {
-    unsigned enabled;  // bit kMccBcast and so on
+    unsigned enabled;  // bit kMccBcast etc.
     char provider[64];
     int min_members;
-    uint64_t min_bytes, max_bytes;  // of a whole operation's message
+    uint64_t min_bytes, max_bytes;  // total bytes of an operation
     int join_timeout_ms;
     int linger_ms;
     bool progress_thread;
-    bool nap;  // may a waiting thread sleep
+    bool nap;  // a waiting thread may sleep
     int verbose;
 } PmpiSettings;
 
 typedef enum { kPmpiServing, kPmpiLeft, kPmpiBroken } PmpiState;
 
 typedef struct PmpiGroup {
-    MccJoin join;  // first
+    MccJoin join;  // first field
     MPI_Comm comm;
     PmpiState state;
-    int64_t number;     // rank 0's, the same on all members: the key of the group's set
-    MPI_Request never;  // a receive that nobody sends anything for
-    // Packed bytes. It belongs to one call, until that ends in run() of calls.c, which trims it: a small one
-    // stays for the next call.
+    int64_t number;     // drawn by rank 0, the same on every member: part of the key of the group's set
+    MPI_Request never;  // a receive for which no message is ever sent
+    // Packed bytes. The buffer belongs to one call until the call ends in run() of calls.c, which trims the
+    // buffer: a small buffer stays for the next call.
     MccBounce bounce;
 } PmpiGroup;
 
@@ -64,13 +65,13 @@ typedef enum { kPmpiUnopened, kPmpiOpen, kPmpiClosed } PmpiLife;
 typedef struct {
     atomic_int life;  // PmpiLife
     PmpiSettings settings;
-    bool ready;   // the provider is open and the settings are good
-    bool stages;  // buffers may be on a device: all messages go by way of MPI's packing
+    bool ready;   // the provider is open and the settings are valid
+    bool stages;  // buffers may be on a device: every message is packed by MPI
     char reason[kMccReasonBytes];
-    uint64_t terms;        // digest of all that must be the same everywhere
-    MccProvider provider;  // its lock guards all of this
-    MccKeyPair keys;       // secrets for this process are encrypted for it
-    MPI_Comm own_comm;     // of this process alone
+    uint64_t terms;        // digest of the values that must be the same on every member
+    MccProvider provider;  // its lock guards the other fields
+    MccKeyPair keys;       // key pair of this process, for the transport of group secrets
+    MPI_Comm own_comm;     // contains this process only
     int comm_key;
     atomic_llong next_number;
     MccStandIn stand_in;
@@ -86,30 +87,31 @@ void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 
 // progress.c
 void pmpi_progress_start(void);   // the lock is held
 void pmpi_poll(void);             // reads both queues; the lock is held
-int pmpi_meanwhile(void* group);  // lets MPI go on; no lock is held
+int pmpi_meanwhile(void* group);  // lets MPI make progress; no lock is held
 void pmpi_groups_reap(bool all);  // the lock is held
 
 // secret.c
 typedef struct {
-    MccPublicKey* keys;               // of all members
-    MccWrappedSecret *wrapped, *all;  // room for as many: by this member, and by all
+    MccPublicKey* keys;  // of all members
+    MccWrappedSecret *wrapped,
+        *all;  // one entry per member: written by this member, and combined from every member
 } PmpiSharing;
-PmpiSharing* pmpi_sharing_make(int size);  // to be freed; NULL: no memory
-// Gives rank 0's secret, which rank 0 has drawn, to all members. 0, or a positive FI_E code: FI_EKEYREJECTED
-// where the secret for this member was not for it, or was changed on its way.
+PmpiSharing* pmpi_sharing_make(int size);  // to be freed by the caller; NULL: no memory
+// Distributes the secret drawn by rank 0 to every member. Returns 0 or a positive FI_E code. FI_EKEYREJECTED:
+// the wrapped secret was not for this member, or was altered on its way.
 int pmpi_share_secret(const PmpiGroup* g, PmpiSharing* sharing, MccSecret* secret);
 
 // group.c
-PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI serves, or complains
+PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI serves the call or reports the error
 int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra);
-void pmpi_group_break(PmpiGroup* g);  // an operation failed: the group is closed soon, and serves no more
+void pmpi_group_break(PmpiGroup* g);  // after a failed operation: no more calls, closed after the linger time
 void pmpi_groups_cancel(void);
 
 // layout.c
-bool pmpi_packs_plainly(void);  // this MPI's packed form is the bytes, and nothing else
-bool pmpi_takes_devices(void);  // this MPI takes buffers in the memory of devices
+bool pmpi_packs_plainly(void);  // this MPI's packed form is the plain bytes
+bool pmpi_takes_devices(void);  // this MPI accepts buffers in device memory
 
 // life.c
-bool pmpi_open(void);  // false: MPI is not there yet or no more; opens everything at the first call
+bool pmpi_open(void);  // opens the library at the first call; false: before MPI_Init or after MPI_Finalize
 
 #endif

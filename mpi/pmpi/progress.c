@@ -1,10 +1,11 @@
-// Progress: of the provider while the program is elsewhere, and of MPI while it is in the provider. MPI has
-// no hook for the first, so a thread stands in (core/stand_in.c). An operation that runs makes all progress
-// itself.
+// Makes progress of the provider while the program is elsewhere, and of MPI while the program is in the
+// provider. MPI has no hook for the former, so there is a progress thread (core/stand_in.c). A running
+// operation makes all of the provider's progress itself.
 
 #include "pmpi.h"
 
-// Operations run without completions, so none is ours; reading makes the provider move.
+// Operations run without completions, so there are none to handle; reading the queue makes the provider
+// progress.
 static void ended(const void* context, int error, const char* text) {
     (void)context, (void)text;
     if (0 != error) pmpi_say(2, "an error without an operation: %s", fi_strerror(error));
@@ -15,8 +16,8 @@ void pmpi_poll(void) {
     mcc_poll_joins(&pmpi.provider);
 }
 
-// Testing a request that nobody ever completes is what makes every MPI go on with all it has. A probe does
-// not: MPICH answers one on a communicator of a single process without looking at anything else.
+// Tests a request that never completes, which lets every MPI library make progress. A probe is not enough:
+// MPICH answers a probe on a communicator of one process without making progress.
 int pmpi_meanwhile(void* group) {
     int done;
     PMPI_Test(&((PmpiGroup*)group)->never, &done, MPI_STATUS_IGNORE);
@@ -28,7 +29,7 @@ void pmpi_groups_reap(bool all) {
     if (0 != error) pmpi_say(1, "closing a group: %s", fi_strerror(error));
 }
 
-// Groups that end are closed in time, too.
+// Also closes groups whose linger time is over.
 static int stand_in(void) {
     enum { kReapMs = 50 };
     pmpi_poll();

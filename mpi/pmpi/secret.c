@@ -1,15 +1,15 @@
-// How rank 0's secret comes to the other members: by collectives of the program's own communicator, since a
-// message of ours could be taken by a receive of the program's. The secret is encrypted once for each
+// Distributes rank 0's secret to the other members, by collectives on the program's own communicator, since a
+// receive of the program could match a message of this library. The secret is encrypted separately for each
 // receiver.
 //
-// Encrypting for one receiver takes some 100 us. So rank 0 does it for the first member of each block, and
-// those do it for the others of their block: two steps for any number of members.
+// Encrypting for one receiver takes about 100 us. So rank 0 encrypts for the first member of each block of
+// 32, and each of these members encrypts for the others of its block: two steps for any number of members.
 
 #include "pmpi.h"
 
 enum { kBlock = 32 };
 
-// A wrapped secret is bound to this.
+// Authenticated together with a wrapped secret.
 typedef struct {
     int64_t number;
     int32_t from, to;
@@ -19,7 +19,7 @@ static Edge edge_between(const PmpiGroup* g, int from, int to) {
     return (Edge){.number = g->number, .from = from, .to = to};
 }
 
-// Where this fails the receiver gets zeros, and finds that this is no wrapped secret.
+// On failure, the receiver gets zeros, which are no valid wrapped secret.
 static void give(const PmpiGroup* g, const MccPublicKey* keys, int to, const MccSecret* secret,
                  MccWrappedSecret* wrapped) {
     const Edge edge = edge_between(g, g->join.rank, to);
@@ -39,7 +39,7 @@ static bool take(const PmpiGroup* g, const MccPublicKey* keys, int from, const M
     return taken;
 }
 
-// From rank 0 to the first of each block.
+// From rank 0 to the first member of each block.
 static bool share_with_first(const PmpiGroup* g, PmpiSharing* s, MccSecret* secret, bool* has_it) {
     const int blocks = (g->join.size + kBlock - 1) / kBlock, rank = g->join.rank;
     if (blocks < 2) return true;
@@ -51,7 +51,8 @@ static bool share_with_first(const PmpiGroup* g, PmpiSharing* s, MccSecret* secr
     return true;
 }
 
-// From the first of each block to the others: each adds what it has for its own block.
+// From the first member of each block to the rest of the block. Each first member contributes the entries of
+// its block.
 static bool share_in_blocks(const PmpiGroup* g, PmpiSharing* s, MccSecret* secret, bool* has_it) {
     const int rank = g->join.rank, size = g->join.size, first = rank - rank % kBlock;
     const int bytes = size * (int)sizeof(*s->wrapped);

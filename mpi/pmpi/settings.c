@@ -1,5 +1,6 @@
-// MCASTCOLL_PMPI_*: the only settings a library has that no launcher knows. A bad one leaves the whole job to
-// its MPI, since the members must not differ, and says which values there are.
+// The settings MCASTCOLL_PMPI_*, environment variables because no launcher configures a preloaded library. An
+// invalid setting leaves the whole job to its MPI, since the members must not differ, and the message lists
+// the valid values.
 
 #define _GNU_SOURCE  // sched_getaffinity()
 #include <sched.h>
@@ -15,9 +16,9 @@ extern char** environ;
 
 typedef struct {
     const char* name;
-    uint64_t value;        // what holds unless it is set
-    uint64_t low, high;    // what it may be
-    const char* words[4];  // or else the words of which it is one, as its index
+    uint64_t value;        // the default, then the value
+    uint64_t low, high;    // valid range
+    const char* words[4];  // or the valid words; the value is the index of a word
 } Setting;
 
 void pmpi_say(int level, const char* format, ...) {
@@ -27,7 +28,8 @@ void pmpi_say(int level, const char* format, ...) {
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    fprintf(stderr, "mcastcoll-pmpi: %s\n", line);  // one call, one line, whatever other ranks write
+    fprintf(stderr, "mcastcoll-pmpi: %s\n",
+            line);  // a single call, so that lines of several ranks do not mix
 }
 
 static const char* value_of(const char* name) {
@@ -37,7 +39,7 @@ static const char* value_of(const char* name) {
     return NULL != value && '\0' != value[0] ? value : NULL;
 }
 
-// False: it is set to what it may not be.
+// False: the value is invalid.
 static bool read_setting(Setting* s, char* reason) {
     const char* value = value_of(s->name);
     if (NULL == value) return true;
@@ -62,7 +64,7 @@ static bool read_setting(Setting* s, char* reason) {
     return false;
 }
 
-// A setting that is misspelt would otherwise be silently without effect.
+// Refuses unknown names, since a misspelt setting would have no effect.
 static bool check_names(const Setting* settings, int count, char* reason) {
     for (char** entry = environ; NULL != *entry; ++entry) {
         if (0 != strncmp(*entry, PREFIX, sizeof(PREFIX) - 1)) continue;
@@ -82,8 +84,8 @@ static bool check_names(const Setting* settings, int count, char* reason) {
     return true;
 }
 
-// Hydra says how many of the job's processes are on this host. Where nobody says, threads stay awake, as MPIs
-// do.
+// Hydra sets MPI_LOCALNRANKS to the number of the job's processes on this host. Without this variable,
+// waiting threads spin, as MPI libraries do.
 static bool more_ranks_than_cores(void) {
     const char* ranks = getenv("MPI_LOCALNRANKS");
     cpu_set_t cores;

@@ -1,4 +1,4 @@
-// A thread of Open MPI's is one of pthreads' (absent/README.md).
+// Open MPI's threads are pthreads (absent/README.md).
 
 #ifndef MCASTCOLL_ABSENT_THREADS_PTHREADS_THREADS_H
 #define MCASTCOLL_ABSENT_THREADS_PTHREADS_THREADS_H

@@ -1,4 +1,4 @@
-// What a thread of Open MPI's has for itself is kept by pthreads (absent/README.md).
+// Open MPI's thread-specific data are those of pthreads (absent/README.md).
 
 #ifndef MCASTCOLL_ABSENT_THREADS_PTHREADS_TSD_H
 #define MCASTCOLL_ABSENT_THREADS_PTHREADS_TSD_H
