@@ -1,8 +1,9 @@
-// Decides what one progress turn polls: only the expected sources, or all of them.
+// Decides which sources one progress turn polls: the expected sources only, or all.
 //
 // Each poll is a system call, and a waiting rank does nothing else. Unexpected events (a peer's retransmit
 // request, news of a failed member) must not wait long either. So every few turns, and after a bounded time,
-// a turn polls everything. The time bound matters for a process that is seldom scheduled and makes few turns.
+// a turn polls all sources. The time bound matters for a process that is seldom scheduled and makes few
+// turns.
 #pragma once
 
 #include "base/types.h"
@@ -13,11 +14,11 @@ namespace mcastcoll::group {
 class Attention {
   public:
     // Limits on polling expected sources only: the number of such turns in a row, and the time since the last
-    // turn that polled everything.
+    // complete poll.
     static constexpr unsigned kNarrowTurns = 3;
     static constexpr Nanoseconds kNarrowTime = Nanoseconds::from_us(250);
 
-    // Returns the sources that this turn polls. everywhere: the caller has a reason to poll all of them.
+    // Returns the sources for this turn to poll. everywhere: the caller has a reason to poll all sources.
     engine::Expectation turn(const engine::Expectation& expected, bool everywhere, Nanoseconds now) {
         if (!everywhere && narrow_ < kNarrowTurns && now - wide_at_ < kNarrowTime) {
             ++narrow_;
@@ -29,7 +30,7 @@ class Attention {
     }
 
   private:
-    unsigned narrow_ = kNarrowTurns;  // since the last turn that polled everything
+    unsigned narrow_ = kNarrowTurns;  // since the last complete poll
     Nanoseconds wide_at_{};
 };
 

@@ -6,7 +6,8 @@
 //     32 <-  33, 34 ... 63               A parent other than rank 0 also sends hellos. Once its subtree is
 //     0  <-  1024, 2048 ...              complete its hello is marked `gathered`, and its parent collects.
 //
-// Up to 32 members all send their hello to rank 0. Of n members, rank 0 receives hellos from 31 log32 n.
+// In groups of up to 32 every member sends its hello to rank 0. Of n members, rank 0 receives hellos from 31
+// log32 n.
 #pragma once
 
 #include <map>
@@ -30,20 +31,20 @@ class Gathering {
     bool expects(Rank rank) const;
     // Adds a hello, this member's own included. The first hello of a rank counts.
     void add(const wire::Hello& hello);
-    // Adds hellos that a child has gathered, or a part of them. If any hello is from outside the child's
-    // subtree, all are ignored.
+    // Adds the hellos gathered by a child, or a part. A hello from outside the child's subtree invalidates
+    // the whole message.
     void add_from(Rank from, const std::vector<wire::Hello>& hellos);
     bool complete() const { return count_ == span_; }
     std::uint32_t span() const { return span_; }
 
     // Null: no hello from this rank yet.
     const wire::Hello* of(Rank rank) const;
-    // The children whose hello is missing, and the hellos of the other children.
+    // The children without a hello here, and the hellos of the rest.
     std::vector<Rank> missing() const;
     std::vector<const wire::Hello*> heard() const;
     // All hellos of the subtree in the order of ranks, once complete.
     std::vector<wire::Hello> guests() const;
-    // Drops the hellos of all ranks that are not children, after they have been passed on.
+    // Drops forwarded hellos, except this member's own and the children's.
     void passed_on();
 
   private:

@@ -14,15 +14,14 @@ namespace {
 // Cookie of the barrier that ends a join over several levels.
 constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
-// The time at which stalled operations become an error. The engine has its own timeout for its members.
+// The time at which stalled operations become an error. Members of the engine have the engine's timeout.
 Nanoseconds stalled_at(const Patience& patience, const LevelSet& levels) {
     return levels.waits_outside_engine() ? patience.stalled_at(levels.placement().hosts() > 1) : kNever;
 }
 
 void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
                  [[maybe_unused]] wire::ByteString word) {
-#ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation that the simulator must detect: a failed group informs no other
-                                   // member
+#ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     port.tell_for_good(std::move(whom), std::move(word));
 #endif
 }
@@ -105,7 +104,7 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
     begin({welcome, *table, std::move(host), &welcome, &map}, whole, now);
 }
 
-// Attaches the table of all members in the memory that the host leader has made.
+// Attaches the member table in the host leader's memory.
 void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     const wire::Agreement& agreement = welcome.agreement;
     if (!join_.accept(agreement)) return;
@@ -162,7 +161,7 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
                .channels = agreement.channels,
                .root_sync = static_cast<engine::RootSync>(agreement.root_sync),
                .root_delay_us = agreement.root_delay_us};
-    // All or nothing: if allocation fails none of the levels exists.
+    // If allocation fails no level exists.
     levels::Owner& owner = *this;
     auto levels =
         std::make_unique<LevelSet>(std::move(standing), plan_.self, plan_.means, roster_, port_, owner);
@@ -193,7 +192,7 @@ void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& p
     });
 }
 
-// A join over several levels ends with a barrier over all of them.
+// A join over several levels ends with a barrier over these levels.
 void Group::check_formed(Nanoseconds now) {
     if (state_ != State::forming || !levels_->engine_joined()) return;
     if (!levels_->several()) return on_joined(now);
@@ -251,7 +250,7 @@ void Group::move(Nanoseconds now) {
     }
     // A member outside the engine that is awaited for long may have died, or may have failed without a member
     // left to report it: a host leader informs its members, but not after it has closed the group. So the
-    // process is watched, and pump() asks it while it is awaited.
+    // process is watched, and pump() queries the member while operations wait for it.
     for (const std::uint32_t rank : levels_->take_awaited_long()) {
         if (const auto peer = roster_.peer(rank, port_)) port_.watch(*peer, roster_.watch_point(rank), now);
         patience_.add_late(rank, now);
@@ -270,7 +269,7 @@ void Group::on_complete(std::uint64_t cookie, int error, Nanoseconds now) {
 
 void Group::close(Nanoseconds now) {
     const State before = std::exchange(state_, State::closed);
-    // The others still wait for this member, and its process stays alive.
+    // Peers still wait for this member, whose process stays alive.
     if (before == State::forming) break_off({kNoRank, ECANCELED}, before, now);
     if (before == State::greeting && !join_.leads()) port_.remember_ended(ECANCELED);
     if (!formed()) return;
@@ -359,8 +358,8 @@ void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason
     }
 }
 
-// The engine informs its members itself and tolerates members that left in order. The same holds here: a
-// member outside this engine that has finished its part of all open operations may close the group and exit.
+// The engine informs its members itself and tolerates orderly leaves. The same holds here: a member outside
+// this engine may close the group and exit once its part of every open operation is done.
 void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
     if (levels_->engine_loses(loss.rank, loss.error, now) || state_ == State::closed) return;
     if (!joined() || roster_.doubted(loss.rank)) return fail(loss, now);
@@ -411,8 +410,8 @@ void Group::name_stray(Nanoseconds now) {
 }
 
 // Ends the join before the welcome. A welcomed member that cannot work under the welcome informs rank 0,
-// which informs all others. If rank 0 is dead, the members that wait for rank 0 detect it, and all others
-// have the join's deadline.
+// which informs the group. If rank 0 is dead, its waiters detect the death, and the join's deadline ends the
+// rest.
 void Group::end_join(int error) {
     if (state_ != State::greeting) return;
     std::string stray;
@@ -477,7 +476,7 @@ void Group::tell_others(Rank lost, bool had_joined) {
     word.lost = lost;
     const std::vector<Outbox::Peer> peers = roster_.peers_of(whom, port_);
     tell_of_end(port_, peers, of_group(word));
-    // Members that have not formed the group do not have its key.
+    // Members without a formed group lack the group's key.
     if (!had_joined && words_key_) tell_of_end(port_, peers, wire::encode(word));
 }
 

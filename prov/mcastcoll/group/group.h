@@ -52,7 +52,7 @@ class Group final : private levels::Owner {
     int error() const { return failure_.error; }
     // Names the lost member and how the loss was detected. Empty if no member is to blame.
     const std::string& failure_text() const { return failure_text_; }
-    // The message about the group's end that this member sends to members that ask later.
+    // The message about the group's end for members that ask later.
     wire::Ended ended_word() const;
     // Returns the message with a tag under this group's own key. Join messages of two runs of the same
     // members with the same key file have the same tag key, so a recorded message would be accepted in a
@@ -77,18 +77,17 @@ class Group final : private levels::Owner {
     // on_part() is for host leaders, on_host_welcome() for the other members of a host.
     void on_part(const wire::WelcomePart& part, Nanoseconds now);
     void on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now);
-    // A hello for this rank from another process suggests that the member was replaced. Anyone may have sent
-    // the hello: only the process watch decides whether the member is gone.
+    // A hello for this rank from another process suggests that the member was replaced. Any host may have
+    // sent the hello: only the process watch decides whether the member is gone.
     void doubt(Rank rank, Nanoseconds now);
-    // A member reports the end of its part of this group, or of its join. lost: the member that caused it, or
-    // kNoRank.
+    // A member reports the end of its part of this group or join. lost: the cause, or kNoRank.
     void on_abort(std::uint32_t error, Rank lost, Nanoseconds now);
 
     void on_message(MutableBytes message, Nanoseconds now);
     // Takes a multicast datagram with this group's key from a plausible source. Returns false if the datagram
     // is not a valid packet of the engine.
     bool on_datagram(MutableBytes bytes, Nanoseconds now);
-    // A peer reports that it has been waiting for this member for long.
+    // A peer reports a long wait for this member.
     void on_waiting(Rank from);
     // The process of this peer is gone or unreachable. The next pump() acts on the loss.
     void on_peer_lost(Outbox::Peer peer, int error, const std::string& reason);
@@ -98,10 +97,10 @@ class Group final : private levels::Owner {
     void submit(const levels::Request& request, int& refused, Nanoseconds now);
     // Announces that no more operations will come.
     void close(Nanoseconds now);
-    // Closed, and no other member needs this one any more.
+    // Closed, and no longer needed by any member.
     bool done() const;
-    // Ends all levels in which this member takes part; each level informs its own members. Only the first
-    // failure counts. An error of 0 is ignored.
+    // Ends this member's levels; each level informs its members. Only the first failure counts. An error of 0
+    // is ignored.
     void fail(const Losses::Loss& loss, Nanoseconds now);
     // Called when an exception interrupted this group's work. The state is no longer reliable, so the group
     // ends with all open operations.

@@ -34,8 +34,8 @@ void Join::start(Nanoseconds now) {
 }
 
 void Join::greet(Nanoseconds now) {
-    // Hellos are frequent at first, then slow. A parent that has not called its join yet stores hellos, but a
-    // parent whose process has not started cannot.
+    // Hellos are frequent at first, then slow. A parent stores hellos before its join is called, but not
+    // before its process runs.
     const std::int64_t wait_ms =
         acknowledged_ ? kPatientMs
                       : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), kImpatientMs);
@@ -54,8 +54,7 @@ void Join::on_hello(const wire::Hello& hello, Nanoseconds now) {
         pass_on_if_complete(now);
 }
 
-// Returns false if the hello does not count now. A child with a subtree is asked for the hellos that it
-// gathered.
+// Returns false if the hello does not count now. A child with a subtree is asked for the gathered hellos.
 bool Join::take(const wire::Hello& hello) {
     if (hello.gathered == 0 || gathering_.of(hello.rank) != nullptr) return false;
     if (greeting_span(hello.rank, hello.members) > 1) {
@@ -74,7 +73,7 @@ void Join::on_guests(const wire::Guests& guests, Nanoseconds now) {
     pass_on_if_complete(now);
 }
 
-// Rank 0 starts the survey. Another gathering member announces to its parent that its subtree is complete.
+// Rank 0 starts the survey. Another gathering member announces its complete subtree to its parent.
 void Join::pass_on_if_complete(Nanoseconds now) {
     if (!gathering_.complete()) return;
     adopt_at_ = kNever;
@@ -155,7 +154,7 @@ Nanoseconds Join::next_deadline() const {
 
 bool Join::accept(const wire::Agreement& agreement) {
     if (leads() || !acceptable(agreement)) return false;
-#ifndef MCC_BREAK_WELCOME_ONCE  // mutation that the simulator must detect: a second welcome is accepted
+#ifndef MCC_BREAK_WELCOME_ONCE  // mutation for the simulator: a second welcome is accepted
     if (state_ != State::greeting) return false;
 #endif
     welcome();

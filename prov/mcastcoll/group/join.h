@@ -6,7 +6,7 @@
 //     its
 //                caller makes the welcome (group/welcome.h), which members forward to each other
 //
-// A hello may be lost, duplicated or late, and anyone may have sent it: the caller has checked its source
+// A hello may be lost, duplicated or late, and any host may be its sender: the caller has checked the source
 // address. Every member has a deadline until the join is over, so no member waits forever for a missing one.
 #pragma once
 
@@ -55,7 +55,7 @@ class Join {
     // Positive FI_E* code of a join that failed by itself, else 0.
     int error() const { return error_; }
 
-    // On rank 0 when complete: all hellos by rank, with the sites that the survey found.
+    // On rank 0 when complete: the hellos by rank, with the sites found by the survey.
     Guests guests() const { return survey_.settle(gathering_.guests()); }
     // On rank 0 when complete: the welcome has been made.
     void welcome() {
@@ -64,8 +64,8 @@ class Join {
     }
     // On other ranks: whether this member waits for a welcome and can work under this agreement.
     bool accept(const wire::Agreement& agreement);
-    // Ends the join without a group. The members whose hellos arrived here are informed, so that they need
-    // not wait for their deadline. On rank 0 this replaces the welcome messages that are still queued.
+    // Ends the join without a group. Senders of hellos are informed, and need not wait for the deadline. On
+    // rank 0 this replaces the welcome messages that are still queued.
     void fail(int error);
 
     // The rank to which this member sends hellos. Not for rank 0.

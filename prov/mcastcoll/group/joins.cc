@@ -10,7 +10,7 @@ namespace mcastcoll::group {
 namespace {
 
 // Maximum number of answers per interval to hellos of other protocol versions. A member repeats its hello
-// until it is answered.
+// until an answer arrives.
 constexpr std::uint32_t kForeignAnswers = 64;
 constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
 
@@ -77,7 +77,7 @@ const wire::JoinKey* Joins::key_of(std::uint64_t list) {
     return members.empty() ? memory_.key_of(list) : &members.front()->key();
 }
 
-// Verifies a stored hello: its list was unknown at arrival, so anyone may have sent it.
+// Verifies a stored hello, which any host may have sent: its list was unknown at arrival.
 bool Joins::is_of(Member& member, const EarlyHello& early) {
     return wire::proven(early.word, member.key()) && member.comes_from(early.hello.rank, early.source);
 }
@@ -140,8 +140,7 @@ void Joins::on_datagram(Bytes word, const Source& source, Nanoseconds now) {
     }
 }
 
-// Stores a hello, or a key request that comes before one, for a future join. Its tag is verified when that
-// join is called.
+// Stores a hello, or an earlier key request, for a future join. The tag is verified when the join is called.
 void Joins::on_unknown(Bytes word, const Source& source) {
     auto hello = wire::decode_hello(word);
     if (const auto request = wire::decode_key_request(word)) {
@@ -231,8 +230,7 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     const std::size_t rank = index_of(waiting.from);
     if (failed == nullptr || rank >= failed->members->size()) return;
     if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
-#ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation that the simulator must detect: a failed group informs no other
-                                   // member
+#ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
         port_.tell({peer.value()}, prove(waiting.id, failed->told));
 #endif
@@ -296,7 +294,8 @@ void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Na
     if (member != nullptr && !was_given_up(member->core())) member->within(now, [&] { it(member->core()); });
     if (member != nullptr && !was_given_up(member->core())) return;
     // This join is over, but the leader still counts on this member and would wait until its own deadline.
-    // The leader is informed once, and only at an address where it can be, because anyone may send a welcome.
+    // The leader is informed once, and only at an address where it can be, because any process may send a
+    // welcome.
     const auto leader = memory_.take_given_up(head.to);
     if (!leader || !port_.same_host(*leader, head.answer_to)) return;
     if (auto peer = port_.peer(head.answer_to))

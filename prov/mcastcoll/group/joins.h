@@ -49,7 +49,7 @@ class JoinMemory {
   public:
     EarlyGreetings& early() { return early_; }
 
-    // Records that a join failed here, for members that still send hellos.
+    // Records a failed join for members that still send hellos.
     void keep_failed(const wire::JoinId& id, int error) {
         failed_.keep({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
     }
@@ -173,8 +173,8 @@ class Joins {
     void remember_ended(Member& member, int error);
 
     void on_datagram(Bytes bytes, const Source& source, Nanoseconds now);
-    // Takes a message that arrived reliably from a process that has this process's private address. Returns
-    // false if the bytes are no join message.
+    // Takes a reliable message, whose sender knows this process's private address. Returns false if the bytes
+    // are no join message.
     bool on_word(Bytes word, Nanoseconds now);
     // The latest hello of this rank for a join of the same list that was not called here, or null.
     const wire::Hello* miscounted_hello(Member& member, Rank rank);
@@ -182,7 +182,7 @@ class Joins {
     // secret (the secret is part of the list hash), or null. The match proves nothing.
     const EarlyHello* stray_hello(Member& member);
 
-    // Datagrams whose sender is not a member.
+    // Datagrams from non-members.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
     // The same, plus hellos for unknown lists: only a later join shows whether their senders are members.
     std::uint64_t doubtful_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
@@ -194,7 +194,8 @@ class Joins {
     Member* find_called(const wire::JoinId& id) const;
     // Handles a message about a list of members that was never joined here.
     void on_unknown(Bytes word, const Source& source);
-    // Whether the hello is late: the process has sent a hello here for that join or a later one of its list.
+    // Whether the hello is late: its process has sent a hello here for the same join, or for a later join of
+    // the list.
     bool comes_late(const wire::Hello& hello) const;
     // Null: no member of such a list is known.
     const wire::JoinKey* key_of(std::uint64_t list);

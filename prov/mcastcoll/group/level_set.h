@@ -1,10 +1,10 @@
-// The levels of a group in which one member takes part: their construction, and the transfer between them and
-// the process.
+// The levels of a group in which one member takes part: construction, and transfer between levels and
+// process.
 //
 // A host leader reads the places of all members from the welcome and makes the engine and the host's shared
 // state: the memory, and the table of all members in the memory, which the other processes of the host attach
-// (Group). If there is more than one level the join ends with a barrier over all levels, so that no member
-// receives data for a group it does not have yet.
+// (Group). A join over more than one level ends with a barrier over these levels: no member receives data
+// before it has the group.
 #pragma once
 
 #include "engine/engine.h"
@@ -19,7 +19,7 @@
 
 namespace mcastcoll::group {
 
-// The resources that a process gives to each of its groups.
+// The resources of a process for each group.
 struct Means {
     std::uint32_t message_bytes = 0;  // longest message, in bytes
     wire::JoinKey key{};              // of the authentication tags
@@ -131,7 +131,7 @@ class LevelSet {
     Losses::Loss engine_failure_;
     std::vector<std::uint32_t> awaited_long_;
     std::string no_multicast_;  // why this member has no multicast
-    // On host leaders, for the report: what the levels connect, and the encoded places by rank.
+    // On host leaders, for the report: the levels' connections, and the encoded places by rank.
     std::vector<topology::ReportedLevel> connections_;
     std::vector<wire::ByteString> places_;
     // The engine decisions that were last logged.

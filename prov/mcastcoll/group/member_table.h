@@ -1,6 +1,6 @@
-// Table of all members of a group for the processes of one host: places and addresses. The host leader builds
-// the table from the welcome, and the other processes read it in the shared memory. A host has one copy,
-// however many of its processes are in the group.
+// The member table of a group for the processes of one host: places and addresses. The host leader builds the
+// table from the welcome, and the other processes read it in the shared memory. A host has one copy for any
+// number of processes.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class MemberTable {
   public:
     // numbers: of levels::Places.
     static std::vector<std::byte> lay_out(const wire::Welcome& welcome, levels::Ranks numbers);
-    // Shared bytes may be corrupt: returns a table only if all of it can be read.
+    // Shared bytes may be corrupt: returns nothing unless the whole table is readable.
     static std::optional<MemberTable> view(SharedBytes shared);
     // The same in private memory.
     static MemberTable own(std::vector<std::byte> bytes);

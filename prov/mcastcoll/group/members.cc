@@ -9,7 +9,7 @@ namespace {
 // Shortest interval between checks of a member for whose rank another process sends hellos.
 constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
 
-// A member that a death does not affect informs this many members of each affected kind: one of them may be
+// An unaffected member informs this many members of each affected kind, because a single receiver may be
 // dead, too.
 constexpr std::size_t kFewest = 2;
 
@@ -30,8 +30,8 @@ void add_beside(Ranks& to, levels::Ranks ranks, std::uint32_t rank) {
         to.push_back(ranks[child]);
 }
 
-// The members that would have exchanged news with a dead leader: its host, and its neighbours among the
-// leaders of its segment and among the segment leaders. Empty if the dead member led nothing.
+// The members next to a dead leader: its host, and its neighbours among the host leaders of the segment and
+// among the segment leaders. Empty if the dead member led nothing.
 class Bereaved {
   public:
     Bereaved(const levels::Placement& placement, std::uint32_t dead) : dead_(dead) {

@@ -37,7 +37,7 @@ class Roster {
     std::vector<Outbox::Peer> peers_of(std::span<const std::uint32_t> ranks, JoinPort& port);
     // The contacted ranks at this peer.
     std::vector<Rank> ranks_at(Outbox::Peer peer) const;
-    // Members that count as lost because they could not be reached, each once.
+    // Unreachable members, which count as lost; each once.
     bool has_unreached() const { return !unreached_.empty(); }
     std::vector<Unreached> take_unreached() { return std::exchange(unreached_, {}); }
 
@@ -85,8 +85,8 @@ class Losses {
         return found == reasons_.end() ? nullptr : &found->second;
     }
 
-    // Records a member that is gone although no open operation needed it, as after a member has finished its
-    // part. The loss becomes an error as soon as an operation needs the member.
+    // Records a lost member that no open operation needed, such as a member with a finished part. The loss
+    // becomes an error as soon as an operation needs the member.
     void let_go(const Loss& loss) { gone_.push_back(loss); }
     // Returns a recorded loss for which needs(rank) holds, or a loss with kNoRank.
     template <typename Needed>
@@ -101,21 +101,20 @@ class Losses {
     std::map<Rank, std::string> reasons_;
 };
 
-// The ranks that a member informs when its group ends because of the lost rank (kNoRank: unknown). Members of
-// a host learn of the end from their shared memory, host leaders from their engine, and segment leaders
-// inform their neighbours. A dead leader informs no one: the members that would have exchanged the news with
-// it inform each other, and every other informed member sends the news to a few of them. While the group
-// forms a member's levels may be missing: each member then informs rank 0, and its neighbours in a ring and a
-// tree over all members.
+// The ranks that a member informs when its group ends because of the lost rank (kNoRank: unknown). The
+// processes of a host learn of the end from shared memory, host leaders from the engine, and segment leaders
+// inform their neighbours. A dead leader forwards no news: its neighbours inform each other, and every other
+// informed member sends the news to a few of these neighbours. While the group forms a member's levels may be
+// missing: each member then informs rank 0, and its neighbours in a ring and a tree over all members.
 std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
 
 // The maximum number of lost ranks, kNoRank included, for which one member informs others: the news may
 // arrive first without the lost rank, or for two ranks.
 constexpr std::size_t kMostDeathsTold = 3;
 
-// Tracks members that are awaited for long. While any operation is open they are asked every second whether
-// their part of the group has failed, because no other member may be left to report it. Also implements the
-// user's stall timeout, which ends a group whose operations make no progress.
+// Tracks members that are awaited for long. While an operation is open each is asked every second for a
+// failure of its part of the group, because no other member may be left to report the failure. Also
+// implements the user's stall timeout, which ends a group with stalled operations.
 class Patience {
   public:
     // kNever: operations may stall forever.

@@ -1,5 +1,4 @@
-// Log sentences about a group's start, its engine, its operations and its end; counters; the report for
-// mcastcoll-topo.
+// Log sentences about a group's start, engine, operations and end; counters; the report for mcastcoll-topo.
 #include <fmt/core.h>
 
 #include <cerrno>

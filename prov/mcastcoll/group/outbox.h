@@ -1,8 +1,8 @@
 // Queues join messages to members until there is room to send them: a welcome or an abort to many members,
 // and single messages of protocols without flow control of their own.
 //
-// A message is stored once for all its receivers and is sent to them one after the other as room comes.
-// Messages leave in the order of post().
+// A message is stored once, and sent to its receivers one after the other as room comes. Messages leave in
+// the order of post().
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// The interfaces that a group requires of its process: for its join, then messages, multicast, shared memory
-// and a process watch, and callbacks for its results. The provider implements them with sockets, endpoints
-// and shared memory; tests and the simulator with a network that loses, duplicates and reorders.
+// The interfaces between a group and its process: for the join; messages, multicast, shared memory and a
+// process watch; callbacks for results. The provider implements them with sockets, endpoints and shared
+// memory; tests and the simulator with a network that loses, duplicates and reorders.
 #pragma once
 
 #include <algorithm>
@@ -65,8 +65,8 @@ class HostLevel : public levels::Level {
     // the host place of the lost member, or an invalid place.
     virtual int failure() const = 0;
     virtual std::uint32_t lost() const = 0;
-    // The rank of a lost member of another host, for the log of this host's processes, or kNoRank. It is set
-    // before the level fails because of that member.
+    // The rank of a lost member of another host, for the log of this host's processes, or kNoRank. Set before
+    // the level fails because of this member.
     virtual Rank lost_elsewhere() const { return kNoRank; }
     virtual void name_lost_elsewhere(Rank) {}
     // The member that was last awaited without success.
@@ -127,7 +127,7 @@ class JoinPort {
 // The hellos of all members, by rank.
 using Guests = std::vector<wire::Hello>;
 
-// The multicast addresses that rank 0 chooses for a group and that the host leaders join.
+// The multicast addresses of a group, chosen by rank 0 and joined by the host leaders.
 class Multicast {
   public:
     // On rank 0: fills in the key, epoch, multicast addresses and datagram size of an otherwise complete
@@ -144,14 +144,14 @@ class Multicast {
     virtual bool can_send() const = 0;
     virtual void send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) = 0;
     virtual void flush() = 0;
-    // Drops all references to payloads, whose buffers return to the application.
+    // Drops the references to payloads: the buffers return to the application.
     virtual void forget_payloads() = 0;
 
   protected:
     ~Multicast() = default;
 };
 
-// Distinguishes the memory of a host's members from all other memories.
+// Identifies the shared memory of a host's members.
 struct HostMemoryName {
     GroupKey key{};
     Epoch epoch{};
@@ -185,17 +185,17 @@ class Port : public JoinPort {
     // The same for a process that may already be gone, in which case on_peer_lost() follows soon.
     virtual void look_at(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;
 
-    // The leader makes the memory before it welcomes the others, which find it by its name.
+    // The leader makes the memory before the other members of the host are welcomed and find it by name.
     virtual Result<SharedBytes> find_table(const HostMemoryName& name) = 0;
     virtual Result<std::unique_ptr<HostLevel>> open_host(const HostMembers& members) = 0;
 
-    // The group has its keys: datagrams and messages with them are now delivered to it.
+    // The group has its keys, and now receives datagrams and messages with these keys.
     virtual void keyed() = 0;
     // The group has joined, or is about to fail.
     virtual void changed() = 0;
     // The join is over: 0 or FI_E*.
     virtual void join_ended(int error) = 0;
-    // The join ended without a group, and other members may still count on this one.
+    // The join ended without a group, while peers may still count on this member.
     virtual void remember_ended(int error) = 0;
     // A joined group has failed because of the lost rank, or kNoRank.
     virtual void failed(int error, Rank lost) = 0;
@@ -208,7 +208,7 @@ class Port : public JoinPort {
     // warn() logs a sentence for the user; address_of() gives a member's address for such a sentence.
     virtual void warn(std::string_view sentence) = 0;
     virtual std::string address_of(Rank rank) const = 0;
-    // Tells the user once why this process can share no memory with others of its host.
+    // Reports once why this process cannot share memory on its host.
     virtual void warn_of_memory(std::string_view why) { warn(why); }
     // The text of a positive FI_E* code.
     virtual std::string text_of(int error) const = 0;

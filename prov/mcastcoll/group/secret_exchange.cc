@@ -6,7 +6,7 @@
 namespace mcastcoll::group {
 namespace {
 
-// Prefix of a credential's payload, which tells it from the credentials of other programs.
+// Prefix of a credential's payload; other programs' credentials lack the prefix.
 constexpr std::string_view kPurpose = "mcastcoll: the secret of a group\n";
 // Longest interval between two requests, and between requests after refused credentials: munged has others to
 // serve.

@@ -7,8 +7,8 @@
 //
 // A reply carries a tag under a key derived from the secret, over the request's nonce: so its sender has the
 // secret now, and a recorded reply of an earlier join is refused. One credential serves all requests, which
-// costs munged one call per process. munged reports a credential as replayed when a second process of a host
-// decodes it: that is expected and no reason to refuse it.
+// costs munged one call per process. When a second process of a host decodes a credential, munged reports a
+// replay, which is expected and accepted here.
 //
 // Contains no socket and no clock: slow work and calls to munged belong to the port.
 #pragma once
@@ -36,7 +36,7 @@ class SecretExchange {
         // Whether a datagram from this source may be this member's.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
         virtual void answer(const Source& source, Bytes reply) = 0;
-        // On a member that has the secret: a credential that stays valid for a while. Null: not ready yet.
+        // On a member with the secret: a credential, valid for a while. Null: not ready yet.
         virtual const wire::ByteString* credential(Nanoseconds now) = 0;
         // Starts decoding a credential. on_opened() follows. No second call comes before that.
         virtual void unseal(const wire::ByteString& credential) = 0;
@@ -80,7 +80,7 @@ class SecretExchanges {
     void remove(SecretExchange& one) noexcept { std::erase(exchanges_, &one); }
     // Returns false if the datagram is no secret exchange, or concerns a list without an active join here.
     bool on_datagram(Bytes datagram, const Source& source, Nanoseconds now);
-    // Of these, datagrams whose sender is not to be answered.
+    // Number of these datagrams with a sender that must not be answered.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
 
   private:

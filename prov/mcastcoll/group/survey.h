@@ -53,10 +53,10 @@ class Surveyor {
     std::uint64_t next_stamp_ = 1;
 };
 
-// One member's part in the survey. Rank 0 repeats its requests until all answers are here or the time is up.
+// One member's part in the survey. Rank 0 repeats its requests until every answer is here or the time is up.
 class SurveyRound {
   public:
-    // Echoes answered in one join: twice what the members of all networks may need.
+    // Maximum number of echoes answered in one join: twice the possible need of all networks.
     static constexpr std::size_t kMostEchoes = wire::kMostSurveyed * 3 * Surveyor::kEchoes;
 
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);

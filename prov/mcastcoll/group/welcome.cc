@@ -20,7 +20,7 @@ topology::Map make_map(const wire::Welcome& welcome) {
 std::vector<levels::MemberPlace> places_in(const topology::Map& map) {
     std::vector<levels::MemberPlace> result;
     result.reserve(map.members());
-    // A segment is a set of members that multicast to each other; a site consists of one or more segments.
+    // A segment is one multicast domain; a site consists of one or more segments.
     for (std::uint32_t rank = 0; rank < map.members(); ++rank)
         result.push_back({map.cluster(rank_of(rank), topology::Level::segment),
                           map.cluster(rank_of(rank), topology::Level::host),

@@ -1,5 +1,5 @@
-// The welcome that makes a group: its content as set by rank 0 (except the key and the addresses, which need
-// random numbers and sockets), how members read their places in it, and its validation.
+// The welcome, which makes a group: content as set by rank 0 (except key and addresses, which need random
+// numbers and sockets), derivation of members' places, and validation.
 #pragma once
 
 #include <span>
@@ -36,7 +36,7 @@ topology::Place decode_place(const wire::ByteString& place);
 // of its own, in a common site of all such members.
 topology::Map make_map(const wire::Welcome& welcome);
 std::vector<levels::MemberPlace> places_in(const topology::Map& map);
-// For each of these members of one host, its clusters inside the host, outermost first.
+// The clusters inside the host for each of these members of one host, outermost first.
 std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map, levels::Ranks members);
 
 inline constexpr std::uint32_t kLeastFragment = 512, kMostFragment = 8192;
@@ -66,8 +66,8 @@ struct Hindrance {
 };
 Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& placement);
 
-// Sets a fragment size and a window that every host leader can take. With verbs it also sets their multicast
-// sources.
+// Sets a fragment size and a window that every host leader can take. With verbs, also sets the leaders'
+// multicast sources.
 void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
                    bool verbs);
 

@@ -17,7 +17,7 @@ namespace {
 
 using Phase = Cursor::Phase;
 
-// The slots of all members in one step, used as one contiguous buffer.
+// The members' slots in one step as one contiguous buffer.
 struct Spread {
     std::size_t slot_bytes, capacity;
 
@@ -101,8 +101,8 @@ Advance take_slots(Context& c, Operation& operation) {
 //
 // The root offers its memory as for any single copy, and announces that the whole message is valid. The
 // receiver offers its own buffer in return. Each process claims the next piece from a counter (the `extent`
-// of the receiver's line) when it is free: the receiver reads its pieces, the root writes its pieces. So each
-// copies as much as it can, however late it arrives.
+// of the receiver's line) when it is free: the receiver reads its pieces, the root writes its pieces. So both
+// copy at full speed, even after a late arrival.
 //
 // No process may write into the buffer of a finished operation. While the root claims and writes, its word is
 // marked busy:
@@ -255,7 +255,7 @@ Advance broadcast(Context& c, Operation& operation) {
     return sends ? offer_memory(c, operation) : take_memory(c, operation);
 }
 
-// Claims all remaining pieces, so that the root starts no further write.
+// Claims the remaining pieces, so the root starts no further write.
 bool is_withdrawn(Context& c, const Operation& operation) {
     const bool receives =
         operation.kind == Kind::broadcast && operation.root != c.self && c.cursor.phase != Phase::fresh;

@@ -113,7 +113,7 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
     return costs;
 }
 
-// All thresholds are clamped, so that a busy machine does not lead to useless values.
+// The thresholds are clamped, because a busy machine may yield useless values.
 Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_bytes, const CopyCosts& costs) {
     Thresholds found;
     found.single_copy_from = 16 * kKiB;
@@ -147,7 +147,7 @@ Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_byte
 Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t slot_bytes) {
     Bounds found;
     found.crowded = agreement.crowded != 0;
-    // Vectors that are not combined by shares must fit in one slot.
+    // Vectors not combined by shares must fit in one slot.
     const Thresholds& from = agreement.thresholds;
     found.share_from = std::clamp<std::size_t>(from.share_from, 1, slot_bytes + 1);
     found.reduce_whole = agreement.reduce_by_shares != 0 ? found.share_from - 1 : slot_bytes;

@@ -6,8 +6,9 @@
 //
 // Barrier, gather, allgather, and reductions so small that every member combines the whole vector or its
 // slice: every member publishes, and every member, or the root, reads in rank order, as members arrive. So a
-// reduction gives the same bits on all members, every time. A member that has seen all lines of a step knows
-// that all members have left the steps before, so back-to-back operations need not check the `left` counters.
+// reduction gives the same bits on all members, every time. Once a member has seen every line of a step,
+// earlier steps have been left by every member, so back-to-back operations need not check the `left`
+// counters.
 #include "host/collectives.h"
 
 namespace mcastcoll::host {
@@ -100,7 +101,7 @@ Advance broadcast_one_piece(Context& c, Operation& operation) {
     return Advance::finished;
 }
 
-// The root of a reduction, or every member, reads; others are done when they have published.
+// The root of a reduction, or every member, reads; a member that does not read is done after publishing.
 Advance gather_one(Context& c, Operation& operation) {
     const std::size_t bytes = operation.bytes;
     const bool in_line = bytes <= kInlineBytes;
@@ -123,8 +124,8 @@ Advance gather_one(Context& c, Operation& operation) {
 }
 
 // Barrier and allreduce in large teams: every member publishes, member 0 combines in rank order and publishes
-// the result. So each member waits for only one other and is woken once. A member that sees the result knows
-// that all members are in this step.
+// the result. So each member waits for one peer and is woken once. The result shows that every member is in
+// this step.
 Advance meet_at_first(Context& c, Operation& operation) {
     const std::size_t bytes = operation.bytes;
     const bool in_line = bytes <= kInlineBytes;

@@ -66,8 +66,8 @@ inline void combine_next(const Operation& operation, std::uint32_t member, std::
         copy_bytes(result, from, bytes);
 }
 
-// Maximum number of bytes copied in one call, so that the caller's other work continues. With a core each,
-// members would otherwise keep each other busy to the end.
+// Maximum number of bytes copied in one call. The limit keeps the caller's other work going. With a core
+// each, members would otherwise keep each other busy to the end.
 inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
 // Publishes an offer, and waits for the offers of all members. If any member's input is its result, copying
 // would change data that others still have to read: all members then see this in the offers, leave the step,

@@ -54,7 +54,7 @@ inline bool is_whole(const Operation& operation) {
     return combine != nullptr && element_bytes > 0 && operation.bytes % element_bytes == 0;
 }
 
-// Thresholds in bytes that all members use, from the team's agreement.
+// The team's thresholds in bytes, from the agreement.
 struct Bounds {
     bool crowded = true;                      // more members than cores
     std::size_t single_copy_from = SIZE_MAX;  // a broadcast
@@ -101,7 +101,7 @@ class Memories {
 
     explicit Memories(Rings& rings) : rings_(rings) {}
 
-    // Whether this member can read from all members; all cards must be complete. In large teams it tests the
+    // Whether this member can read from every member. The cards must be complete. In large teams it tests the
     // peers 1, 2, 4 ... places away if its credentials equal member 0's, and returns false if they differ. If
     // credentials are not conclusive it tests every peer.
     bool can_read_all(std::uint32_t self, std::uint32_t size) const;
@@ -131,7 +131,7 @@ struct Clusters {
     static Clusters of(std::uint32_t self, const Ids& leader_of);
 
     Ids leaders{};       // empty: every member reads every line
-    Ids led{};           // the other members that this member leads
+    Ids led{};           // the members led by this member, without itself
     bool leads = false;  // this member is a leader
 };
 
@@ -148,8 +148,8 @@ enum class Way : std::uint8_t { undecided, direct, slots };
 
 // The progress of the oldest open operation. Its steps start at Context::step.
 struct Cursor {
-    // This member's progress in the first step: nothing; published; combined its slice for the others; left
-    // the step, while others may still read.
+    // This member's progress in the first step: nothing; published; combined its slice; left the step, while
+    // peers may still read.
     enum class Phase : std::uint8_t { fresh, published, combined, left };
 
     Phase phase = Phase::fresh;
@@ -190,7 +190,7 @@ inline Advance moved_or_idle(bool moved) {
     return moved ? Advance::moved : Advance::idle;
 }
 
-// Repeats `move` while it makes progress, until all steps are gathered.
+// Repeats `move` while there is progress, until every step is gathered.
 template <class Move>
 Advance pipeline(Context& c, std::uint64_t steps, const Move& move) {
     bool moved = false;

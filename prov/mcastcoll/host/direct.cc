@@ -1,10 +1,8 @@
-// Large blocks, directly between memories: a member copies the blocks that it needs out of their owners'
-// inputs.
+// Large blocks, directly between memories: a member copies the needed blocks out of their owners' inputs.
 //
-// One step: members whose input is read by others offer its address; each member copies the blocks that it
-// needs, leaves the step, and waits until all its readers have left, too. Only then may its input change
-// again. Each member starts with its right neighbour and goes round, so that not all read from one member at
-// the same time.
+// One step: members whose input is read by others offer its address; each member copies the needed blocks,
+// leaves the step, and waits until its readers have left, too. Only then may its input change again. Each
+// member starts with its right neighbour and goes round, which spreads the reads over the members.
 //
 //     gather       the root reads all inputs                     allgather   all read all inputs
 //     scatter      each member reads its block of the root's     alltoall    each reads its block of all
@@ -121,8 +119,8 @@ Advance copy_blocks(Context& c, Operation& operation) {
     return await_readers(c, by_nobody ? 0 : by_root ? operation.root + 1 : c.size);
 }
 
-// Large reductions, directly between memories: each member combines its slice of all inputs, read where they
-// are, in rank order.
+// Large reductions, directly between memories: each member combines its slice out of the inputs in rank
+// order.
 //
 //     offer      all: addresses of the input and of the future result
 //     combine    piece by piece: the first member's, then the second's over it ...; a piece stays in the

@@ -69,7 +69,7 @@ Result<Formation::Found> make_segment(const TeamConfig& config) {
     return Formation::Found{std::move(segment).value(), shape};
 }
 
-// Reads a value once that others may be overwriting.
+// Reads a value exactly once, because another process may be overwriting it.
 std::uint32_t once(const std::uint32_t& number) {
     return *static_cast<const volatile std::uint32_t*>(&number);
 }
@@ -145,8 +145,8 @@ Result<void> Formation::arrive(Rings& rings) {
     card.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);
     rings.enter();
     card.stage.store(Stage::attached, std::memory_order_seq_cst);
-    // Of the members that arrive last at the same time at least one sees that all are here. No member can
-    // continue before that, so only that one rings.
+    // Of several members arriving last at the same time at least one sees the complete team, and only a
+    // member that does so rings: no member can continue before.
     if (all_are_at(Stage::attached, rings)) {
         found_.segment->unlink();
         rings.alarm.ring_all();

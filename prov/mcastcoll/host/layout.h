@@ -87,13 +87,13 @@ struct alignas(kLineBytes) Card {
 };
 static_assert(sizeof(Card) == 2 * kLineBytes);
 
-// Written by members that sleep until a member publishes, and by that member in order to wake them.
+// Written by sleeping waiters, and by the publisher that wakes them.
 struct Bell {
     std::atomic<std::uint32_t> sleepers;  // number of members in, or about to enter, the kernel's wait
     std::atomic<std::uint32_t> turn;
 };
 
-// The first step that its owner has not left. Read by members that want to reuse lines and slots.
+// The first step not left by its owner. Read by members that want to reuse lines and slots.
 struct alignas(kLineBytes) Left {
     std::atomic<Step> step;
     std::atomic<std::uint32_t> core;  // core on which the owner last waited, plus one; 0: none yet
@@ -135,7 +135,7 @@ struct Thresholds {
     std::uint64_t reduce_direct_from = 0;  // allreduce, reduce_scatter: vectors
 };
 
-// Values that all members must share. Member 0 fills them in when all have probed, and then sets ready.
+// Values shared by the team. Member 0 fills in the values when every member has probed, and then sets ready.
 struct Agreement {
     std::atomic<std::uint32_t> ready;
     std::uint32_t cores;             // allowed for any member
@@ -147,7 +147,7 @@ struct Agreement {
     Thresholds thresholds;
 };
 
-// Read often and hardly ever written, so that all caches share it.
+// Read often and hardly ever written, so each cache holds a shared copy.
 struct alignas(kLineBytes) Failure {
     std::atomic<std::uint32_t> word;  // errno that poisons the team, and above it the lost member; 0: no
                                       // failure

@@ -26,7 +26,7 @@ void* pointer(std::uint64_t address) {
 int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes) {
     const auto number = static_cast<pid_t>(peer.pid);
     std::uint64_t nonce = 0;
-    // The nonce is read last, after all other data.
+    // The nonce is read last, after the data.
     const std::array<iovec, 2> local{iovec{to, bytes}, iovec{&nonce, sizeof nonce}};
     const std::array<iovec, 2> remote{iovec{pointer(address), bytes},
                                       iovec{pointer(peer.nonce_address), sizeof nonce}};

@@ -10,7 +10,7 @@ namespace mcastcoll::host {
 // The vector is divided into blocks of a slot. For each block, in one step:
 //
 //   contribute   each member copies its block into its slot and publishes it
-//   reduce       when all have, each member combines its share of the block out of all slots, in rank order,
+//   reduce       when all have, each member combines its share of the block out of the slots, in rank order,
 //                into its own slot, over its own contribution to that share, which no other member reads; and
 //                publishes again
 //   collect      when all have, every member (or the root) copies all shares out of the slots
@@ -83,7 +83,7 @@ bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) 
     if (at == c.cursor.published) return false;
     const Step step = c.step + at;
     const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
-    // In large teams not all members have a share: members without one do not wait.
+    // In large teams some members have no share and do not wait.
     for (std::uint32_t& next = c.cursor.next_seen; next < c.size && own.bytes > 0; ++next)
         if (c.rings.look(next, step, operation.kind, operation.bytes) == 0) return false;
     c.cursor.next_seen = 0;
@@ -125,9 +125,9 @@ Advance reduce_shares(Context& c, Operation& operation) {
 
 // Larger reductions of which each member keeps its slice, through slots.
 //
-// A step carries a piece of every member's slice, so that all members have work in every step: each member
-// copies those pieces of its input into its slot; when all have, each combines its own piece, in rank order,
-// out of all slots, into its result. Steps overlap as far as slots are free.
+// A step carries a piece of every member's slice, which gives every member work in every step: each member
+// copies these pieces of its input into its slot; after that, each combines its own piece, in rank order, out
+// of the slots, into its result. Steps overlap as far as slots are free.
 //
 // The result may overlap the input: a step's piece of the result overwrites that step's piece of the first
 // slice, which is the longest slice, and was published before.

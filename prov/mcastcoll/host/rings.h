@@ -1,6 +1,6 @@
-// Rings: the lines and slots of all members in this process's mapping, as one member writes and reads them
-// (layout.h). A writer checks that all members have left the previous use of a place; a reader checks the
-// flag. No function blocks: awaited() is the member for which the last check failed.
+// Rings: one member's access to the lines and slots of the team (layout.h), in this process's mapping. A
+// writer checks that all members have left the previous use of a place; a reader checks the flag. No function
+// blocks: awaited() is the member for which the last check failed.
 #pragma once
 
 #include <errno.h>
@@ -22,8 +22,8 @@ namespace mcastcoll::host {
 // a barrier of its own, which would cost more than the whole publication. No wake-up is lost: if the
 // publisher checked before the sleeper's increment, the publication precedes the sleeper's barrier, and the
 // sleeper's last check sees it. If the publisher checked later, it sees the sleeper and changes `turn`, which
-// the sleeper has read before all that. If membarrier cannot reach some member, every publication uses a
-// barrier instead.
+// the sleeper has read before. If membarrier cannot reach some member, every publication uses a barrier
+// instead.
 //
 // Every sleep is bounded, because a sleeper also has to check that awaited members are alive.
 //
@@ -64,8 +64,8 @@ class Alarm {
     std::uint32_t lost() const { return (failure_.load(std::memory_order_acquire) >> kErrorBits) - 1; }
     // Only the first failure is stored.
     void fail(int error, std::uint32_t lost = kNobody);
-    // The rank of a lost member of another host, or kNobody. It is stored before the team fails because of
-    // that member.
+    // The rank of a lost member of another host, or kNobody. Stored before the team fails because of this
+    // member.
     std::uint32_t lost_elsewhere() const { return far_rank_.load(std::memory_order_relaxed) - 1; }
     void name_lost_elsewhere(std::uint32_t rank) { far_rank_.store(rank + 1, std::memory_order_relaxed); }
 
@@ -166,7 +166,7 @@ class Rings {
             return mismatch(), 0;
         return word;
     }
-    // The same for a message whose length all members know.
+    // The same for a message of known length.
     std::uint64_t look(std::uint32_t member, Step step, Kind kind, std::uint64_t extent) {
         const std::uint64_t word = look(member, step, kind);
         if (word == 0 || line(member, step).extent.load(std::memory_order_relaxed) == extent) return word;
@@ -177,7 +177,7 @@ class Rings {
         awaited_ = member;
         return false;
     }
-    // All members were seen in this step, so all have left earlier steps.
+    // Every member was seen in this step, and so has left earlier steps.
     void all_are_in(Step step) {
         if (watermark_ < step) watermark_ = step;
     }
@@ -195,8 +195,8 @@ class Rings {
     const Areas areas_;
     const std::uint32_t self_, slots_;
     const std::size_t slot_bytes_;
-    Step watermark_ = 1;  // all members have left all steps before this one
-    // State of the search for a higher watermark: members before looked_at_ have left all steps before
+    Step watermark_ = 1;  // every member has left the steps before this one
+    // State of the search for a higher watermark: members before looked_at_ have left the steps before
     // lowest_.
     std::uint32_t looked_at_ = 0;
     Step lowest_ = 0;

@@ -39,7 +39,7 @@ bool is_left_over(const char* name) {
     return !is_alive(static_cast<std::uint32_t>(pid), start);
 }
 
-// Bytes that the files of a directory lack compared with their sizes.
+// Number of unallocated bytes in the files of a directory.
 std::uint64_t missing_bytes(DIR* folder) {
     std::uint64_t missing = 0;
     while (const dirent* entry = ::readdir(folder)) {

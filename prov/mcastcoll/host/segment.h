@@ -5,9 +5,9 @@
 // can detect and remove the segments of crashed processes. All pages are reserved at creation: a full
 // /dev/shm is an error then, not a SIGBUS later. Other programs do not reserve theirs: Open MPI's shared
 // memory files are sparse, and their owners die of SIGBUS when a page is missing. So segments use only a part
-// of the space that remains when every file in /dev/shm has all its pages (`spare()`). A memfd needs no name,
-// but other processes can open it only through /proc/PID/fd, which a container may forbid even between
-// processes of one user; hence shm_open().
+// of the space left when every file in /dev/shm is fully allocated (`spare()`). A memfd needs no name, but
+// other processes can open it only through /proc/PID/fd, which a container may forbid even between processes
+// of one user; hence shm_open().
 #pragma once
 
 #include <cstddef>

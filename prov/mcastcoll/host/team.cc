@@ -23,7 +23,7 @@ Team::Team(const TeamConfig& config, const Formation::Found& found)
     : formation_(config, found), context_(formation_.header(), found.shape, config.self) {}
 
 Team::~Team() {
-    // Waits until no member writes into the buffers that are returned to their owner.
+    // Waits until no member writes into the buffers any more, which then return to their owner.
     while (!window_.empty() && !is_withdrawn(context_, *window_.front())) ::sched_yield();
     formation_.leave(context_.rings);
 }
@@ -111,8 +111,8 @@ void Team::drop_all() {
     while (!window_.empty()) end_oldest(failure());
 }
 
-// A member that waits directly for a dead member poisons the team, which informs the others. The dead member
-// may have published the awaited data just before its death, so this function checks once more.
+// A member that waits directly for a dead member poisons the team, and thereby informs every waiter. The dead
+// member may have published the awaited data just before its death, so this function checks once more.
 bool Team::look_after_awaited() {
     if (!detector_.is_due(monotonic_now())) return false;
     const Rings& rings = context_.rings;

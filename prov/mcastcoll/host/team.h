@@ -26,7 +26,7 @@ class Team {
     static Result<std::unique_ptr<Team>> open(const TeamConfig& config);
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
-    // If others still wait for this member, their operations end with ECONNRESET.
+    // If peers still wait for this member, their operations end with ECONNRESET.
     ~Team();
 
     const std::string& name() const { return segment()->name(); }

@@ -72,7 +72,7 @@ bool Backoff::on_core(bool shared) {
     if (!shared) shared_looks_ = 0;
     if (!shared || ++shared_looks_ < patience_) return false;
     shared_looks_ = 0;
-    // Moves become rare if they do not help, since other programs use the other cores.
+    // Moves become rare if other programs use the other cores.
     patience_ = std::min(2 * patience_, kMostPatience);
     return true;
 }

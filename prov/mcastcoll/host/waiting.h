@@ -1,4 +1,4 @@
-// How a member waits for another, and how it detects the other's death.
+// How a member waits for a peer, and detects the peer's death.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Process {
 };
 
 Process this_process();
-// Returns false once the process has ended, even if its parent has not reaped it yet.
+// Returns false once the process has ended, even before its parent reaps it.
 bool is_alive(std::uint32_t pid, std::uint64_t start_time);
 
 // Decides when to check that the awaited member is alive. The decision uses the clock, which is read after
@@ -81,8 +81,8 @@ class Backoff {
     };
     Turn next();
     // shared: the awaited member was last seen on this core. Returns true if this member should move to
-    // another core: the scheduler leaves members that yield to each other where they are, because they are
-    // never idle long enough for a migration.
+    // another core: members that yield to each other are never idle long enough for the scheduler to migrate
+    // one.
     bool on_core(bool shared);
     // The caller's other work has made progress.
     void on_other_progress() { state_ = State::untimed; }
@@ -101,7 +101,7 @@ class Backoff {
     State state_ = State::progressed;
     bool crowded_ = true;
     bool shares_core_ = false;
-    bool looks_soon_ = false;  // it shared its core when the last operation ended
+    bool looks_soon_ = false;  // the core was shared when the last operation ended
     std::uint32_t turns_ = 0;
     std::uint32_t shared_looks_ = 0;
     std::uint32_t patience_ = 64;  // consecutive checks with a shared core before a move

@@ -99,8 +99,8 @@ struct Maker {
     }
 
     // In round r the partner of a member is r minus its own rank, modulo the members, which is symmetric. A
-    // member that is its own partner skips the round. Sending to and receiving from the same partner lets the
-    // result overwrite the input.
+    // member skips the round in which the formula yields the member itself. Sending to and receiving from the
+    // same partner lets the result overwrite the input.
     void alltoall_pairwise(std::size_t overlapping) {
         const bool in_place = leg.input == leg.buffer;
         if (in_place) schedule.order = Schedule::Order::in_place;
@@ -142,8 +142,8 @@ struct Maker {
         }
     }
 
-    // The range of blocks that a member has, starting with its own, doubles in each round. Blocks are written
-    // to their final places, so no rotation is needed at the end.
+    // A member's range of blocks, starting with its own, doubles in each round. Blocks are written to their
+    // final places, so no rotation is needed at the end.
     void allgather_bruck() {
         move_block(result(self), leg.input, leg.bytes);
         std::uint32_t round = 0;
@@ -154,7 +154,7 @@ struct Maker {
         }
     }
 
-    // Each member sends every other member's slice to its owner, which combines them in the order of ranks.
+    // Each member sends each slice to the slice's owner, which combines the slices in the order of ranks.
     void reduce_scatter() {
         const std::size_t elements = leg.bytes / leg.combiner.element_bytes;
         const auto slice = [&](std::uint32_t rank) {

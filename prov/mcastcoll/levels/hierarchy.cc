@@ -115,8 +115,8 @@ void Hierarchy::plan_reduction(Operation& operation) {
 
 // Whether the contributions of all inner levels are combined here.
 bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) const {
-    // A reduce root that leads no segment receives the result into a buffer that inner levels may still read
-    // as its contribution, so it waits until they are done.
+    // A reduce root that leads no segment receives the result into a buffer which inner levels may still read
+    // as a contribution, so the root waits for these levels.
     const bool wait_for_end = level == kSite && !placement_.leads_segment();
     for (std::size_t inner = 0; inner < level; ++inner) {
         if (!operation.wanted[inner]) continue;

@@ -34,14 +34,14 @@ class Owner {
     ~Owner() = default;
 };
 
-// From the innermost outward. The exchange level is beside the others, among all members wherever they are.
+// From the innermost outward. The exchange level is beside these levels, among all members of the group.
 enum : std::size_t { kHost, kSegment, kSite, kExchange, kLevels };
 
 class Hierarchy {
   public:
     // levels: null where this group has no such level, or this member takes no part in it. With more than one
-    // host the site level is required, because it also brings a reduce's result to its root. So is the
-    // exchange level; without it block operations are refused. The owner is notified of successful
+    // host the site level is required, because a reduce's result reaches its root through it. The exchange
+    // level is required, too: without it block operations are refused. The owner is notified of successful
     // completions only.
     Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
               Owner& owner);

@@ -2,8 +2,8 @@
 // engine's multicast among the hosts of a segment, messages between segments and sites.
 //
 // A *leg* is the part of one operation on one level. The hierarchy (hierarchy.h) posts legs and moves data
-// from one level to the next; a level runs its legs independently of the others. The members of a level are
-// numbered from 0 in the order of their ranks in the group, and member 0 is the leader.
+// from one level to the next; a level runs its legs independently. The members of a level are numbered from 0
+// in the order of their ranks in the group, and member 0 is the leader.
 #pragma once
 
 #include <cstddef>

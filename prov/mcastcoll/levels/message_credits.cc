@@ -60,7 +60,7 @@ std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t most) con
 }
 
 // The cumulative cost that the peer may be granted now. Borrowed credit does not exceed the outstanding data,
-// so that it is returned with them, and a window remains for unexpected pieces.
+// whose arrival returns the credit; a window remains for unexpected pieces.
 std::uint64_t MessageLevel::allowance(const Peer& one) const {
     const std::uint64_t first = one.used + config_.window_bytes;
     if (format_.grants_early) return first;

@@ -293,7 +293,7 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
     from.pieces.push_back(std::move(piece));
 }
 
-// Visits receives in their order, so one pass is enough for receives that depend on each other.
+// Visits receives in order, so one pass is enough for dependent receives.
 bool MessageLevel::advance_receives(Transfer& transfer) {
     transfer.dirty = false;
     bool moved = false;
@@ -302,9 +302,7 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
         const Inbound& in = receives[i];
         const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
         const bool behind = in.combined || transfer.schedule.order == Schedule::Order::in_turn;
-        if (behind && in.bytes > 0 && takeable(transfer, i) == 0)
-            break;  // then all later ones are blocked,
-                    // too
+        if (behind && in.bytes > 0 && takeable(transfer, i) == 0) break;  // later receives are blocked, too
         while (!in.finished && (is_own(in) ? take_own(turn) : take_kept(turn))) {
             moved = true;
             end_receive(turn);
@@ -372,8 +370,8 @@ bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
     return true;
 }
 
-// Serves the peers in turn, one piece each. A peer without a sendable message is enqueued again by the event
-// that changes that.
+// Serves the peers in turn, one piece each. A peer without a sendable message is enqueued again when a
+// message becomes sendable.
 bool MessageLevel::poll_outgoing(Outgoing& message) {
     while (!ready_.empty()) {
         Peer& to = *ready_.front();

@@ -76,10 +76,9 @@ class MessageLevel : public Level {
     void on_message(Bytes message, Nanoseconds now);
     // Returns the next message. Call while messages can be sent.
     bool poll_outgoing(Outgoing& message);
-    // Returns a member whose process is to be watched, because an operation has waited long for it; each
-    // once.
+    // Returns a member to be watched after a long wait; each once.
     bool poll_watch(std::uint32_t& rank);
-    // This member is gone. It may have finished its part, so this is no error by itself.
+    // This member is gone. Not an error by itself, because the member's part may be finished.
     void lose(std::uint32_t rank);
     // Whether an open operation waits for this member, or data was sent to it after its loss.
     bool needs(std::uint32_t rank) const;
@@ -113,19 +112,19 @@ class MessageLevel : public Level {
         std::uint32_t of = 0;  // length of the whole message, its low 32 bits
         std::vector<std::byte> bytes{};
     };
-    // The state between this member and one other.
+    // The state between this member and one peer.
     struct Peer {
         std::uint32_t rank = 0;
         // Cumulative costs of pieces.
         std::uint64_t sent = 0, granted = 0;            // sent to the peer; granted by the peer
-        std::uint64_t kept = 0, used = 0, allowed = 0;  // its pieces: stored here, used up, granted to it
+        std::uint64_t kept = 0, used = 0, allowed = 0;  // the peer's pieces: stored here, used up, granted
         std::uint64_t sent_when_lost = UINT64_MAX;
-        Queue<Piece> pieces{};   // stored: early pieces, and those that cannot be combined yet
+        Queue<Piece> pieces{};   // stored: early pieces, and pieces not to be combined yet
         Queue<Turn> sends{};     // in the order of operations
         Queue<Turn> receives{};  // expected from it
         bool queued = false;     // in ready_
         bool watched = false;
-        bool greeted = false, is_greeted = false;  // it has sent a grant; a grant to it is due
+        bool greeted = false, is_greeted = false;  // peer has sent a grant; a grant to the peer is due
     };
 
     MessageLevel(const MessageConfig& config, const MessageFormat& format);
@@ -180,7 +179,7 @@ class MessageLevel : public Level {
     std::vector<std::byte> staging_;                   // for a piece that spans several blocks
     std::vector<std::uint32_t> watches_;               // returned by poll_watch()
     PieceCounters counters_;
-    std::uint64_t posted_below_ = 0;  // all operations below this number that use this level are posted
+    std::uint64_t posted_below_ = 0;  // lower operations on this level are posted
     std::uint64_t lent_ = 0;          // to all peers
     int error_ = 0, failure_ = 0;
     bool moved_ = false;

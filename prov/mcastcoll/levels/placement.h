@@ -2,9 +2,9 @@
 //
 // Hosts, segments and sites are clusters of members (Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan:
 // Exploiting Hierarchy in Parallel Computer Networks, IPDPS 2000). The lowest rank of a cluster leads it. A
-// host leader represents its host among the hosts of its segment, a segment leader its segment among the
-// segments. A segment is the domain of a multicast; a site consists of one or more segments near each other.
-// Data for another site goes to one of its segments, which forwards the data.
+// host leader represents the host in its segment, a segment leader the segment in the group. A segment is the
+// domain of a multicast; a site consists of one or more segments near each other. Data for another site goes
+// to one of its segments, which forwards the data.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Places {
 
     std::uint32_t members() const { return static_cast<std::uint32_t>(host_of_.size()); }
     std::uint32_t host_of(std::uint32_t rank) const { return host_of_[rank]; }
-    // The leaders of all hosts, and of all segments.
+    // The host leaders, and the segment leaders.
     Ranks host_leaders() const { return host_leaders_; }
     Ranks segment_leaders() const { return segment_leaders_; }
     // In ascending order.
@@ -71,15 +71,15 @@ class Placement {
     std::uint32_t site_of(std::uint32_t rank) const { return places_.site_of_segment(segment_of(rank)); }
     std::uint32_t host_leader(std::uint32_t rank) const { return host_leaders()[host_of(rank)]; }
 
-    // The ranks of all host leaders, of this member's host, of the host leaders in its segment, and of all
-    // segment leaders.
+    // The ranks of: all host leaders; this member's host; the host leaders in this segment; all segment
+    // leaders.
     Ranks host_leaders() const { return places_.host_leaders(); }
     Ranks host() const { return places_.members_of(host_of(self_)); }
     const std::vector<std::uint32_t>& segment() const { return segment_; }
     Ranks segments() const { return places_.segment_leaders(); }
     std::size_t hosts() const { return host_leaders().size(); }
 
-    // This member's place in its own host, and in the segment if it leads its host; else kNotThere.
+    // This member's place in the host, and, on a host leader, in the segment; else kNotThere.
     std::uint32_t host_self() const { return host_self_; }
     std::uint32_t segment_self() const { return segment_self_; }
     bool leads_host() const { return host_self_ == 0; }

@@ -8,7 +8,7 @@ namespace mcastcoll::levels {
 namespace {
 
 // Open parts per chain. A part must be posted before its data arrives, but not long before: members send NAKs
-// for data that they await in silence.
+// for awaited data after a silence.
 constexpr std::uint32_t kOpenPerChain = 2;
 
 void or_bytes(void* out, const void* one, const void* other, std::size_t bytes) {

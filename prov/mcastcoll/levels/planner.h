@@ -39,7 +39,7 @@ namespace mcastcoll::levels {
 struct PlanCounters {
     // Successful operations, and the bytes of their messages, vectors or blocks.
     std::uint64_t operations = 0, bytes = 0;
-    // Operations per algorithm; bytes of its own blocks and slices that this member broadcast.
+    // Operations per algorithm; bytes of this member's own blocks and slices, as broadcast.
     std::uint64_t reductions = 0, chains = 0, splits = 0, block_bytes_broadcast = 0;
 };
 

@@ -1,6 +1,6 @@
 // The messages of one member in one operation: receivers, senders, buffers and dependencies. The schedule is
 // made when the operation is posted, and the level only executes it. The schedules of all members match:
-// between two members there is at most one message of each number, and both know its length.
+// between two members there is at most one message of each number, whose length both know.
 //
 // Dependencies:
 //   - a send waits until a number of leading receives is complete, because it forwards their data, or to keep
@@ -51,7 +51,7 @@ struct Message {
 struct Outbound : Message {
     const std::byte* data = nullptr;
     std::size_t after = 0;           // number of leading receives that must be complete
-    std::size_t follows = SIZE_MAX;  // the receive that it follows, if any
+    std::size_t follows = SIZE_MAX;  // the receive to follow, if any
 };
 
 // A message from this member itself is its own contribution, which is not sent.

@@ -51,7 +51,7 @@ void SiteLevel::on_grant(Peer& from) {
     for (const std::uint32_t leader : leaders)
         if (leader != placement_.self() && !peer(leader).greeted) return;
     if (greeted_) {
-        // The peer repeats its hello: the answer may have come before it knew the group.
+        // The peer repeats its hello: the answer may have come before the peer knew the group.
         if (from.used == 0 && from.sent == 0) greet(from);
         return;
     }
@@ -85,7 +85,7 @@ SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
     return result;
 }
 
-// Adds this member's neighbours in one tree, if it is a node of the tree.
+// Adds this member's neighbours in one tree, if this member is a node of the tree.
 void SiteLevel::connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
                         Neighbours& result) const {
     const auto self =

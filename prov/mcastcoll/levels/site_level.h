@@ -1,17 +1,17 @@
 // The level between segments: trees of reliable messages, one between sites and one between the segments of
 // each site. The trees are flat unless the user sets another shape, because links between sites have long
 // delays and each is to be crossed once. In a broadcast the root sends the message once to every other site,
-// and to every other segment of its own. In a reduction each leader sends its segment's vector once, and the
-// first segment's leader returns the result. Only the first segment of each site takes part in the tree
-// between sites, and forwards within its own: a link between sites is crossed once, however many segments are
-// at its ends.
+// and to every other segment of the root's site. In a reduction each leader sends its segment's vector once,
+// and the first segment's leader returns the result. Only the first segment of each site takes part in the
+// tree between sites, and forwards within its own: a link between sites is crossed once, however many
+// segments are at its ends.
 //
-// Two segments exchange short vectors: each sends its vector to the other, and both combine. The link carries
-// as many vectors as with a vector one way and a result back, in half the time.
+// Two segments exchange short vectors, and both combine. The link carries as many vectors as with a vector
+// one way and a result back, in half the time.
 //
 // A piece for a member that does not know the group yet would be lost. So segments first exchange hellos
-// (empty grants): each leader sends one to the first segment's leader repeatedly, which answers all when it
-// has one from each.
+// (empty grants): each leader sends hellos to the first segment's leader, which answers when it has a hello
+// from every segment.
 #pragma once
 
 #include "levels/message_level.h"

@@ -20,7 +20,7 @@ struct Discovery {
 // out and noted. The host is queried once per process, and further calls cost microseconds.
 Discovery discover(const Override& override, Bytes address);
 
-// Identifies processes that count as being on the same host: they can share memory and can detect each
+// Identifies the host of a process: processes with equal identities can share memory and can detect each
 // other's death. A name or an address guarantees neither, least of all in containers.
 struct HostIdentity {
     // One running kernel. The machine's name or id would not do, because images and clones share it.

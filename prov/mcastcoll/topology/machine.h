@@ -25,14 +25,14 @@ class Machine {
     // Example: "package:2 numa:2 l3:2 core:8 pu:2".
     static Result<Machine> of_synthetic(const std::string& description) { return load(description.c_str()); }
 
-    // The processors of this process: its binding, or all that its control group allows.
+    // The processors of this process: its binding, or those of its control group.
     Processors own() const;
-    // All processors that may be used.
+    // The usable processors.
     Processors allowed() const;
     // The processors of each object of a level, in the machine's order; empty if the machine lacks the level.
     std::vector<Processors> objects(Level level) const;
-    // Sets the coordinates of the objects that contain all of these processors. For an unbound process the
-    // innermost such object contains every processor that it may use.
+    // Sets the coordinates of the objects that contain all of these processors. For an unbound process this
+    // is the innermost object with every usable processor.
     void locate(const Processors& processors, Place& place) const;
 
   private:

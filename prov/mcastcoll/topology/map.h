@@ -15,8 +15,8 @@
 //
 // A level connects, in each of its clusters, the clusters of the next inner level. The innermost level
 // connects processes, and so does the host, whatever is inside it. A level with a single inner cluster
-// everywhere connects nothing and is left out of the tree (MPICH-G's rule); why() reports it. Levels that
-// divide the members alike are represented by one of them.
+// everywhere connects nothing and is left out of the tree (MPICH-G's rule); why() reports it. One level
+// represents several levels that divide the members alike.
 #pragma once
 
 #include <span>
@@ -33,23 +33,23 @@ class Map {
     std::size_t members() const { return members_; }
     const Policy& policy() const { return policy_; }
 
-    // The levels that connect something, outermost first; empty for a group of one.
+    // The connecting levels, outermost first; empty for a group of one.
     std::span<const Level> levels() const { return levels_; }
     bool connects(Level level) const { return connecting_.has(level); }
-    // One sentence: what the level connects, or why it is not in the tree.
+    // One sentence about the level's connections, or why the tree leaves it out.
     std::string why(Level level) const;
 
-    // Clusters have dense numbers in the order of their first ranks. These functions work for every level,
-    // even if it connects nothing or does not count.
+    // Clusters have dense numbers in the order of their first ranks. These functions work for unused levels,
+    // too.
     std::size_t clusters(Level level) const { return at(level).starts.size() - 1; }
     std::uint32_t cluster(Rank rank, Level level) const { return at(level).cluster_of[index_of(rank)]; }
     // In ascending order; empty for a cluster that does not exist.
     std::span<const Rank> members_of(Level level, std::uint32_t cluster) const;
 
-    // The cluster's leader: its lowest rank, or the operation's root if that is a member.
+    // The cluster's leader: the operation's root if it is a member, else the lowest rank.
     Rank leader(Level level, std::uint32_t cluster, Rank root = kNoRank) const;
-    // The leaders that this level connects in one of its clusters, by their clusters' numbers. In a segment
-    // these are the multicast members.
+    // The leaders connected by this level in one cluster, by their clusters' numbers. In a segment these are
+    // the multicast members.
     std::vector<Rank> connected_by(Level level, std::uint32_t cluster, Rank root = kNoRank) const;
 
     // A cluster's name for users: "A", "10.0.0.0/24", "package 1"; empty if it has none.
@@ -79,7 +79,7 @@ class Map {
     std::vector<Place> firsts_;                  // places, for titles
 };
 
-// What a process reports to mcastcoll-topo about its groups (report.h).
+// A process's report to mcastcoll-topo about its groups (report.h).
 struct ReportedLevel {
     Level level{};
     bool connects = false;

@@ -110,8 +110,8 @@ inline constexpr std::size_t kMostPlaceBytes =
     2 + kOuterLevels * (1 + 8 + 1 + Name::kMost) + (kLevels - 1 - kOuterLevels) * (1 + 4);
 static_assert(kMostPlaceBytes <= 128);
 std::vector<std::byte> encode(const Place& place);
-// Accepts exactly the bytes of one place. The input is untrusted: malformed bytes return nothing, and nothing
-// throws.
+// Accepts exactly the bytes of one place. The input is untrusted: malformed bytes give an empty result,
+// without an exception.
 std::optional<Place> decode_place(Bytes bytes);
 
 }  // namespace mcastcoll::topology

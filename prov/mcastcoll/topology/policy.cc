@@ -17,7 +17,7 @@ std::size_t flat(std::size_t, std::size_t) {
 std::size_t chain(std::size_t node, std::size_t) {
     return node - 1;
 }
-// In each round every node that has the data sends to one more. The parent is the node number without its
+// In each round every node with the data sends to another node. The parent is the node number without its
 // lowest set bit: node 12 (1100) has the parent 8 (1000) and the children 13 and 14.
 std::size_t binomial(std::size_t node, std::size_t) {
     return node & (node - 1);

@@ -2,8 +2,7 @@
 // trees: the levels in use and the algorithm of each. Rank 0's policy travels in the welcome.
 //
 // An algorithm that connects the clusters inside a cluster is an entry in a table of shapes. A shape returns
-// the parent of the i-th of n nodes, node 0 being the root. Each level accepts only the shapes that it
-// implements.
+// the parent of the i-th of n nodes, node 0 being the root. A level accepts implemented shapes only.
 #pragma once
 
 #include "topology/place.h"
@@ -16,7 +15,7 @@ struct Shape {
     Level outermost, innermost;
 };
 
-// One entry of the table, with an arity if the shape has one.
+// An entry of the table, with an arity for shapes that need it.
 struct Algorithm {
     static constexpr std::uint8_t kMostArity = 64;
     static constexpr std::uint8_t kMostSegmentArity = 8;
@@ -56,7 +55,7 @@ class Algorithms {
 };
 
 struct Policy {
-    // One level only: each member is a host of its own, and all are in one segment.
+    // A single level: each member is a host of its own, in one common segment.
     bool flat = false;
     // Levels that are ignored. Without the segment level every host is a segment of its own (no multicast).
     // Without the host level the levels inside it are ignored, too, and every process is a host of its own.

@@ -55,10 +55,10 @@ class JobReport {
 Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
 // Requests current reports from the writers in this directory for the next seconds.
 void ask_for_news(const FileDescriptor& folder);
-// Returns the names of all complete reports, after removing those of dead processes.
+// Returns the names of complete reports, after removing reports of dead processes.
 std::vector<std::string> list_reports(const FileDescriptor& folder);
 
-// The fields of a report's file name; parse_report_name() returns nothing for other files.
+// The fields of a report's file name; parse_report_name() rejects other files.
 struct ReportName {
     std::uint64_t pid = 0, start_time = 0, pid_namespace = 0, part = 0;
     bool complete = false;  // false while the file is still being written

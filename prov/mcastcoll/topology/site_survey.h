@@ -1,7 +1,7 @@
 // Merges networks into sites at a join, on rank 0. A process uses its subnet as its segment and, unless the
-// user has named a site, as its site. One member of each such network measures round trips to a member of
-// each other network, and networks near each other become one site of several segments. Contains no socket
-// and no clock: selects the pairs to measure, is given the times, and rewrites the places.
+// user has named a site, as its site. One member per network measures round trips to a member of each other
+// network, and nearby networks become one site of several segments. Contains no socket and no clock: selects
+// the pairs to measure, is given the times, and rewrites the places.
 //
 // Networks less than a millisecond apart are one site. Campuses are wider: if the round trips above that fall
 // into two classes a factor of ten apart, and the nearer class is below ten milliseconds, then the nearer

@@ -16,7 +16,7 @@ class Subnet {
     // A text without "/BITS" is a single address. Bits beyond the prefix must be 0.
     static Result<Subnet> parse(std::string_view text);
     // The subnet of an address of 4 or 16 bytes; an IPv4-mapped IPv6 address counts as IPv4. Any other size
-    // gives a subnet that contains nothing.
+    // gives an empty subnet.
     static Subnet around(Bytes address, unsigned prefix_bits);
 
     bool contains(Bytes address) const;

@@ -3,7 +3,8 @@
 // in. So one edge leads into each cluster except the root's, and a slow link is crossed once.
 //
 // Two levels differ. In a segment the leader of the root's host sends, since only host leaders take part in
-// the multicast. In a host all others read the sender's data in one step, whatever is inside the host.
+// the multicast. In a host every receiver reads the sender's data in one step, whatever the levels inside the
+// host.
 //
 // The levels follow this tree; fabtests/unit/test_walk.cc compares the two for every root.
 #pragma once

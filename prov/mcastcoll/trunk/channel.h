@@ -1,7 +1,7 @@
-// A channel: one connection carried by a gateway session (`Trunk`), and its state. Each side numbers the
-// frames that it sends on a channel ("order"), and the receiver restores their order, because frames arrive
-// over several streams. A channel exists until each side has sent its last frame (reset or close) and
-// received the peer's, so that a number is never reused too early.
+// The state of a channel: a connection carried by a gateway session (`Trunk`). The sender numbers the frames
+// of a channel ("order"), and the receiver restores the order, because frames arrive over several streams. A
+// channel exists until each side has sent its last frame (reset or close) and received the peer's, so that a
+// number is never reused too early.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 
 namespace mcastcoll::trunk {
 
-// Memory left for growing the windows of all channels of a gateway beyond their first size.
+// Memory left for enlarging the windows of a gateway's channels.
 struct WindowPool {
     std::size_t free;
 };
 
-// Flow control of one channel at its receiver: the data granted so far, and a window beyond the data that the
-// owner has consumed. A window that is used up grows as long as there is memory. All values are in cost units
+// Flow control of one channel at its receiver: the data granted so far, and a window beyond the consumed
+// data. A window that is used up grows as long as there is memory. All values are in cost units
 // (trunk/frame.h).
 class ReceiveWindow {
   public:

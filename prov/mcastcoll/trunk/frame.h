@@ -5,9 +5,9 @@
 //      4  length of the payload                      16  sequence: number of the frame in its trunk, from 1
 //      8  channel
 //
-// A frame with a sequence number is stored by its sender until it is acknowledged, and is sent again on
-// another stream if its stream breaks. ack, ping and pong belong to one stream: they have no sequence number
-// and use the field for values of their own.
+// The sender stores a frame with a sequence number until the acknowledgement, and sends the frame again on
+// another stream if the first one breaks. ack, ping and pong belong to one stream: without a sequence number,
+// these types use the field for other values.
 #pragma once
 
 #include <bitset>
@@ -66,7 +66,7 @@ void put_header(std::byte* at, const FrameHeader& header);
 // Returns nothing if the 24 bytes are no valid frame header.
 std::optional<FrameHeader> get_header(Bytes bytes);
 
-// A frame with the memory that it is read into and written from.
+// A frame with its memory for input and output.
 class Frame {
   public:
     explicit Frame(std::size_t capacity)

@@ -111,7 +111,7 @@ void Trunk::on_data(Channel& channel, Bytes payload) {
         consume(channel, payload.size());
         return;
     }
-    // A frame counts as consumed only when all of it was taken.
+    // A frame counts as consumed only when it was taken completely.
     if (channel.inbox.empty()) channel.taken_of_first = taken;
     channel.inbox.emplace_back(payload.begin(), payload.end());
     inbox_bytes_ += payload.size();

@@ -10,7 +10,7 @@ namespace {
 
 // Smaller credit is not worth a data frame: more follows when the receiver has consumed data.
 constexpr std::uint64_t kLeast = 512;
-// Bytes of urgent frames that may go before waiting bulk; then one bulk frame is sent.
+// Bytes of urgent frames sent before waiting bulk; then one bulk frame is sent.
 constexpr std::size_t kUrgentInARow = 64 * 1024;
 
 template <typename One>

@@ -1,6 +1,6 @@
 // Outgoing side of a gateway session: chooses the next frame and tracks it until it is acknowledged. Small
-// frames overtake bulk, but bulk gets its turn; frames of a broken stream go first. Channels that lacked
-// credit or memory are reported when they may send again.
+// frames overtake bulk, but bulk gets its turn; frames of a broken stream go first. Channels without credit
+// or memory are reported when sending is possible again.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class Outbound {
     bool waits() const { return !again_.empty() || !urgent_.empty() || !bulk_.empty(); }
     // When a waiting frame may leave.
     Nanoseconds in_credit_at() const { return bucket_.in_credit_at(); }
-    // Whether other frames than small ones wait.
+    // Whether bulk or frames of a broken stream wait.
     bool bulk_waits() const { return !bulk_.empty() || !again_.empty(); }
     std::size_t bulk_bytes() const { return bulk_bytes_; }
     std::size_t memory_held() const { return held_; }

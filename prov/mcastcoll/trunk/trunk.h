@@ -28,7 +28,7 @@ class Trunk {
     // Cost that the peer accepts on each channel before any credit. The value is in its hello, and is set
     // before the first stream of a session is up.
     void set_peer_window(std::uint32_t window) { peer_window_ = window; }
-    // Drops the whole state: all channels are reset, all streams are down.
+    // Drops the whole state: channels are reset, streams are down.
     void abandon();
 
     // Returns nothing if there are too many channels.
