@@ -1,9 +1,8 @@
 // The life of one member in a group: join, levels, operations, losses and close.
 //
-//     greeting --> forming --> joined --> failed          The application may close the group in any state. A
-//         |           |          |          |             closed group stays until every host leader has
-//         closed
-//         +-> over <--+          +----------+--> closed   it, because peers may still need retransmissions.
+//     greeting --> forming --> joined --> failed          The application may close the group in any state.
+//         |           |          |          |             A closed group stays until every host leader has
+//         +-> over <--+          +----------+--> closed   closed, because peers may need retransmissions.
 //
 // Contains no socket and no clock: messages, datagrams, failures and times come in as arguments, and output
 // goes through the port. The provider's ports are in ofi/group.h.
@@ -108,7 +107,7 @@ class Group final : private levels::Owner {
 
     // Runs timers and carries out effects.
     void pump(Nanoseconds now);
-    // The sources to poll for the open operations, or all sources if the group cannot tell.
+    // The sources to poll for the open operations, or all sources if unknown.
     engine::Expectation expects() const;
     // Whether the next pump() should come soon.
     bool busy() const;

@@ -3,8 +3,7 @@
 //     others     send hellos by datagram to their parent in the hello tree (group/gathering.h), repeatedly,
 //                until they are welcomed
 //     rank 0     receives all hellos in the end and surveys the networks (group/survey.h). When complete()
-//     its
-//                caller makes the welcome (group/welcome.h), which members forward to each other
+//                the caller makes the welcome (group/welcome.h), which members forward to each other
 //
 // A hello may be lost, duplicated or late, and any host may be its sender: the caller has checked the source
 // address. Every member has a deadline until the join is over, so no member waits forever for a missing one.

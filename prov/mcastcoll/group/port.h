@@ -104,7 +104,7 @@ class JoinPort {
     virtual wire::Hello own_hello() const = 0;
     // Sends a hello to the likely service address of a member: each attempt tries another port.
     virtual void greet(Rank to, std::uint32_t attempt, Bytes hello) = 0;
-    // Sends a datagram to the address from which a member was last heard. Before that, like greet().
+    // Sends a datagram to the address from which a member last sent. Before that, like greet().
     virtual void send(Rank to, std::uint32_t attempt, Bytes datagram) = 0;
     // The latest hello of this rank for a join of the same list that this process has not called, or null.
     virtual const wire::Hello* miscounted_hello(Rank rank) = 0;

@@ -72,9 +72,9 @@ struct Bounds {
 // Copies directly between the memories of two processes (Linux: process_vm_readv, process_vm_writev).
 //
 // The kernel finds a process by its id, and process ids are reused. So each transfer also reads the peer's
-// nonce, a random word at an address from the peer's card: one call reads from one process only, and another
-// process does not have the word there. Members that are threads of one process use the same calls: the
-// kernel reports an invalid address as an error, while a memcpy would end the process.
+// nonce, a random word at an address from the peer's modex record: one call reads from one process only, and
+// another process does not have the word there. Members that are threads of one process use the same calls:
+// the kernel reports an invalid address as an error, while a memcpy would end the process.
 struct RemoteMemory {
     std::uint32_t pid = 0;
     std::uint64_t nonce_address = 0;
@@ -101,9 +101,9 @@ class Memories {
 
     explicit Memories(Rings& rings) : rings_(rings) {}
 
-    // Whether this member can read from every member. The cards must be complete. In large teams it tests the
-    // peers 1, 2, 4 ... places away if its credentials equal member 0's, and returns false if they differ. If
-    // credentials are not conclusive it tests every peer.
+    // Whether this member can read from every member. The modex records must be complete. In large teams it
+    // tests the peers 1, 2, 4 ... places away if its credentials equal member 0's, and returns false if they
+    // differ. If credentials are not conclusive it tests every peer.
     bool can_read_all(std::uint32_t self, std::uint32_t size) const;
     RemoteMemory of(std::uint32_t member) const {
         const Card& card = rings_.card(member);
@@ -136,8 +136,7 @@ struct Clusters {
 };
 
 struct TeamCounters {
-    std::uint64_t operations = 0, bytes = 0;  // finished operations; bytes of their messages, vectors or
-                                              // blocks
+    std::uint64_t operations = 0, bytes = 0;  // finished operations; their total bytes
     std::uint64_t single_copies = 0, both_copies = 0;
     std::uint64_t yields = 0, sleeps = 0;
 };

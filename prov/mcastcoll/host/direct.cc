@@ -4,9 +4,10 @@
 // leaves the step, and waits until its readers have left, too. Only then may its input change again. Each
 // member starts with its right neighbour and goes round, which spreads the reads over the members.
 //
-//     gather       the root reads all inputs                     allgather   all read all inputs
-//     scatter      each member reads its block of the root's     alltoall    each reads its block of all
-//     inputs
+//     gather       the root reads all inputs
+//     scatter      each member reads its block of the root's input
+//     allgather    each member reads all inputs
+//     alltoall     each member reads its block of every input
 //
 // No member writes into another's memory here, so a failed operation may end at once: data read from a buffer
 // after its owner got it back was read after the failure was published, which is checked after each copy.
@@ -124,7 +125,8 @@ Advance copy_blocks(Context& c, Operation& operation) {
 //
 //     offer      all: addresses of the input and of the future result
 //     combine    piece by piece: the first member's, then the second's over it ...; a piece stays in the
-//     cache (reduce_scatter ends here) told       "my slice is done" (the line is published again, final)
+//                cache (reduce_scatter ends here)
+//     told       "my slice is done" (the line is published again, final)
 //     collect    allreduce: the other slices, as they are done, out of their owners' results
 //     left       no member reads from this member any more
 //

@@ -1,8 +1,8 @@
-// Formation of a team: the segment, the members' cards in it, and the agreement.
+// Formation of a team: the segment, the members' modex records (`Card`) in it, and the agreement.
 //
-// Each member announces its stages in its card: attached (its identity is complete), probed (its access to
-// the other memories is known). When all members have attached, the segment's name is removed, so that a
-// crash leaves nothing behind. When all have probed, member 0 writes the agreement. No call blocks:
+// Each member announces its stages in its modex record: attached (its identity is complete), probed (its
+// access to the other memories is known). When all members have attached, the segment's name is removed, so
+// that a crash leaves nothing behind. When all have probed, member 0 writes the agreement. No call blocks:
 // operations posted earlier wait in the window.
 #pragma once
 
@@ -75,7 +75,7 @@ class Formation {
 
     const Found& found() const { return found_; }
     Header& header() const { return header_; }
-    // Writes this member's card.
+    // Writes this member's modex record.
     Result<void> arrive(Rings& rings);
     bool is_over() const { return state_ == State::over; }
     // Does not block. Returns true when formation is over and bounds and clusters are set.

@@ -67,7 +67,7 @@ enum class Stage : std::uint32_t { absent, arriving, attached, probed, left };
 inline constexpr unsigned kCores = 1024;
 using CoreSet = std::array<std::uint64_t, kCores / 64>;
 
-// A member's identity. All fields except the stage are written before the stage becomes attached, unless
+// A member's modex record. All fields except the stage are written before the stage becomes attached, unless
 // noted.
 struct alignas(kLineBytes) Card {
     std::atomic<Stage> stage;
@@ -149,8 +149,7 @@ struct Agreement {
 
 // Read often and hardly ever written, so each cache holds a shared copy.
 struct alignas(kLineBytes) Failure {
-    std::atomic<std::uint32_t> word;  // errno that poisons the team, and above it the lost member; 0: no
-                                      // failure
+    std::atomic<std::uint32_t> word;  // errno, and above it the lost member; 0: no failure
     // The rank of a lost member on another host plus one; 0: unknown. For log messages.
     std::atomic<std::uint32_t> far_rank;
 };

@@ -199,7 +199,7 @@ struct Maker {
     }
 };
 
-// The same on all members. `bytes` as in a leg.
+// The same on all members. `bytes` as in a `Leg`.
 ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     using enum ExchangeAlgorithm;
     if (kind == Kind::reduce_scatter) return pairwise;

@@ -22,7 +22,7 @@
 
 namespace mcastcoll::levels {
 
-//  linear    each member sends all its blocks at once, directly to their receivers
+//   linear    each member sends all its blocks at once, directly to their receivers
 //   binomial  along a binomial tree, with the blocks of a subtree in one message: fewer messages at the root,
 //             but a block travels several times
 //   pairwise  in rounds, each with one partner per member; a few rounds overlap

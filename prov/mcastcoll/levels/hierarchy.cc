@@ -126,7 +126,7 @@ bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) co
     return true;
 }
 
-// Posts legs in the order of operations on each level, because members distinguish legs by counting.
+// Posts in the order of operations on each level, because members distinguish level operations by counting.
 bool Hierarchy::post_legs(Nanoseconds now) {
     bool moved = false;
     for (std::size_t level = 0; level < kLevels; ++level) {

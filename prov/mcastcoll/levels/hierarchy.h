@@ -1,11 +1,11 @@
 // Runs an operation through the levels of its group: host, segment, site.
 //
 // A broadcast runs from the outer to the inner levels; a reduction runs from the inner to the outer levels,
-// and its result back (README.md: Levels). A block operation has one leg: on the host level if the group is
-// on one host, else on the exchange level.
+// and its result back (README.md: Levels). A block operation runs on a single level: the host level if the
+// group is on one host, else the exchange level.
 //
-// Operations are numbered in the order of posting, and legs are posted to each level in that order, by which
-// levels distinguish operations. Memory is reserved when the group is made.
+// Operations are numbered in the order of posting, and posted to each level in that order, by which levels
+// distinguish operations. Memory is reserved when the group is made.
 #pragma once
 
 #include <array>
@@ -66,11 +66,9 @@ class Hierarchy {
         bool over = false;
         std::array<Leg, kLevels> legs;
         std::array<bool, kLevels> wanted{}, posted{};
-        int source = -1;                 // broadcast: the level from which the data arrives; -1: this member
-                                         // is the root
+        int source = -1;                 // broadcast: the level of arrival; -1: on the root
         std::byte* result = nullptr;     // reductions: the buffer in which this member combines
-        std::vector<std::byte> scratch;  // for an intermediate result that this member's user does not
-                                         // receive
+        std::vector<std::byte> scratch;  // for results not returned to the user
     };
 
     Operation& at(std::uint64_t number) { return operations_[(number - base_) % operations_.size()]; }
@@ -88,9 +86,8 @@ class Hierarchy {
     Owner& owner_;
     std::vector<Operation> operations_;
     std::uint64_t next_ = 0, first_open_ = 0;
-    std::uint64_t base_ = 0;                             // number of the operation that is first in
-                                                         // operations_
-    std::array<std::uint64_t, kLevels> next_to_post_{};  // by level: lower operations have posted their legs
+    std::uint64_t base_ = 0;                             // number of the first entry of operations_
+    std::array<std::uint64_t, kLevels> next_to_post_{};  // by level: lower operations are posted there
     int error_ = 0;
 };
 

@@ -1,9 +1,9 @@
 // The interface of each level of the hierarchy, whatever its transport: shared memory inside a host, the
 // engine's multicast among the hosts of a segment, messages between segments and sites.
 //
-// A *leg* is the part of one operation on one level. The hierarchy (hierarchy.h) posts legs and moves data
-// from one level to the next; a level runs its legs independently. The members of a level are numbered from 0
-// in the order of their ranks in the group, and member 0 is the leader.
+// A level operation (`Leg`) is the part of one operation on one level. The hierarchy (hierarchy.h) posts
+// level operations and moves data from one level to the next; each level runs independently. The members of a
+// level are numbered from 0 in the order of their ranks in the group, and member 0 is the leader.
 #pragma once
 
 #include <cstddef>
@@ -34,17 +34,17 @@ struct Leg : Collective {
 class Level {
   public:
     virtual ~Level() = default;
-    // The leg must stay valid until it is done. All members post legs in the same order. Returns 0, or EAGAIN
-    // if there is no room now.
+    // The leg must stay valid until `done`. All members post in the same order. Returns 0, or EAGAIN if there
+    // is no room now.
     virtual int post(Leg& leg, Nanoseconds now) = 0;
     // The leg's ready or released has changed.
     virtual void advance(Leg& leg, Nanoseconds now) = 0;
     // Makes progress; returns true if there was any.
     virtual bool progress(Nanoseconds now) = 0;
     virtual Nanoseconds next_deadline() const = 0;
-    // Ends every present and future leg with this error, on all members of the level.
+    // Ends every present and future level operation with this error, on all members of the level.
     virtual void fail(int error, Nanoseconds now) = 0;
-    // Positive FI_E* if the level has failed by itself, which no leg may be open to report.
+    // Positive FI_E* if the level has failed by itself, which no open level operation may report.
     virtual int own_failure() const { return 0; }
 };
 

@@ -1,11 +1,11 @@
 // Messages among members: the common part of the site level and the exchange level.
 //
-// A posted leg becomes a schedule (schedule.h) of messages to and from other members. Messages are sent in
-// pieces. An expected piece is written directly to its destination; any other is stored, up to a window per
-// sender, which is renewed by grants as pieces are used up. With many members windows are small: a sender
-// with more expected data then borrows credit for a longer window, up to a limit for all senders together,
-// and returns it by sending the expected data. A window is enough for progress, so no member waits for
-// borrowed credit.
+// A posted level operation becomes a schedule (schedule.h) of messages to and from other members. Messages
+// are sent in pieces. An expected piece is written directly to its destination; any other is stored, up to a
+// window per sender, which is renewed by grants as pieces are used up. With many members windows are small: a
+// sender with more expected data then borrows credit for a longer window, up to a limit for all senders
+// together, and returns it by sending the expected data. A window is enough for progress, so no member waits
+// for borrowed credit.
 //
 // Between two members pieces are sent in the order of operations, so an awaited piece is never blocked by
 // later pieces that the receiver cannot take yet; within an operation rounds wait for earlier rounds only.
@@ -90,13 +90,12 @@ class MessageLevel : public Level {
     const PieceCounters& counters() const { return counters_; }
 
   protected:
-    // The state of an open leg. Transfers are reused with their allocated memory.
+    // The state of an open level operation. Transfers are reused with their allocated memory.
     struct Transfer {
         Leg* leg = nullptr;
         std::uint64_t word = 0;  // number and kind, as in a header
         Schedule schedule;
-        std::size_t complete = 0, due = 0;  // leading receives that are complete; leading sends that wait for
-                                            // no further receive
+        std::size_t complete = 0, due = 0;  // leading complete receives; leading unblocked sends
         std::size_t open_sends = 0, open_receives = 0;
         bool dirty = false;  // a receive may be able to continue
         bool moved = false, watched = false;
@@ -129,7 +128,7 @@ class MessageLevel : public Level {
 
     MessageLevel(const MessageConfig& config, const MessageFormat& format);
 
-    // Returns the empty schedule of a leg, to be filled in before carry_out().
+    // Returns an empty schedule, to be filled in before carry_out().
     Schedule& begin(Leg& leg, Nanoseconds now);
     void carry_out();
     Peer& peer(std::uint32_t rank);

@@ -134,7 +134,7 @@ Request Planner::scatter_part(Plan& plan) const {
     return part;
 }
 
-// Builds the plan's next part.
+// Builds the next part.
 Request Planner::part_of(Plan& plan) const {
     const std::uint32_t part = plan.posted;
     const bool split = plan.choice.algorithm == Algorithm::split;

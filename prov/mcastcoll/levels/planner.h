@@ -1,29 +1,29 @@
 // Composite operations: operations that consist of several.
 //
-// The hierarchy below runs one operation through the levels. Some operations are faster as a *plan*, a
-// sequence of such operations (its parts):
+// The hierarchy below runs one operation through the levels. Some operations are faster as a composite
+// operation (`Plan`), a sequence of such operations (its parts):
 //
 //   chains     An allgather becomes one broadcast of each member's block, directly into its place in the
 //              result: each member multicasts its block once, where a ring of messages sends it n - 1 times.
 //              All members post the parts in the order of ranks, a window of parts ahead. If all roots
 //              started together, receivers would be overrun. So there are C chains, and the root of part i
-//              starts when part i - C has arrived at it. Until then it holds its data back, like a leader
-//              that still waits for data. (Khalilov, Di Girolamo, Chrapek, Nudelman, Bloch, Hoefler:
+//              starts when part i - C has arrived there. Until then the root holds its data back, like a
+//              leader that still waits for data. (Khalilov, Di Girolamo, Chrapek, Nudelman, Bloch, Hoefler:
 //              Network-Offloaded Bandwidth-Optimal Broadcast and Allgather for Distributed AI, SC24.)
 //   reduction  A small allgather becomes an allreduce with bitwise or over vectors that are zero except for a
 //              member's own block: up the tree, and one multicast down.
 //   split      A large allreduce becomes a reduce_scatter by messages, then chains of the slices. The
-//   broadcast
-//              of a slice is let go when its root has the slice. The input may be the result: slice j of it
-//              is read only for the message to member j, and j's broadcast comes after that message.
+//              broadcast of a slice is let go when its root has the slice. The input may be the result: its
+//              slice j is read only for the message to member j, and j's broadcast comes after that message.
 //
 // Every other operation is a single part. Levels distinguish operations by counting, so members must post the
-// same parts in the same order: all parts of a plan come before those of the next. No part waits for a later
-// part to be posted, and a held part waits only for a part that every member posted before it. By induction
-// over the order of parts this is free of deadlock, whatever the window.
+// same parts in the same order: all parts of an operation come before those of the next. No part waits for a
+// later part to be posted, and a held part waits only for a part that every member posted before it. By
+// induction over the order of parts this is free of deadlock, whatever the window.
 //
-// The selection chooses the algorithm from arguments that are equal on all members. The memory of plans is
-// reserved when the group is made, except for the slice of an in-place allreduce, which grows on demand.
+// The selection chooses the algorithm from arguments that are equal on all members. The memory of composite
+// operations is reserved when the group is made, except for the slice of an in-place allreduce, which grows
+// on demand.
 #pragma once
 
 #include <optional>
@@ -108,7 +108,7 @@ class Planner final : private Owner {
     Hierarchy hierarchy_;
     std::vector<Plan> plans_;
     std::uint64_t next_ = 0, next_to_post_ = 0, first_open_ = 0;
-    std::uint64_t base_ = 0;  // number of the plan that is first in plans_
+    std::uint64_t base_ = 0;  // number of the first entry of plans_
     std::size_t open_ = 0;
     int error_ = 0;
     std::optional<News> news_;

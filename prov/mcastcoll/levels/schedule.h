@@ -76,8 +76,8 @@ struct Schedule {
     void clear();
     void send(std::uint32_t to, std::size_t number, std::size_t after, const std::byte* data,
               std::size_t bytes, BlockMap map = {});
-    // Forwards the data of the last receive as they arrive; without a receive, the leg's data as they become
-    // ready.
+    // Forwards the data of the last receive as they arrive; without a receive, the data of the `Leg` as they
+    // become ready.
     void pass_on(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes);
     void receive(std::uint32_t from, std::size_t number, std::byte* data, std::size_t bytes,
                  BlockMap map = {});

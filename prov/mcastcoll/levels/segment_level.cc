@@ -13,9 +13,7 @@ SegmentLevel::SegmentLevel(engine::Engine& engine)
 }
 
 int SegmentLevel::post(Leg& leg, Nanoseconds now) {
-    if (at(engine_.next_operation()) != nullptr)
-        return EAGAIN;  // an earlier operation of this entry is not
-                        // complete yet
+    if (at(engine_.next_operation()) != nullptr) return EAGAIN;  // its operation is not complete yet
     const auto accepted = engine_.submit(leg, now);
     if (!accepted) return accepted.error().code;
     leg.handle = number_of(accepted.value());
@@ -54,7 +52,7 @@ void SegmentLevel::on_complete(OperationId operation, int status) {
     std::erase(receiving_, leg);
 }
 
-// The group's end: later completions of the engine find no leg.
+// The group's end: later completions of the engine are ignored.
 void SegmentLevel::fail(int error, Nanoseconds now) {
     if (engine_.phase() != engine::Phase::failed) engine_.give_up(error, now);
     for (Leg*& leg : legs_) {

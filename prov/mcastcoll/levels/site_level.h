@@ -33,7 +33,7 @@ class SiteLevel final : public MessageLevel {
   public:
     SiteLevel(const Placement& placement, const SiteConfig& config);
 
-    // Starts sending hellos. No leg may be posted before greeted().
+    // Starts sending hellos. Do not post before greeted().
     void start(Nanoseconds now);
     bool greeted() const { return greeted_; }
 

@@ -71,8 +71,7 @@ class Frame {
   public:
     explicit Frame(std::size_t capacity)
         : bytes_(std::make_unique_for_overwrite<std::byte[]>(kHeaderSize + capacity)), capacity_(capacity) {}
-    explicit Frame(const FrameHeader& header, Bytes payload = {});  // sets header.length to the payload's
-                                                                    // size
+    explicit Frame(const FrameHeader& header, Bytes payload = {});  // sets header.length
 
     FrameHeader header;
     bool bulk = false;  // must not overtake other frames

@@ -6,8 +6,8 @@
 //      4  version         16  peer session     28  streams         40  site, 32 bytes
 //      6  zero, 2 bytes                        32  first window    72  site it means, 32 bytes
 //
-// The session is a random number that a gateway draws whenever it drops the state of a trunk. The states of
-// both sides match if each side knows the other's session:
+// The session is a random number that a gateway draws whenever it drops its `Trunk` state. The states of both
+// sides match if each side knows the other's session:
 //
 //   the acceptor is bound to   the connector says        then the acceptor
 //   none                       peer session 0            is bound to it

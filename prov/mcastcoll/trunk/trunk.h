@@ -2,8 +2,8 @@
 // multiplexed over several streams (TCP connections between the gateways); see README.md.
 //
 // Contains no socket and no clock. The owner reports when streams come and go and which frames arrive, asks
-// next() for frames to write, and receives results through Host. Host's functions may call back into the
-// trunk, except for on_frame(), on_time() and abandon().
+// next() for frames to write, and receives results through Host. Host's functions may call back, except for
+// on_frame(), on_time() and abandon().
 #pragma once
 
 #include <array>
