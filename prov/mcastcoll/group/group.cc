@@ -26,8 +26,8 @@ void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbo
 #endif
 }
 
-// The name of a host memory is visible to every process of the machine. With a key the name is derived, so
-// that it reveals nothing of the packet headers' group key and epoch.
+// The name of a host memory is visible to every process of the machine. With a key the name is derived, which
+// hides the packet headers' group key and epoch.
 HostMemoryName memory_name(const wire::Agreement& agreement, const wire::JoinKey& key,
                            const wire::ByteString& leader_point) {
     if (!key) return {agreement.key, agreement.epoch, leader_point};
@@ -248,8 +248,8 @@ void Group::move(Nanoseconds now) {
         if (levels_->move_messages()) again = true;
         unfinished_ = again;
     }
-    // A member outside the engine that is awaited for long may have died, or may have failed without a member
-    // left to report it: a host leader informs its members, but not after it has closed the group. So the
+    // A long awaited member outside the engine may have died, or may have failed without a member left to
+    // report the failure: a host leader informs the host's members, but not after closing the group. So the
     // process is watched, and pump() queries the member while operations wait for it.
     for (const std::uint32_t rank : levels_->take_awaited_long()) {
         if (const auto peer = roster_.peer(rank, port_)) port_.watch(*peer, roster_.watch_point(rank), now);

@@ -119,9 +119,9 @@ bool Join::has_greeted(const wire::Hello& hello) const {
     return known != nullptr && known->peer == hello.peer && known->id.sequence >= hello.id.sequence;
 }
 
-// Takes hellos with other sequences for this join. A restarted process numbers its joins from zero: when
-// every missing child has sent a hello for the same list, but for a join that is neither this one nor over,
-// it must be the same join.
+// Takes hellos with other sequences for this join. A restarted process numbers its joins from zero: if every
+// missing child has sent a hello for the same list, but for another unfinished join, these joins must be the
+// same.
 void Join::adopt_miscounted(Nanoseconds now) {
     adopt_at_ = now + kMiscountGrace;
     const std::vector<Rank> missing = gathering_.missing();

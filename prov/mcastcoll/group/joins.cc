@@ -181,7 +181,7 @@ void Joins::on_hello(const wire::Hello& hello, Bytes word, const Source& source,
     }
     if (const wire::Answer* failed = memory_.failed(hello.id)) return reply(source, *failed);
     // This process has not called the join yet. The hello is stored but not acknowledged, so the sender
-    // repeats it in case this process drops it.
+    // repeats the hello in case this process drops it.
     memory_.early().keep({hello, {word.begin(), word.end()}, source});
 }
 

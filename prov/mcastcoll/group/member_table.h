@@ -1,6 +1,6 @@
 // The member table of a group for the processes of one host: places and addresses. The host leader builds the
-// table from the welcome, and the other processes read it in the shared memory. A host has one copy for any
-// number of processes.
+// table from the welcome, and the other processes read the table in the shared memory. A host has one copy
+// for any number of processes.
 #pragma once
 
 #include <memory>

@@ -49,7 +49,7 @@ class Bereaved {
     bool contains(std::uint32_t rank) const {
         return has(host_, rank) || has(leaders_, rank) || has(segments_, rank);
     }
-    // A host's memory and an engine already name the lost member if it was one of theirs.
+    // A host's memory and an engine already name lost members of their own.
     std::array<Ranks, 3> beyond_levels_of(const levels::Placement& placement) const {
         std::array<Ranks, 3> beyond{host_, leaders_, segments_};
         if (dead_ >= placement.members()) return beyond;

@@ -10,8 +10,8 @@
 
 namespace mcastcoll::group {
 
-// Filled at the welcome. Most members of a large group are never contacted: for them the roster only has
-// their place in the table.
+// Filled at the welcome. Most members of a large group are never contacted: the roster only has such a
+// member's place in the table.
 class Roster {
   public:
     struct Unreached {
@@ -41,7 +41,7 @@ class Roster {
     bool has_unreached() const { return !unreached_.empty(); }
     std::vector<Unreached> take_unreached() { return std::exchange(unreached_, {}); }
 
-    // Whether to check now that this member is alive, because another process sends hellos for its rank.
+    // Whether to check now if this member is alive, because another process sends hellos for the rank.
     // Limited to one check per interval.
     bool doubt(Rank rank, Nanoseconds now);
     // Whether another process has sent hellos for this rank: the member was then killed and did not close the
@@ -103,9 +103,10 @@ class Losses {
 
 // The ranks that a member informs when its group ends because of the lost rank (kNoRank: unknown). The
 // processes of a host learn of the end from shared memory, host leaders from the engine, and segment leaders
-// inform their neighbours. A dead leader forwards no news: its neighbours inform each other, and every other
-// informed member sends the news to a few of these neighbours. While the group forms a member's levels may be
-// missing: each member then informs rank 0, and its neighbours in a ring and a tree over all members.
+// inform their neighbours. A dead leader forwards no news: its neighbours inform each other, and the
+// remaining informed members send the news to a few of these neighbours. While the group forms a member's
+// levels may be missing: each member then informs rank 0, and its neighbours in a ring and a tree over all
+// members.
 std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
 
 // The maximum number of lost ranks, kNoRank included, for which one member informs others: the news may

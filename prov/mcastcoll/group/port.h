@@ -202,7 +202,7 @@ class Port : public JoinPort {
     // 0 or FI_E*; once for each submitted operation.
     virtual void completed(std::uint64_t cookie, int error) = 0;
 
-    // Describes a hello for an unknown group that arrived while this join waits for one: a clause of a log
+    // Describes a hello for an unknown group, received while this join waits for a hello: a clause of a log
     // sentence, or "".
     virtual std::string stray_greeting() = 0;
     // warn() logs a sentence for the user; address_of() gives a member's address for such a sentence.

@@ -1,9 +1,9 @@
 // RunQueue: the groups that a progress turn visits. A program may hold thousands of groups of which a few are
-// active, and a turn that visited all of them would cost more with each idle group.
+// active, and a visit to every group would make a turn slower with each idle group.
 //
-// An item is ready while it may make progress. Otherwise it waits in a heap for its deadline, if any. The
-// code that gives an item work wakes it, and settle() moves finished items out of the ready list. The cost of
-// a turn depends on the ready and due items only, and only reserve() allocates.
+// An item is ready while it may make progress. Otherwise it waits in a heap for its deadline, if any. New
+// work wakes an item, and settle() moves finished items out of the ready list. The cost of a turn depends on
+// the ready and due items only, and only reserve() allocates.
 #pragma once
 
 #include <algorithm>

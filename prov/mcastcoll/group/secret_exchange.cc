@@ -80,8 +80,8 @@ bool SecretExchanges::on_datagram(Bytes datagram, const Source& source, Nanoseco
     return reply && on_reply(*reply, datagram, source);
 }
 
-// Matches requests of any sequence: a restarted process numbers its joins anew, and the secret belongs to the
-// process that drew it, not to a join.
+// Matches requests of any sequence: a restarted process numbers its joins anew, and the secret belongs to a
+// process, not to a join.
 bool SecretExchanges::on_request(const wire::KeyRequest& request, const Source& source, Nanoseconds now) {
     bool is_known = false, may = false;
     for (SecretExchange* const one : exchanges_) {

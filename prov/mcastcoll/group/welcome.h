@@ -32,8 +32,8 @@ struct GroupSettings {
 // Returns an empty place for malformed bytes.
 topology::Place decode_place(const wire::ByteString& place);
 
-// The map of the members in a welcome, under rank 0's policy. A member without a valid place counts as a host
-// of its own, in a common site of all such members.
+// The map of the members in a welcome, under rank 0's policy. Members without a valid place count as separate
+// hosts in one common site.
 topology::Map make_map(const wire::Welcome& welcome);
 std::vector<levels::MemberPlace> places_in(const topology::Map& map);
 // The clusters inside the host for each of these members of one host, outermost first.
@@ -57,9 +57,9 @@ Below whom_to_welcome(const levels::Placement& placement);
 // The placement of the members from rank 0's view.
 levels::Placement placement_of(const wire::Welcome& welcome);
 
-// Returns the first host leader that cannot use verbs multicast and the reason. Verbs multicast requires that
-// all host leaders are on the same kind of fabric, which the size of their source addresses shows, and have
-// room for another group. why == nullptr: verbs can be used.
+// Returns the first host leader that cannot use verbs multicast and the reason. For verbs multicast the host
+// leaders must be on the same kind of fabric, as shown by the size of their source addresses, and have room
+// for another group. why == nullptr: verbs can be used.
 struct Hindrance {
     const char* why = nullptr;
     std::uint32_t rank = 0;

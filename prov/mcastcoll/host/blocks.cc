@@ -6,7 +6,7 @@
 namespace mcastcoll::host {
 
 // Gather and allgather in several steps: each member divides its block into slots and publishes as far ahead
-// as slots are free. A gather's root publishes nothing, and the other members do not wait for each other.
+// as slots are free. A gather's root publishes no data, and its peers do not wait for each other.
 namespace {
 
 bool send_block(Context& c, const Operation& operation, const Blocks& blocks, bool leaves) {
@@ -53,10 +53,10 @@ Advance gather_blocks(Context& c, Operation& operation) {
 
 // Scatter: the root publishes all blocks.
 //
-// If they fit, they are beside the flag, or in the root's slot, in one step. Larger blocks are published
-// piece by piece, each member's piece in *that member's* slot of the step, because other members do not use
-// their slots during a scatter. The root announces the number of available pieces, so that the first members
-// need not wait for the last piece.
+// Small blocks are beside the flag, or in the root's slot, in one step. Larger blocks are published piece by
+// piece, each member's piece in *that member's* slot of the step, because other members do not use their
+// slots during a scatter. The root announces the number of available pieces, so that the first members need
+// not wait for the last piece.
 namespace {
 
 // From this piece size on, announcing each piece costs less than the members' waiting.

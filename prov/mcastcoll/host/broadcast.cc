@@ -4,9 +4,9 @@
 // members do not use their slots during a broadcast. The root announces the available bytes after each piece,
 // and readers follow. Free slots are checked once per step.
 //
-// Directly from memory: the root announces its buffer's address, the others copy from there, and the root
-// waits until all have left. `extent` is the valid prefix, which grows while the root itself is still
-// receiving.
+// Directly from memory: the root announces its buffer's address, the receivers copy from there, and the root
+// waits until every receiver has left. `extent` is the valid prefix, which grows while the root itself is
+// still receiving.
 #include <algorithm>
 #include <cstring>
 
@@ -111,9 +111,9 @@ Advance take_slots(Context& c, Operation& operation) {
 //     receiver  claims until no piece is left (after a failure: claims all pieces);  then waits for
 //               busy == 0
 //
-// All these accesses are sequentially consistent: a root that got a piece had set busy before the receiver's
-// last claim, so the receiver sees it. Only then does the receiver's operation end, in success or failure; or
-// when the root's process is dead.
+// These accesses are sequentially consistent: a root with a claimed piece had set busy before the receiver's
+// last claim, so the receiver sees the mark. Only then does the receiver's operation end, in success or
+// failure; or when the root's process is dead.
 constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
 constexpr std::uint64_t kPiecesAtOnce = 8;  // in one call of advance()
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 40;

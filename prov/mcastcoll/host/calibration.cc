@@ -47,8 +47,8 @@ double per_kib(double ns, std::size_t bytes) {
     return ns * static_cast<double>(kKiB) / static_cast<double>(bytes);
 }
 
-// Whether slots are so much cheaper that a broadcast gains by them although its root and its reader wait for
-// each other. On two cores with 15 ns per KiB in, 30 out and 85 directly, broadcasts of 8 KiB to 1 MiB
+// Whether slots are so much cheaper that a broadcast is faster through slots although root and reader wait
+// for each other. On two cores with 15 ns per KiB in, 30 out and 85 directly, broadcasts of 8 KiB to 1 MiB
 // between two members took a third to a sixth of a single copy's time.
 bool slots_are_far_ahead(const CopyCosts& costs) {
     return 3 * std::max(costs.in_ns_per_kib, costs.out_ns_per_kib) < 2 * costs.direct_ns_per_kib;
@@ -61,7 +61,7 @@ std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meet
     const double faster = std::min(costs.in_ns_per_kib, costs.out_ns_per_kib);
     const double gain = slower - costs.direct_ns_per_kib;
     if (gain <= 0) return SIZE_MAX;
-    // With slots the faster copy is ahead by one slot, and the rest of it is hidden.
+    // With slots the faster copy is a slot ahead, and its remaining time is hidden.
     const double first_slot = faster * static_cast<double>(slot_bytes) / kKiB;
     const double lost = costs.call_ns + meetings * kMeeting_ns - first_slot;
     return lost <= 0 ? 0 : static_cast<std::size_t>(std::min(lost / gain, 1e9) * kKiB);
@@ -98,8 +98,8 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
         return true;
     });
     if (small_ns < 0 || large_ns < 0) return costs;
-    // Into the pieces that the single copies have read: both processes have cached them, like a slot's writer
-    // and reader.
+    // Into the pieces read by the single copies: both processes have these bytes in cache, like a slot's
+    // writer and reader.
     offset = kPieces * kSmall;
     const double in_ns = least_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
         std::memcpy(slots.data() + at, own.data(), bytes);
@@ -126,8 +126,8 @@ Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_byte
         found.single_copy_from = found.reduce_direct_from = kLong;
         found.blocks_direct_from = kLongBlock;
     } else if (costs.measured != 0) {
-        // The root of a broadcast waits for one more poll; members that exchange blocks wait for all offers
-        // first, and for all readers at the end.
+        // The root of a broadcast waits for one more poll; members of a block exchange wait for every offer
+        // first, and for every reader at the end.
         const auto most = static_cast<std::size_t>(costs.call_ns / kLeastGain_ns);
         found.single_copy_from =
             slots_are_far_ahead(costs)

@@ -1,8 +1,8 @@
 // Barriers by clusters (NUMA nodes, shared caches) where every member has a core of its own.
 //
 // In a flat barrier every member reads every other line, mostly from another node. By clusters, in the same
-// step, the first member of each cluster waits for its own members before it publishes for them, and every
-// member waits for the leaders:
+// step, the first member of each cluster waits for the cluster's members before publishing, and every member
+// waits for the leaders:
 //
 //     members   publish "here"                   read one line per cluster
 //     leaders   read their cluster's lines, then publish "all of us"

@@ -1,5 +1,5 @@
 // Selects the algorithm of an operation by kind and length, and implements the algorithms of one step, in
-// which each member publishes its line, or slot, once, and reads the others' once.
+// which each member publishes a line, or slot, once, and reads the peers' once.
 //
 // Short broadcast: beside the flag, so that one line carries both, or in one slot. The root is done when it
 // has written.

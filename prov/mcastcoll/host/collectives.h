@@ -69,9 +69,9 @@ inline void combine_next(const Operation& operation, std::uint32_t member, std::
 // Maximum number of bytes copied in one call. The limit keeps the caller's other work going. With a core
 // each, members would otherwise keep each other busy to the end.
 inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
-// Publishes an offer, and waits for the offers of all members. If any member's input is its result, copying
-// would change data that others still have to read: all members then see this in the offers, leave the step,
-// and use slots.
+// Publishes an offer, and waits for the offers of all members. If a member's input is its result, copying
+// would change data still to be read by peers: the offers show this to every member, and the team leaves the
+// step and uses slots.
 Way agree_on_way(Context& c, const Operation& operation);
 
 }  // namespace mcastcoll::host

@@ -29,9 +29,9 @@ struct Operation {
     const std::byte* input = nullptr;
     std::size_t bytes = 0;  // of the vector, or of one block
     Combiner combiner{};
-    // Broadcast, root: number of leading bytes of the buffer that are valid; the caller raises it.
+    // Broadcast, root: number of valid leading bytes of the buffer; raised by the caller.
     std::size_t ready = 0;
-    // Broadcast, others: number of leading bytes that have arrived and may be forwarded.
+    // Broadcast, receivers: number of leading bytes received, which may be forwarded.
     std::size_t arrived = 0;
     bool done = false;
     int error = 0;  // a positive errno; FI_E* have the same numbers
@@ -101,9 +101,9 @@ class Memories {
 
     explicit Memories(Rings& rings) : rings_(rings) {}
 
-    // Whether this member can read from every member. The modex records must be complete. In large teams it
-    // tests the peers 1, 2, 4 ... places away if its credentials equal member 0's, and returns false if they
-    // differ. If credentials are not conclusive it tests every peer.
+    // Whether this member can read from every member. The modex records must be complete. In large teams,
+    // tests the peers 1, 2, 4 ... places away if this member's credentials equal member 0's, and returns
+    // false otherwise. Without conclusive credentials, tests every peer.
     bool can_read_all(std::uint32_t self, std::uint32_t size) const;
     RemoteMemory of(std::uint32_t member) const {
         const Card& card = rings_.card(member);

@@ -58,8 +58,8 @@ bool pull(Context& c, std::uint32_t member, std::uint64_t from, std::byte* to, s
     return true;
 }
 
-// Leaves the step. The operation is finished when all readers of this member's memory, from `first` on, have
-// left it.
+// Leaves the step. The operation is finished when the readers of this member's memory, from `first` on, have
+// left the step.
 void leave_to_readers(Context& c, std::uint32_t first) {
     c.rings.leave(c.step);
     c.cursor.phase = Phase::left;
@@ -130,11 +130,11 @@ Advance copy_blocks(Context& c, Operation& operation) {
 //     collect    allreduce: the other slices, as they are done, out of their owners' results
 //     left       no member reads from this member any more
 //
-// An allreduce may have its input as its result: a slice of a buffer is overwritten only after all reads of
-// it, since a member writes another's slice into its own buffer only after that member has announced its
-// slice as done. The member's own slice must not be overwritten early: it is combined in the member's own
-// slots, which are unused here. The result of a reduce_scatter would overwrite data that others read, so such
-// an operation uses slots.
+// An allreduce may have its input as its result: a slice of a buffer is overwritten only after its last read,
+// since a member writes a peer's slice into its own buffer only after the peer has announced the slice as
+// done. The member's own slice must not be overwritten early: it is combined in the member's own slots, which
+// are unused here. The result of a reduce_scatter would overwrite data still to be read by peers, so such an
+// operation uses slots.
 namespace {
 
 // Combines the next piece of the own slice into `result`. Returns false if the team has failed.

@@ -1,8 +1,8 @@
 // Formation of a team: the segment, the members' modex records (`Card`) in it, and the agreement.
 //
 // Each member announces its stages in its modex record: attached (its identity is complete), probed (its
-// access to the other memories is known). When all members have attached, the segment's name is removed, so
-// that a crash leaves nothing behind. When all have probed, member 0 writes the agreement. No call blocks:
+// access to the other memories is known). When every member has attached, the segment's name is removed, so a
+// crash leaves no file behind. When every member has probed, member 0 writes the agreement. No call blocks:
 // operations posted earlier wait in the window.
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace mcastcoll::host {
 
 struct TeamConfig {
-    // Name of the shared memory. Member 0 may leave it empty and pass name() to the others.
+    // Name of the shared memory. Member 0 may leave the name empty and pass name() to its peers.
     std::string name;
     // Identifies the segment as the right one.
     std::uint64_t key = 0;

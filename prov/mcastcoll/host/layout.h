@@ -3,12 +3,12 @@
 // All operations of a team are divided into *steps*. Every member counts the same steps, since all post the
 // same operations. In a step a member may publish one message: a line in its ring of lines, with a flag word
 // and up to kInlineBytes of data, and for more data a slot in its ring of slots. In each step a line or slot
-// has one writer, and everything else in a member's area is written by that member only:
+// has one writer. Only the member itself writes the rest of its area:
 //
 //     header | member 0: card, left, lines[32], slots[R] | member 1: ... | ... | member 0's table
 //
-// A line of step s is reused in step s + 32, and a slot in step s + R, once the `left` counters of all
-// members show that they have left step s.
+// A line of step s is reused in step s + 32, and a slot in step s + R, once every member's `left` counter has
+// passed step s.
 #pragma once
 
 #include <array>

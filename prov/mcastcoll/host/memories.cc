@@ -49,8 +49,8 @@ bool can_copy_from(const RemoteMemory& peer) {
     return copy_from(peer, 0, nullptr, 0) == 0;
 }
 
-// Differences that the hash does not cover, such as a security module that distinguishes processes with one
-// label, cause an error at the first copy, which ends the team.
+// Differences beyond the hash, such as a security module that distinguishes processes with one label, cause
+// an error at the first copy, which ends the team.
 std::uint64_t own_credentials() {
     const auto text_of = [](const char* name) {
         std::string text;

@@ -41,8 +41,8 @@ bool Rings::is_alive(std::uint32_t member) const {
     return host::is_alive(card(member).pid, card(member).start_time);
 }
 
-// Stops at the first member that is behind, and continues from there in the next call: a waiting member
-// checks one other, however many there are.
+// Stops at the first member behind, and continues from there in the next call: a waiting member checks a
+// single peer, whatever the team's size.
 bool Rings::raise_watermark(Step step, std::uint64_t ring) {
     if (lowest_ + ring <= step) looked_at_ = 0;
     if (looked_at_ == 0) lowest_ = step;

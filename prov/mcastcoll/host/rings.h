@@ -1,5 +1,5 @@
 // Rings: one member's access to the lines and slots of the team (layout.h), in this process's mapping. A
-// writer checks that all members have left the previous use of a place; a reader checks the flag. No function
+// writer checks that every member has left the previous use of a place; a reader checks the flag. No function
 // blocks: awaited() is the member for which the last check failed.
 #pragma once
 

@@ -21,8 +21,8 @@ class Team {
   public:
     static constexpr std::size_t kMaxOpen = 128;
 
-    // Member 0 creates the segment, the others attach: EAGAIN or ENOENT if it does not exist yet. Does not
-    // block: operations wait until all members are here.
+    // Member 0 creates the segment, its peers attach: EAGAIN or ENOENT if the segment does not exist yet.
+    // Does not block: operations wait until all members are here.
     static Result<std::unique_ptr<Team>> open(const TeamConfig& config);
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;

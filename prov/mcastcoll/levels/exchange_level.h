@@ -1,6 +1,6 @@
 // Messages among all members of a group, whatever their host: for gather, scatter, alltoall and
-// reduce_scatter, where each member has different bytes for each other member and multicast does not help,
-// and for an allgather without multicast.
+// reduce_scatter, where each member has different bytes for each receiver and multicast does not help, and
+// for an allgather without multicast.
 //
 // A receiver stores unexpected pieces up to a window per sender, and may have to store all windows at once,
 // because every sender may use its initial window without a grant. In a group of n members:

@@ -18,8 +18,8 @@
 
 namespace mcastcoll::levels {
 
-// An operation whose root is a rank in the group. A broadcast with no data ready is held: its root sends
-// nothing before let_go().
+// An operation whose root is a rank in the group. A broadcast without ready data is held: the root sends data
+// after let_go().
 struct Request : Collective {
     std::uint64_t cookie = 0;  // passed to Owner::on_complete()
     bool held() const { return kind == Kind::broadcast && ready == 0; }
@@ -56,7 +56,7 @@ class Hierarchy {
     // Makes progress in and between the levels once. Returns true if there was any; then there may be more.
     bool progress(Nanoseconds now);
     Nanoseconds next_deadline() const;
-    // Ends all operations with this error, here and on all levels in which this member takes part.
+    // Ends every operation with this error, here and on this member's levels.
     void fail(int error, Nanoseconds now);
     int error() const { return error_; }
 

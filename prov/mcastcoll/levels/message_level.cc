@@ -137,8 +137,8 @@ bool MessageLevel::poll_watch(std::uint32_t& rank) {
 
 // Receiving: finds the receive of a piece, checks whether it may proceed, and stores the piece until then.
 
-// Checks the pieces stored for this operation, and for earlier ones that did not use this level here, against
-// the posted operations.
+// Checks the pieces stored for this operation, and for earlier operations without a part on this level,
+// against the posted operations.
 void MessageLevel::check_kept() {
     for (const auto& [rank, one] : peers_)
         for (const Piece& piece : one.pieces)

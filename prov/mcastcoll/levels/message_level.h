@@ -9,7 +9,7 @@
 //
 // Between two members pieces are sent in the order of operations, so an awaited piece is never blocked by
 // later pieces that the receiver cannot take yet; within an operation rounds wait for earlier rounds only.
-// This prevents deadlock when members with small windows all send to each other.
+// This prevents deadlock among members with small windows.
 //
 // The cost of a piece includes a constant, so that empty pieces are bounded, too. Half a window holds at
 // least one piece. A longer piece costs as much as the pieces it consists of, so both sides compute the same
@@ -80,7 +80,7 @@ class MessageLevel : public Level {
     bool poll_watch(std::uint32_t& rank);
     // This member is gone. Not an error by itself, because the member's part may be finished.
     void lose(std::uint32_t rank);
-    // Whether an open operation waits for this member, or data was sent to it after its loss.
+    // Whether an open operation waits for this member, or data was sent there after the loss.
     bool needs(std::uint32_t rank) const;
 
     bool busy() const { return !transfers_.empty(); }

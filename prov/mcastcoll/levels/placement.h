@@ -4,7 +4,7 @@
 // Exploiting Hierarchy in Parallel Computer Networks, IPDPS 2000). The lowest rank of a cluster leads it. A
 // host leader represents the host in its segment, a segment leader the segment in the group. A segment is the
 // domain of a multicast; a site consists of one or more segments near each other. Data for another site goes
-// to one of its segments, which forwards the data.
+// to a single segment, which forwards the data.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Places {
     // Members of one host with different segments count to their leader's segment; the same holds for
     // segments in sites.
     static std::vector<std::uint32_t> lay_out(const std::vector<MemberPlace>& places);
-    // Returns nothing if some number in the array is out of bounds, so that lay_out() cannot have made it.
+    // Returns nothing if a number in the array is out of bounds, which lay_out() never produces.
     static std::optional<Places> view(Ranks numbers);
 
     std::uint32_t members() const { return static_cast<std::uint32_t>(host_of_.size()); }

@@ -66,7 +66,7 @@ void Planner::tell(const Request& request, const Choice& choice) {
     news_ = News{request.kind, choice, longest(request)};
 }
 
-// Turns a request into the form of its parts, and copies this member's own block into its place.
+// Converts a request into the form of its parts, and copies this member's block into place.
 void Planner::set_up(Plan& plan) {
     Request& request = plan.request;
     const std::size_t result = longest(request);

@@ -21,7 +21,7 @@
 // later part to be posted, and a held part waits only for a part that every member posted before it. By
 // induction over the order of parts this is free of deadlock, whatever the window.
 //
-// The selection chooses the algorithm from arguments that are equal on all members. The memory of composite
+// The selection chooses the algorithm from arguments equal on every member. The memory of composite
 // operations is reserved when the group is made, except for the slice of an in-place allreduce, which grows
 // on demand.
 #pragma once

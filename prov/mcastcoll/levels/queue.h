@@ -1,5 +1,5 @@
-// A queue with little overhead when empty: a member has three of them for each contacted peer, most of them
-// empty. An empty std::deque takes 600 bytes.
+// A queue with little overhead when empty: a member has three queues for each contacted peer, mostly empty.
+// An empty std::deque takes 600 bytes.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The messages of one member in one operation: receivers, senders, buffers and dependencies. The schedule is
-// made when the operation is posted, and the level only executes it. The schedules of all members match:
-// between two members there is at most one message of each number, whose length both know.
+// made when the operation is posted, and the level only executes it. The members' schedules match: between
+// two members there is at most one message of each number, of known length.
 //
 // Dependencies:
 //   - a send waits until a number of leading receives is complete, because it forwards their data, or to keep

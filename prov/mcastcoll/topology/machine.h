@@ -1,7 +1,7 @@
 // The inside of a host: its packages, NUMA nodes, shared caches and cores, as reported by hwloc, and the
 // location of a set of processors in it. Works for this machine and for a synthetic one.
 //
-// All processes of a host must get the same numbers, even if they may use only a part of the host. So the
+// The processes of a host must get the same numbers, even with access to only a part of the host. So the
 // whole machine is loaded, and objects are identified by the system's numbers or their lowest processor,
 // never by their position in the visible part.
 #pragma once

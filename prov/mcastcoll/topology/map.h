@@ -15,8 +15,8 @@
 //
 // A level connects, in each of its clusters, the clusters of the next inner level. The innermost level
 // connects processes, and so does the host, whatever is inside it. A level with a single inner cluster
-// everywhere connects nothing and is left out of the tree (MPICH-G's rule); why() reports it. One level
-// represents several levels that divide the members alike.
+// everywhere makes no connections and is left out of the tree (MPICH-G's rule), as reported by why(). One
+// level represents several levels that divide the members alike.
 #pragma once
 
 #include <span>
@@ -97,8 +97,8 @@ struct ReportedGroup {
     std::uint64_t key = 0;
     Rank rank{};  // rank of the reporting process
     std::uint32_t members = 0;
-    // Of all members. Only host leaders report places, so that the reports of a host do not grow with the
-    // square of its processes; others leave this empty.
+    // Of all members. Only host leaders report places, so that a host's reports do not grow with the square
+    // of its processes; the list is empty elsewhere.
     std::vector<Place> places;
     Policy policy;
     std::vector<ReportedLevel> levels;

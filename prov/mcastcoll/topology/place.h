@@ -1,7 +1,7 @@
 // The place of a member: the cluster it belongs to at each level, outermost first. Makes no system calls.
 //
-// The levels are those of Karonis et al. (2000), continued inside the host. A level is named after the thing
-// that its clusters share: a site, a host, a cache. The outermost level, the wan, has one cluster, the whole
+// The levels are those of Karonis et al. (2000), continued inside the host. A level is named after the shared
+// resource of a cluster: a site, a host, a cache. The outermost level, the wan, has one cluster, the whole
 // group. Places may differ in depth: the place of an unbound process ends at its host.
 //
 // Identities are numbers, compared only within the enclosing cluster. Names are for users.
@@ -63,7 +63,7 @@ class Name {
     static constexpr std::size_t kMost = 23;
 
     Name() = default;
-    // Shortens a long text, ending it with "..", and replaces characters that are not printable by '?'.
+    // Shortens a long text, ending it with "..", and replaces unprintable characters by '?'.
     explicit Name(std::string_view text);
     std::string_view view() const { return {text_.data(), size_}; }
     bool empty() const { return size_ == 0; }

@@ -1,5 +1,5 @@
-// Settings that must be the same for all members of a group, because otherwise they would compute different
-// trees: the levels in use and the algorithm of each. Rank 0's policy travels in the welcome.
+// Settings shared by the members of a group, because different values would lead to different trees: the
+// levels in use and the algorithm of each. Rank 0's policy travels in the welcome.
 //
 // An algorithm that connects the clusters inside a cluster is an entry in a table of shapes. A shape returns
 // the parent of the i-th of n nodes, node 0 being the root. A level accepts implemented shapes only.

@@ -73,7 +73,7 @@ struct Channel {
         std::vector<std::byte> payload;
     };
 
-    // limit: cost that the peer accepts before any credit; window: cost that this side accepts.
+    // limit: cost accepted by the peer before any credit; window: cost accepted by this side.
     Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window,
             WindowPool& pool)
         : id(number), ours(is_ours), limit(peer_limit), window(first_window, pool) {}
@@ -114,7 +114,7 @@ class Channels {
         const auto found = all_.find(id);
         return found == all_.end() ? nullptr : found->second.get();
     }
-    // limit: cost that the peer accepts; window: cost that this side accepts.
+    // limit: cost accepted by the peer; window: cost accepted by this side.
     Channel& create(ChannelId id, bool ours, std::uint64_t limit, std::uint64_t window) {
         return *all_.emplace(id, std::make_unique<Channel>(id, ours, limit, window, pool_)).first->second;
     }

@@ -1,6 +1,6 @@
-// Outgoing side of a gateway session: chooses the next frame and tracks it until it is acknowledged. Small
-// frames overtake bulk, but bulk gets its turn; frames of a broken stream go first. Channels without credit
-// or memory are reported when sending is possible again.
+// Outgoing side of a gateway session: chooses the next frame and tracks frames until they are acknowledged.
+// Small frames overtake bulk, but bulk gets its turn; frames of a broken stream go first. Channels without
+// credit or memory are reported when sending is possible again.
 #pragma once
 
 #include <algorithm>

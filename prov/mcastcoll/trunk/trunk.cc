@@ -38,7 +38,7 @@ void Trunk::abandon() {
     received_ = SequenceWindow();
     peer_window_ = kMinWindow;  // set anew for the next session
     ++counters_.sessions_lost;
-    // The host may call back for channels that no longer exist, or open new ones.
+    // The host may call back for channels already removed, or open new channels.
     for (auto& [id, channel] : channels_.take_all()) {
         // The host was not informed of a channel whose open frame is missing.
         const bool tell = !channel->discarding && channel->known;
