@@ -156,7 +156,7 @@ class Group final : private levels::Owner {
     std::unique_ptr<LevelSet> levels_;
     Patience patience_;
     bool touched_ = false;     // an event came since the last pump()
-    bool unfinished_ = false;  // move() reached its round limit
+    bool unfinished_ = false;  // move() stopped early
 };
 
 }  // namespace mcastcoll::group

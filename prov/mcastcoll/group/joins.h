@@ -167,7 +167,7 @@ class Joins {
     // this join.
     void deliver_early(Member& member, Nanoseconds now);
     void forget_early(const wire::JoinId& id) { memory_.early().forget(id); }
-    // The group is done. From now on this object answers members that wait for the failed group.
+    // The group is done. If it has failed, this object answers members that still wait for the group.
     void remove(Member& member) noexcept;
     // The join of this member ended without a group.
     void remember_ended(Member& member, int error);

@@ -126,7 +126,8 @@ struct Clusters {
     using Ids = std::vector<std::uint32_t>;
 
     // Returns each member's leader. `ids` are each member's clusters, outermost first; may be empty. Chooses
-    // the level at which a leader reads the fewest lines. If no level is worth it each member leads itself.
+    // the level with the fewest lines for the busiest leader. If no level is worth it each member leads
+    // itself.
     static Ids choose_leaders(const std::vector<Ids>& ids, std::uint32_t members);
     static Clusters of(std::uint32_t self, const Ids& leader_of);
 

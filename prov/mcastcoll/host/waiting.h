@@ -8,8 +8,8 @@
 
 namespace mcastcoll::host {
 
-// A process of this host. It may be stopped, swapped out or busy for minutes, so liveness is asked of the
-// kernel, never of the process. Process ids are reused; the start time distinguishes the processes.
+// A process of this host. It may be stopped, swapped out or busy for minutes, so the kernel is queried for
+// its state, never the process. Process ids are reused; the start time distinguishes the processes.
 struct Process {
     std::uint32_t pid = 0;
     std::uint64_t start_time = 0;  // 0: unknown

@@ -6,7 +6,7 @@
 //     auto                         use the discovered place (the default)
 //     flat                         one level: each process is a host of its own, all in one segment
 //     -LEVEL                       ignore this level; any level except the wan
-//     ALGORITHM@LEVEL              algorithm that connects the clusters of a level: chain@wan, 4-ary@segment
+//     ALGORITHM@LEVEL              algorithm of a level for connecting clusters: chain@wan, 4-ary@segment
 //     site=NAME                    this process is at that site; also segment=, host=
 //     site=NAME:SUBNET,NAME:SUBNET ...   site by the process's own address; the longest prefix counts
 //

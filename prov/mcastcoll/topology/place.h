@@ -2,7 +2,8 @@
 //
 // The levels are those of Karonis et al. (2000), continued inside the host. A level is named after the shared
 // resource of a cluster: a site, a host, a cache. The outermost level, the wan, has one cluster, the whole
-// group. Places may differ in depth: the place of an unbound process ends at its host.
+// group. Places may differ in depth: the place of an unbound process ends at the innermost object around its
+// processors, often the host.
 //
 // Identities are numbers, compared only within the enclosing cluster. Names are for users.
 #pragma once

@@ -2,7 +2,7 @@
 // and a payload:
 //
 //      0  type, 1 byte, and three bytes of zero      12  order: number of the frame in its channel
-//      4  length of the payload                      16  sequence: number of the frame in its trunk, from 1
+//      4  length of the payload                      16  sequence: number of the frame in its session, from 1
 //      8  channel
 //
 // The sender stores a frame with a sequence number until the acknowledgement, and sends the frame again on

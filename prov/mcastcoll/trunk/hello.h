@@ -9,12 +9,13 @@
 // The session is a random number that a gateway draws whenever it drops its `Trunk` state. The states of both
 // sides match if each side knows the other's session:
 //
-//   the acceptor is bound to   the connector says        then the acceptor
-//   none                       peer session 0            is bound to it
-//   this session               its own session, or 0     goes on
-//   another session            peer session 0            drops its state, is bound to this one
-//   anything else                                        refuses: welcomes with peer session 0; the connector
-//   drops its state
+//   acceptor is bound to   peer session field    result
+//   none                   0                     the acceptor binds to the hello's session
+//   the hello's session    acceptor's, or 0      the session continues
+//   another session        0                     the acceptor drops its state and binds to the hello's
+//   session any other case                               refused: a welcome with peer session 0; the
+//   connector drops
+//                                                its state
 #pragma once
 
 #include <array>
