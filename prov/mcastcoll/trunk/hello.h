@@ -12,10 +12,9 @@
 //   acceptor is bound to   peer session field    result
 //   none                   0                     the acceptor binds to the hello's session
 //   the hello's session    acceptor's, or 0      the session continues
-//   another session        0                     the acceptor drops its state and binds to the hello's
-//   session any other case                               refused: a welcome with peer session 0; the
-//   connector drops
-//                                                its state
+//   another session        0                     the acceptor drops its state and binds to that session
+//   any other case                               refused: welcome with peer session 0, and the connector
+//                                                drops its state
 #pragma once
 
 #include <array>
