@@ -1,8 +1,9 @@
-// Where a process looks in a turn: always at what its groups expect, at everything now and then.
+// Decides which sources one progress turn polls: the expected sources only, or all.
 //
-// Why it exists: each look is a system call, and a rank that waits makes nothing else. What nobody expects
-// comes all the same, a question for what others have lost or word of a death, and must not wait long: so
-// everything is looked at every few turns, and after a time, since who is seldom let run makes few turns.
+// Each poll is a system call, and a waiting rank does nothing else. Unexpected events (a peer's retransmit
+// request, news of a failed member) must not wait long either. So every few turns, and after a bounded time,
+// a turn polls all sources. The time bound matters for a process that is seldom scheduled and makes few
+// turns.
 #pragma once
 
 #include "base/types.h"
@@ -12,11 +13,12 @@ namespace mcastcoll::group {
 
 class Attention {
   public:
-    // So many turns in a row look at what is expected only, and none so long after the last that did not.
+    // Limits on polling expected sources only: the number of such turns in a row, and the time since the last
+    // complete poll.
     static constexpr unsigned kNarrowTurns = 3;
     static constexpr Nanoseconds kNarrowTime = Nanoseconds::from_us(250);
 
-    // What this turn looks at. everywhere: there is reason to look at everything.
+    // Returns the sources for this turn to poll. everywhere: the caller has a reason to poll all sources.
     engine::Expectation turn(const engine::Expectation& expected, bool everywhere, Nanoseconds now) {
         if (!everywhere && narrow_ < kNarrowTurns && now - wide_at_ < kNarrowTime) {
             ++narrow_;
@@ -28,7 +30,7 @@ class Attention {
     }
 
   private:
-    unsigned narrow_ = kNarrowTurns;  // since the last turn that looked everywhere
+    unsigned narrow_ = kNarrowTurns;  // since the last complete poll
     Nanoseconds wide_at_{};
 };
 

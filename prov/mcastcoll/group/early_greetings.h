@@ -1,5 +1,5 @@
-// Greetings for joins that the application has not called yet. Every host can send such greetings, so keeping
-// one takes the same time however many are kept, and their number is bounded, in all and for each source.
+// Pending hellos: hellos for joins that the application has not called yet. Any host can send such hellos, so
+// storing one takes constant time, and the memory is bounded in total and the number per source.
 #pragma once
 
 #include <list>
@@ -11,15 +11,15 @@
 
 namespace mcastcoll::group {
 
-// Where a datagram came from, in the words of whoever receives datagrams.
+// The source of a datagram, encoded by the code that receives datagrams.
 using Source = wire::ByteString;
 
 struct EarlyHello {
     wire::Hello hello;
-    wire::ByteString word;  // it, with its proof:
-    Source source;          // both tell who it is when the join is called
+    wire::ByteString word;  // the received bytes with the authentication tag:
+    Source source;          // both are verified when the join is called
 
-    // The memory that one greeting takes, including its entries in the two indexes (estimated).
+    // Estimated memory of one hello, including its entries in the two indexes.
     std::size_t bytes() const {
         constexpr std::size_t kIndex = 256;
         const wire::Peer& peer = hello.peer;
@@ -31,13 +31,13 @@ struct EarlyHello {
 
 class EarlyGreetings {
   public:
-    // Some 4,000 greetings: of dozens of joins that this member gathers for, or of thousands that nobody
-    // calls.
+    // Room for some 4,000 hellos: for dozens of joins in which this member gathers hellos, or for thousands
+    // of joins that are never called.
     static constexpr std::size_t kMostBytes = std::size_t{2} << 20;
     static constexpr std::size_t kMostOfSource = 512;
 
-    // A greeting replaces an earlier one for the same join, rank and source: the later process is the living
-    // one. Without room the oldest greeting is removed.
+    // Replaces an earlier hello for the same join, rank and source, because the later process is the living
+    // one. Without room the oldest hello is removed.
     void keep(EarlyHello one) {
         const std::string name = name_of(one);
         if (const auto before = by_name_.find(name); before != by_name_.end()) forget(before->second);
@@ -58,14 +58,14 @@ class EarlyGreetings {
             if (place->early.hello.id == id) forget(place);
         }
     }
-    // The latest for which this holds, or null.
+    // Returns the latest hello for which the predicate holds, or null.
     template <typename Predicate>
     const EarlyHello* latest(Predicate&& predicate) const {
         for (auto one = entries_.rbegin(); one != entries_.rend(); ++one)
             if (predicate(one->early)) return &one->early;
         return nullptr;
     }
-    // From the latest to the oldest.
+    // Visits from the latest to the oldest.
     template <typename Visit>
     void visit(Visit&& visit) const {
         for (auto one = entries_.rbegin(); one != entries_.rend(); ++one) visit(one->early);

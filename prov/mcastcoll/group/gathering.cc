@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kBase = 32;
 
-// The power of the base that the last digit of this rank other than 0 stands for. Not of rank 0.
+// The power of kBase at the lowest non-zero digit of this rank. Not for rank 0.
 std::uint64_t last_digit(std::uint64_t rank) {
     std::uint64_t power = 1;
     while (rank / power % kBase == 0) power *= kBase;

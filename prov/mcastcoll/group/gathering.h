@@ -1,11 +1,13 @@
-// The greetings of a join on their way to rank 0: up a tree by rank, so that nobody hears from many.
+// Gathers the hellos of a join on their way to rank 0, in a tree by rank that bounds the number of senders
+// per receiver.
 //
-//     0  <-  1, 2 ... 31                 a member greets the rank that its own becomes when its last digit
-//     0  <-  32, 64 ... 992              to the base 32 that is not 0 is set to 0
-//     32 <-  33, 34 ... 63               who gathers others' greetings greets as one who does not have them
-//     0  <-  1024, 2048 ...              yet, until it has; then it is asked for them
+//     0  <-  1, 2 ... 31                 A member's parent is its own rank with the lowest non-zero digit
+//     0  <-  32, 64 ... 992              (base 32) set to 0.
+//     32 <-  33, 34 ... 63               A parent other than rank 0 also sends hellos. Once its subtree is
+//     0  <-  1024, 2048 ...              complete its hello is marked `gathered`, and its parent collects.
 //
-// Up to 32 members greet rank 0 themselves; of n members it hears 31 log32 n.
+// In groups of up to 32 every member sends its hello to rank 0. Of n members, rank 0 receives hellos from 31
+// log32 n.
 #pragma once
 
 #include <map>
@@ -15,34 +17,34 @@
 
 namespace mcastcoll::group {
 
-// Whom this rank greets. Of another than 0.
+// The rank to which this rank (not 0) sends its hello.
 Rank greeting_parent(Rank rank);
-// How many ranks, from this one on, greet through it; itself included.
+// Number of consecutive ranks, starting with this rank, whose hellos reach rank 0 through this rank.
 std::uint32_t greeting_span(Rank rank, std::uint32_t members);
 
-// The greetings that one member gathers.
+// The hellos that one member gathers.
 class Gathering {
   public:
     Gathering(Rank self, std::uint32_t members);
 
-    // Whether this rank greets here.
+    // Whether this rank's parent is this member.
     bool expects(Rank rank) const;
-    // The first one of a rank counts. Its own, too.
+    // Adds a hello, this member's own included. The first hello of a rank counts.
     void add(const wire::Hello& hello);
-    // What one that greets here has gathered, or a part of it: nothing of it, where something is not its to
-    // tell.
+    // Adds the hellos gathered by a child, or a part. A hello from outside the child's subtree invalidates
+    // the whole message.
     void add_from(Rank from, const std::vector<wire::Hello>& hellos);
     bool complete() const { return count_ == span_; }
     std::uint32_t span() const { return span_; }
 
-    // Null: it has not greeted.
+    // Null: no hello from this rank yet.
     const wire::Hello* of(Rank rank) const;
-    // Those that greet here, and have not; and the greetings of those that have.
+    // The children without a hello here, and the hellos of the rest.
     std::vector<Rank> missing() const;
     std::vector<const wire::Hello*> heard() const;
-    // Of all, by rank from this one's on, once complete.
+    // All hellos of the subtree in the order of ranks, once complete.
     std::vector<wire::Hello> guests() const;
-    // They have been passed on: of those that do not greet here nothing is kept.
+    // Drops forwarded hellos, except this member's own and the children's.
     void passed_on();
 
   private:

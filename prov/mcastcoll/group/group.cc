@@ -11,22 +11,23 @@
 namespace mcastcoll::group {
 namespace {
 
-// The cookie of the barrier that ends a join over several levels.
+// Cookie of the barrier that ends a join over several levels.
 constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
-// When open operations that came no further have waited too long. The engine sees to its own members.
+// The time at which stalled operations become an error. Members of the engine have the engine's timeout.
 Nanoseconds stalled_at(const Patience& patience, const LevelSet& levels) {
     return levels.waits_outside_engine() ? patience.stalled_at(levels.placement().hosts() > 1) : kNever;
 }
 
 void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
                  [[maybe_unused]] wire::ByteString word) {
-#ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
+#ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     port.tell_for_good(std::move(whom), std::move(word));
 #endif
 }
 
-// Everybody on the machine can see it: with a key it tells nothing of what the packets bear.
+// The name of a host memory is visible to every process of the machine. With a key the name is derived, which
+// hides the packet headers' group key and epoch.
 HostMemoryName memory_name(const wire::Agreement& agreement, const wire::JoinKey& key,
                            const wire::ByteString& leader_point) {
     if (!key) return {agreement.key, agreement.epoch, leader_point};
@@ -65,7 +66,7 @@ void Group::welcome_everybody(Nanoseconds now) {
 }
 
 void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
-    constexpr std::size_t kMostBeside = 65536;  // beside the table
+    constexpr std::size_t kMostBeside = 65536;  // beside the member table
     if (!arrival_.add(part, kMostBeside + plan_.members * wire::kMaxUnpackedBytes)) return;
     const wire::ByteString whole = arrival_.take();
     const auto welcome = wire::decode_welcome(whole, plan_.members);
@@ -77,7 +78,7 @@ void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
     lead_host(*welcome, whole, now);
 }
 
-// Makes what the processes of this host share.
+// Makes the shared state of this host's processes.
 void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now) {
     leader_address_ = welcome.peers.front().private_address;
     sequence_ = welcome.id.sequence;
@@ -97,13 +98,13 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
         if (!made) return end_without_memory(made.error());
         host = std::move(made).value();
     }
-    // Others of this host may have written over it since.
+    // Other processes of this host may have overwritten the table since.
     const auto table = host ? MemberTable::view(host->table()) : MemberTable::own(std::move(bytes));
     if (!table) return end_join(EPROTO);
     begin({welcome, *table, std::move(host), &welcome, &map}, whole, now);
 }
 
-// Finds the table of all members in the memory that its host's leader has made.
+// Attaches the member table in the host leader's memory.
 void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     const wire::Agreement& agreement = welcome.agreement;
     if (!join_.accept(agreement)) return;
@@ -127,13 +128,13 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     begin({agreement, *table, std::move(found).value()}, {}, now);
 }
 
-// Else it is one of an earlier process, which somebody has heard and says again.
+// If not, the welcome was meant for an earlier process and is being replayed.
 bool Group::names_this_process(const wire::ByteString& address, const wire::ByteString& watch_point) const {
     const wire::Peer own = port_.own_hello().peer;
     return own.private_address == address && own.watch_point == watch_point;
 }
 
-// Rank 0 wants less than this member.
+// Rank 0 requests less security than this member.
 bool Group::is_less_secure(const wire::Agreement& agreement) const {
     return agreement.security < static_cast<std::uint8_t>(plan_.settings.security);
 }
@@ -150,7 +151,7 @@ void Group::end_without_memory(const Error& error) {
     end_join(error.code);
 }
 
-// whole: the welcome as it travels, of a host's leader.
+// whole: the encoded welcome, on host leaders only.
 void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
     roster_.fill(standing.table, plan_.self);
@@ -160,7 +161,7 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
                .channels = agreement.channels,
                .root_sync = static_cast<engine::RootSync>(agreement.root_sync),
                .root_delay_us = agreement.root_delay_us};
-    // All or nothing: who has no memory for the levels has none of them.
+    // If allocation fails no level exists.
     levels::Owner& owner = *this;
     auto levels =
         std::make_unique<LevelSet>(std::move(standing), plan_.self, plan_.means, roster_, port_, owner);
@@ -172,7 +173,7 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     move(now);
 }
 
-// To each in its own words: it may know the join by another sequence.
+// Addresses each member by the sequence under which the member knows the join.
 void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole) {
     const auto tell = [&](const std::vector<std::uint32_t>& ranks, auto&& words_to) {
         std::map<std::uint32_t, std::vector<std::uint32_t>> by_sequence;
@@ -191,7 +192,7 @@ void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& p
     });
 }
 
-// A join over several levels ends with a barrier over all of them.
+// A join over several levels ends with a barrier over these levels.
 void Group::check_formed(Nanoseconds now) {
     if (state_ != State::forming || !levels_->engine_joined()) return;
     if (!levels_->several()) return on_joined(now);
@@ -231,8 +232,8 @@ void Group::submit(const levels::Request& request, int& refused, Nanoseconds now
     move(now);
 }
 
-// What one level got may be what another waits for, until nothing more comes of it. Not for ever: other
-// processes may go on bringing more, and the caller has other things to do.
+// Progress of one level may unblock another, so this loops until no level makes progress. The number of
+// rounds is limited, because other processes may keep sending and the caller has other work.
 void Group::move(Nanoseconds now) {
     if (!formed()) return;
     constexpr int kMostRounds = 16;
@@ -247,14 +248,14 @@ void Group::move(Nanoseconds now) {
         if (levels_->move_messages()) again = true;
         unfinished_ = again;
     }
-    // Who is waited for long beyond the engine's members may have died, or may have failed with nobody left
-    // to say so: the leader of a host tells those that it leads, but not when it has closed the group. So the
-    // process is watched, and as long as it is waited for it is asked (pump).
+    // A long awaited member outside the engine may have died, or may have failed without a member left to
+    // report the failure: a host leader informs the host's members, but not after closing the group. So the
+    // process is watched, and pump() queries the member while operations wait for it.
     for (const std::uint32_t rank : levels_->take_awaited_long()) {
         if (const auto peer = roster_.peer(rank, port_)) port_.watch(*peer, roster_.watch_point(rank), now);
         patience_.add_late(rank, now);
     }
-    // A level can fail by itself: the host's when a process dies.
+    // A level can fail on its own: the host level does when a process dies.
     if (const int error = levels_->planner().error(); error != 0) fail({levels_->lost_here(), error}, now);
     check_formed(now);
 }
@@ -268,7 +269,7 @@ void Group::on_complete(std::uint64_t cookie, int error, Nanoseconds now) {
 
 void Group::close(Nanoseconds now) {
     const State before = std::exchange(state_, State::closed);
-    // The others wait for it, and its process lives.
+    // Peers still wait for this member, whose process stays alive.
     if (before == State::forming) break_off({kNoRank, ECANCELED}, before, now);
     if (before == State::greeting && !join_.leads()) port_.remember_ended(ECANCELED);
     if (!formed()) return;
@@ -315,7 +316,7 @@ Nanoseconds Group::next_deadline() const {
     return state_ == State::forming ? std::min(next, plan_.deadline) : next;
 }
 
-// Who is late is asked by datagram, which needs no connection: it may compute.
+// Asks late members by datagram, which needs no connection: the member may just be computing.
 void Group::lose_patience(Nanoseconds now) {
     if (patience_.ask_at() <= now) {
         const std::uint32_t attempt = patience_.ask(operations_open(), now);
@@ -341,13 +342,13 @@ void Group::pump(Nanoseconds now) {
     for (const Losses::Loss& loss : losses_.take_found()) on_lost(loss, now);
     fail(losses_.needed([this](std::uint32_t rank) { return levels_->needs(rank); }), now);
     move(now);
-    // Others of this host may have ended the group while nothing was open here.
+    // Other processes of this host may have ended the group while no operation was open here.
     fail(levels_->host_failure(), now);
     lose_patience(now);
     levels_->tell_engine();
 }
 
-// How a group ends before its time: members that are gone, operations that stand still, and the word of it.
+// Early end of a group: lost members, stalled operations, and the messages about the end.
 
 void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason) {
     if (!formed()) return;
@@ -357,8 +358,8 @@ void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason
     }
 }
 
-// The engine tells its members itself, and forgives who has left in peace. So does this: of those that are in
-// no engine with this member, whoever has done its share of what is open may close the group and be gone.
+// The engine informs its members itself and tolerates orderly leaves. The same holds here: a member outside
+// this engine may close the group and exit once its part of every open operation is done.
 void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
     if (levels_->engine_loses(loss.rank, loss.error, now) || state_ == State::closed) return;
     if (!joined() || roster_.doubted(loss.rank)) return fail(loss, now);
@@ -377,8 +378,8 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     if (!formed()) return end_join(code);
     const Losses::Loss loss{index_of(lost) < roster_.size() ? lost : kNoRank, code};
     fail(loss, now);
-    // It may have heard of the end before, from a member that does not know whose death it is, or because of
-    // another.
+    // An earlier message about the end may have come from a member that did not know the lost rank, or may
+    // have named another one.
     if (failure_text_.empty()) attempt([&] { name_lost(loss.rank); });
     if (loss.rank != kNoRank && state_ != State::over) attempt([&] { tell_others(loss.rank, true); });
     touched_ = true;
@@ -398,7 +399,7 @@ wire::ByteString Group::of_group(const wire::Ended& word) const {
     return wire::prove(wire::encode(word), words_key_);
 }
 
-// Not at once: one may greet for another group, which is called here a moment later.
+// Waits for half of the join's time, because a hello may belong to another group that is called here shortly.
 void Group::name_stray(Nanoseconds now) {
     if (now < half_time_) return;
     half_time_ = kNever;
@@ -408,8 +409,9 @@ void Group::name_stray(Nanoseconds now) {
     });
 }
 
-// Before the welcome. Who has been welcomed and cannot follow tells rank 0, which tells everybody. Where rank
-// 0 is dead whoever waits for it finds that, and for the others the join has a deadline.
+// Ends the join before the welcome. A welcomed member that cannot work under the welcome informs rank 0,
+// which informs the group. If rank 0 is dead, its waiters detect the death, and the join's deadline ends the
+// rest.
 void Group::end_join(int error) {
     if (state_ != State::greeting) return;
     std::string stray;
@@ -438,7 +440,7 @@ void Group::fail(const Losses::Loss& loss, Nanoseconds now) {
     break_off(loss, before, now);
 }
 
-// Each step for itself: it may be for want of memory that the group ends.
+// The steps are separate attempts: lack of memory may be the reason for the end.
 void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     failure_ = loss;
     port_.changed();
@@ -466,7 +468,7 @@ void Group::name_lost(Rank lost) {
     failure_text_ = levels_->describe_loss(failure_.error, lost, losses_.reason(lost));
 }
 
-// Once because of each.
+// Informs others once for each lost rank.
 void Group::tell_others(Rank lost, bool had_joined) {
     if (told_deaths_.size() == kMostDeathsTold || !told_deaths_.insert(lost).second) return;
     const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
@@ -474,7 +476,7 @@ void Group::tell_others(Rank lost, bool had_joined) {
     word.lost = lost;
     const std::vector<Outbox::Peer> peers = roster_.peers_of(whom, port_);
     tell_of_end(port_, peers, of_group(word));
-    // Members that have not formed the group do not have its key.
+    // Members without a formed group lack the group's key.
     if (!had_joined && words_key_) tell_of_end(port_, peers, wire::encode(word));
 }
 
@@ -485,7 +487,7 @@ void Group::break_down(int error, Nanoseconds now) noexcept {
         fail({kNoRank, error}, now);
     else
         end_join(error);
-    // Their buffers are the application's again.
+    // The buffers of the ended operations return to the application.
     port_.multicast().forget_payloads();
 }
 

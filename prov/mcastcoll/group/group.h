@@ -1,11 +1,11 @@
-// One member's life in a group: the join, the levels from the welcome on, operations, losses, the end.
+// The life of one member in a group: join, levels, operations, losses and close.
 //
-//     greeting --> forming --> joined --> failed          whatever it is in, the application closes it; a
-//         |           |          |          |             closed one stays until every host's leader has
-//         +-> over <--+          +----------+--> closed   closed too: somebody may still need a repair
+//     greeting --> forming --> joined --> failed          The application may close the group in any state.
+//         |           |          |          |             A closed group stays until every host leader has
+//         +-> over <--+          +----------+--> closed   closed, because peers may need retransmissions.
 //
-// Pure: it is given messages, datagrams, deaths and times, and speaks through its port. It lives in the
-// provider (ofi/group.h).
+// Contains no socket and no clock: messages, datagrams, failures and times come in as arguments, and output
+// goes through the port. The provider's ports are in ofi/group.h.
 #pragma once
 
 #include "group/join.h"
@@ -19,7 +19,7 @@ struct Plan {
     Rank self{};
     std::size_t members = 0;
     Nanoseconds deadline = kNever;  // of the join
-    // This member's wish; rank 0's becomes the group's.
+    // Requested by this member. Rank 0's settings become the group's.
     GroupSettings settings;
     const topology::Policy& policy;
     std::span<const levels::Row> selection;
@@ -30,87 +30,88 @@ class Group final : private levels::Owner {
   public:
     enum class State : std::uint8_t {
         greeting,  // no welcome yet
-        forming,   // welcomed; the levels connect
+        forming,   // welcomed; the levels are connecting
         joined,
-        failed,  // after it had joined
-        over,    // the join has ended without a group
+        failed,  // after the group had joined
+        over,    // the join ended without a group
         closed   // by the application
     };
 
     Group(const Plan& plan, Port& port);
 
-    // What its words call it: this member's own name for the join until it is welcomed, then rank 0's. They
-    // differ where a process was started again, and counts its joins anew.
+    // The join id in the group's messages: this member's own id until the welcome, then rank 0's. The two
+    // differ after a process was restarted, because a restarted process numbers its joins anew.
     wire::JoinId id() const { return {plan_.id.list_hash, sequence_}; }
     State state() const { return state_; }
-    // The application can ask it for something, which fails if the group has failed.
+    // Whether operations may be submitted. They fail if the group has failed.
     bool joined() const { return state_ == State::joined || state_ == State::failed; }
-    // It has been welcomed: there are levels, from then on.
+    // Whether the member has been welcomed. From then on levels exist.
     bool formed() const { return levels_ != nullptr; }
-    // Positive FI_E* code of a group that has failed after its welcome; 0: it has not.
+    // Positive FI_E* code of a group that failed after its welcome, else 0.
     int error() const { return failure_.error; }
-    // Which member was lost, and how that was found out, in words; empty where no member is to blame.
+    // Names the lost member and how the loss was detected. Empty if no member is to blame.
     const std::string& failure_text() const { return failure_text_; }
-    // This member's message about the group's end, and how the members are reached, for members that ask
-    // later.
+    // The message about the group's end for members that ask later.
     wire::Ended ended_word() const;
-    // The message with a tag under this group's own key. Join messages of two runs of the same members with
-    // the same key file have the same tag key, so a recorded one would be accepted in a later run.
+    // Returns the message with a tag under this group's own key. Join messages of two runs of the same
+    // members with the same key file have the same tag key, so a recorded message would be accepted in a
+    // later run.
     wire::ByteString of_group(const wire::Ended& word) const;
     bool is_of_group(Bytes told) const { return formed() && wire::proven(told, words_key_).has_value(); }
-    // While the group forms, members without the group's key can still end it; once it is joined they cannot.
+    // While the group forms, members without the group's key can still end it. After the join they cannot.
     bool takes_words_of_join() const { return !plan_.means.key || !formed() || state_ == State::forming; }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }
-    // What was agreed; once formed.
+    // The agreed settings. Valid once formed.
     const GroupSettings& agreed() const { return agreed_; }
-    // Once formed.
+    // Valid once formed.
     LevelSet& levels() const { return *levels_; }
-    // The same, for people.
+    // The same for mcastcoll-topo.
     topology::ReportedGroup report() const;
 
-    // Begins to greet; a group of one is complete at once.
+    // Starts sending hellos. A group of one member completes at once.
     void start(Nanoseconds now);
-    // Something of the join has come: Join does it, and the group follows.
+    // Passes a join event to Join and acts on the result.
     void on_join(FunctionRef<void(Join&)> it, Nanoseconds now);
-    // This member leads its host, or another does.
+    // on_part() is for host leaders, on_host_welcome() for the other members of a host.
     void on_part(const wire::WelcomePart& part, Nanoseconds now);
     void on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now);
-    // Somebody says so, who may be anybody: only the watch can tell that the member is gone.
+    // A hello for this rank from another process suggests that the member was replaced. Any host may have
+    // sent the hello: only the process watch decides whether the member is gone.
     void doubt(Rank rank, Nanoseconds now);
-    // A member says so of its part of this group, or of its join; because of whom, if it knows.
+    // A member reports the end of its part of this group or join. lost: the cause, or kNoRank.
     void on_abort(std::uint32_t error, Rank lost, Nanoseconds now);
 
     void on_message(MutableBytes message, Nanoseconds now);
-    // A multicast datagram with this group's key, from where it may come. False: it was not one of the
-    // engine's.
+    // Takes a multicast datagram with this group's key from a plausible source. Returns false if the datagram
+    // is not a valid packet of the engine.
     bool on_datagram(MutableBytes bytes, Nanoseconds now);
-    // A member waits long for this one.
+    // A peer reports a long wait for this member.
     void on_waiting(Rank from);
-    // The process of this peer is gone, or cannot be reached any more. Acted upon by the next pump().
+    // The process of this peer is gone or unreachable. The next pump() acts on the loss.
     void on_peer_lost(Outbox::Peer peer, int error, const std::string& reason);
 
-    // Begins an operation, of a group that has joined. refused: 0 as soon as it is open, from when on
-    // Port::completed() follows whatever happens; or why it is not, FI_E*.
+    // Starts an operation on a joined group. Sets refused to 0 as soon as the operation is open (from then on
+    // Port::completed() always follows), else to the FI_E* code of the refusal.
     void submit(const levels::Request& request, int& refused, Nanoseconds now);
-    // No more operations will come.
+    // Announces that no more operations will come.
     void close(Nanoseconds now);
-    // Closed, and nobody needs it.
+    // Closed, and no longer needed by any member.
     bool done() const;
-    // All levels that this member has part in end, and each tells its own. Once, whoever finds out first; an
-    // error of 0 is none.
+    // Ends this member's levels; each level informs its members. Only the first failure counts. An error of 0
+    // is ignored.
     void fail(const Losses::Loss& loss, Nanoseconds now);
-    // Something was thrown in the middle of this group's work, so that what it has done so far is not to be
-    // built on: it ends, with all that is open in it.
+    // Called when an exception interrupted this group's work. The state is no longer reliable, so the group
+    // ends with all open operations.
     void break_down(int error, Nanoseconds now) noexcept;
 
-    // Runs timers, carries out effects.
+    // Runs timers and carries out effects.
     void pump(Nanoseconds now);
-    // Which way comes what it waits for: anything, where that cannot be told.
+    // The sources to poll for the open operations, or all sources if unknown.
     engine::Expectation expects() const;
-    // It needs the next pump() soon.
+    // Whether the next pump() should come soon.
     bool busy() const;
-    // After a failure: members are still to be sent word of it, as soon as there is room for messages.
+    // After a failure: members are still to be informed as soon as there is room for messages.
     bool telling() const;
     Nanoseconds next_deadline() const;
 
@@ -124,7 +125,7 @@ class Group final : private levels::Owner {
     void refuse_less_secure(const wire::ByteString& leader, std::uint32_t sequence);
     void end_without_memory(const Error& error);
     void check_formed(Nanoseconds now);
-    // Moves everything that can be moved.
+    // Runs all levels until none makes progress, up to a bounded number of rounds.
     void move(Nanoseconds now);
     void on_joined(Nanoseconds now);
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
@@ -141,21 +142,21 @@ class Group final : private levels::Owner {
     Port& port_;
     State state_ = State::greeting;
     Join join_;
-    Nanoseconds half_time_ = kNever;  // of the join, until it has passed
+    Nanoseconds half_time_ = kNever;  // half of the join's time; kNever once it has passed
     Arrival arrival_;
-    wire::ByteString leader_address_;  // rank 0's private one, once it is welcomed
+    wire::ByteString leader_address_;  // rank 0's private address, known from the welcome on
     Roster roster_;
     Losses losses_;
     Losses::Loss failure_;
     std::string failure_text_;
-    std::set<Rank> told_deaths_;  // because of whom others were told of the end
+    std::set<Rank> told_deaths_;  // lost ranks for which others were informed
     GroupSettings agreed_;
-    std::uint32_t sequence_;   // of what the group is called
-    wire::JoinKey words_key_;  // once it is formed, if there are proofs
+    std::uint32_t sequence_;   // part of the group's join id
+    wire::JoinKey words_key_;  // derived when the group forms, if messages have tags
     std::unique_ptr<LevelSet> levels_;
     Patience patience_;
-    bool touched_ = false;     // something came since the last pump()
-    bool unfinished_ = false;  // move() was cut short
+    bool touched_ = false;     // an event came since the last pump()
+    bool unfinished_ = false;  // move() stopped early
 };
 
 }  // namespace mcastcoll::group

@@ -8,11 +8,11 @@
 namespace mcastcoll::group {
 namespace {
 
-// How long greetings for the same list but another join are not believed to mean this one.
+// Grace period before a hello for another join of the same list is taken for this join.
 constexpr Nanoseconds kMiscountGrace = Nanoseconds::from_ms(300);
-// Between two greetings of a member that rank 0 knows of.
+// Interval between hellos once the parent has acknowledged one.
 constexpr std::int64_t kPatientMs = 500;
-// The longest wait between two of one that it may not know of.
+// Longest interval between hellos before that.
 constexpr std::int64_t kImpatientMs = 20;
 
 }  // namespace
@@ -34,7 +34,8 @@ void Join::start(Nanoseconds now) {
 }
 
 void Join::greet(Nanoseconds now) {
-    // Quick at first, then patient: who has not called join yet keeps greetings, who is not there cannot.
+    // Hellos are frequent at first, then slow. A parent stores hellos before its join is called, but not
+    // before its process runs.
     const std::int64_t wait_ms =
         acknowledged_ ? kPatientMs
                       : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), kImpatientMs);
@@ -44,7 +45,7 @@ void Join::greet(Nanoseconds now) {
         hello.gathered = gathering_.complete() ? 1 : 0;
         port_.greet(parent(), attempt_++, wire::encode(hello));
     } catch (const std::bad_alloc&) {
-        // One that is not sent is as good as lost: the next one comes.
+        // An unsent hello equals a lost one: the next hello follows.
     }
 }
 
@@ -53,7 +54,7 @@ void Join::on_hello(const wire::Hello& hello, Nanoseconds now) {
         pass_on_if_complete(now);
 }
 
-// False: not now. Who has gathered others' greetings is asked for them.
+// Returns false if the hello does not count now. A child with a subtree is asked for the gathered hellos.
 bool Join::take(const wire::Hello& hello) {
     if (hello.gathered == 0 || gathering_.of(hello.rank) != nullptr) return false;
     if (greeting_span(hello.rank, hello.members) > 1) {
@@ -72,7 +73,7 @@ void Join::on_guests(const wire::Guests& guests, Nanoseconds now) {
     pass_on_if_complete(now);
 }
 
-// Rank 0 goes on; who gathers for others tells that it has everybody's.
+// Rank 0 starts the survey. Another gathering member announces its complete subtree to its parent.
 void Join::pass_on_if_complete(Nanoseconds now) {
     if (!gathering_.complete()) return;
     adopt_at_ = kNever;
@@ -90,11 +91,11 @@ void Join::on_collect(const wire::WordHead& head) {
     if (!peer || state_ != State::greeting || !gathering_.complete()) return;
     acknowledged_ = true;
     std::vector<wire::Hello> hellos = gathering_.guests();
-    hellos.erase(hellos.begin());  // this one's own is known there
+    hellos.erase(hellos.begin());  // the parent has this member's own hello
     tell_gathered(peer.value(), {head.answer_id(), self_, std::move(hellos)});
 }
 
-// In words of a bounded length: halves of what is too long.
+// Sends the hellos in messages of limited length, splitting lists that are too long in half.
 void Join::tell_gathered(Outbox::Peer to, wire::Guests guests) {
     if (guests.hellos.size() <= wire::kMostGuests) {
         wire::ByteString word = wire::encode(guests);
@@ -118,8 +119,9 @@ bool Join::has_greeted(const wire::Hello& hello) const {
     return known != nullptr && known->peer == hello.peer && known->id.sequence >= hello.id.sequence;
 }
 
-// A process that was started again counts its joins from zero. So when everybody greets, but not for the same
-// join, nor for one that is over, it is the same join all the same.
+// Takes hellos with other sequences for this join. A restarted process numbers its joins from zero: if every
+// missing child has sent a hello for the same list, but for another unfinished join, these joins must be the
+// same.
 void Join::adopt_miscounted(Nanoseconds now) {
     adopt_at_ = now + kMiscountGrace;
     const std::vector<Rank> missing = gathering_.missing();
@@ -152,7 +154,7 @@ Nanoseconds Join::next_deadline() const {
 
 bool Join::accept(const wire::Agreement& agreement) {
     if (leads() || !acceptable(agreement)) return false;
-#ifndef MCC_BREAK_WELCOME_ONCE  // the simulator must notice: a welcome is taken again
+#ifndef MCC_BREAK_WELCOME_ONCE  // mutation for the simulator: a second welcome is accepted
     if (state_ != State::greeting) return false;
 #endif
     welcome();
@@ -165,7 +167,7 @@ void Join::fail(int error) {
     tell_guests(error);
 }
 
-// Those who have greeted here, each by the id that it knows the join by. Who cannot be reached has a
+// Informs the children, each by the id under which it knows the join. An unreachable child has its own
 // deadline.
 void Join::tell_guests(int error) {
     std::map<wire::JoinId, std::vector<Outbox::Peer>> peers;

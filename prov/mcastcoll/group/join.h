@@ -1,13 +1,12 @@
-// How one member comes into a group, up to the welcome.
+// The join of one member, up to the welcome.
 //
-//     others     greet rank 0 by datagram, or one who gathers greetings for it (group/gathering.h), again
-//                and again, until they are welcomed
-//     rank 0     has all greetings in the end; surveys the networks (group/survey.h); when it is complete()
-//                its caller makes the welcome (group/welcome.h), which members pass on to each other
+//     others     send hellos by datagram to their parent in the hello tree (group/gathering.h), repeatedly,
+//                until they are welcomed
+//     rank 0     receives all hellos in the end and surveys the networks (group/survey.h). When complete()
+//                the caller makes the welcome (group/welcome.h), which members forward to each other
 //
-// Every greeting may be lost, doubled or late, and whoever sends one may be anybody: the caller has looked
-// where it came from. Before a join is over everybody has a deadline, so nobody waits for a member that never
-// comes.
+// A hello may be lost, duplicated or late, and any host may be its sender: the caller has checked the source
+// address. Every member has a deadline until the join is over, so no member waits forever for a missing one.
 #pragma once
 
 #include "base/function_ref.h"
@@ -19,20 +18,21 @@ namespace mcastcoll::group {
 class Join {
   public:
     enum class State : std::uint8_t {
-        greeting,   // of rank 0: not everybody has greeted
-        surveying,  // of rank 0: everybody has
+        greeting,   // on rank 0: hellos are missing
+        surveying,  // on rank 0: all hellos are here
         welcomed,
         failed
     };
 
     Join(const wire::JoinId& id, Rank self, std::size_t members, Nanoseconds deadline, JoinPort& port);
 
-    // Begins to greet; rank 0 alone is complete at once.
+    // Starts sending hellos. If rank 0 is the only member the join completes at once.
     void start(Nanoseconds now);
     void on_hello(const wire::Hello& hello, Nanoseconds now);
-    // Whoever this member greets knows of it: no hurry. Not of all that greet through it, until it is asked.
+    // The parent has this member's hello, so this member repeats the hello slowly. An ack does not cover a
+    // gathered subtree: for a complete subtree only on_collect() slows the hellos down.
     void on_ack() { acknowledged_ = gathering_.span() == 1 || !gathering_.complete(); }
-    // It is to pass on what it has gathered; somebody else does.
+    // The parent requests the gathered hellos; on_guests() receives such hellos.
     void on_collect(const wire::WordHead& head);
     void on_guests(const wire::Guests& guests, Nanoseconds now);
     void on_survey(const wire::Survey& survey, Nanoseconds now) {
@@ -48,35 +48,36 @@ class Join {
     Nanoseconds next_deadline() const;
 
     State state() const { return state_; }
-    // Of rank 0: the welcome is to be made.
+    // On rank 0: the welcome is to be made.
     bool complete() const { return state_ == State::surveying && survey_.over(); }
     bool leads() const { return self_ == rank_of(0); }
-    // Positive FI_E* code of a join that has failed by itself; 0 otherwise.
+    // Positive FI_E* code of a join that failed by itself, else 0.
     int error() const { return error_; }
 
-    // Rank 0, when complete: who has greeted, by rank, in the sites that were found.
+    // On rank 0 when complete: the hellos by rank, with the sites found by the survey.
     Guests guests() const { return survey_.settle(gathering_.guests()); }
-    // Rank 0, when complete; there is a welcome.
+    // On rank 0 when complete: the welcome has been made.
     void welcome() {
         state_ = State::welcomed;
         gathering_.passed_on();
     }
-    // Others: whether a welcome is waited for, and this is one that can be followed.
+    // On other ranks: whether this member waits for a welcome and can work under this agreement.
     bool accept(const wire::Agreement& agreement);
-    // It is over without a group. Those who have greeted here are told, so that they need not wait for their
-    // deadline; by rank 0 instead of the welcome that some may still be waiting for.
+    // Ends the join without a group. Senders of hellos are informed, and need not wait for the deadline. On
+    // rank 0 this replaces the welcome messages that are still queued.
     void fail(int error);
 
-    // Whom this member greets; another than rank 0 only.
+    // The rank to which this member sends hellos. Not for rank 0.
     Rank parent() const { return greeting_parent(self_); }
-    // Whether this rank greets here; and it is another process than the one that has.
+    // gathers(): this rank's parent is this member. greeted_by_another(): the rank's known hello is from
+    // another process.
     bool gathers(Rank rank) const { return gathering_.expects(rank); }
     bool greeted_by_another(const wire::Hello& hello) const;
-    // It is to greet here, and has not.
+    // The hello of this child is missing.
     bool misses(Rank rank) const { return gathers(rank) && gathering_.of(rank) == nullptr; }
-    // Whether the same process has greeted here, and not for an earlier join than this greeting is for.
+    // Whether the same process has sent a hello here for this join or a later one than the given hello's.
     bool has_greeted(const wire::Hello& hello) const;
-    // The greetings of those that greet here, as far as they have.
+    // The hellos of the children so far.
     std::vector<const wire::Hello*> heard() const { return gathering_.heard(); }
 
   private:
@@ -95,8 +96,8 @@ class Join {
     JoinPort& port_;
     State state_ = State::greeting;
     int error_ = 0;
-    Nanoseconds greet_at_ = kNever;  // of others than rank 0
-    Nanoseconds adopt_at_ = kNever;  // of who gathers
+    Nanoseconds greet_at_ = kNever;  // of ranks other than 0
+    Nanoseconds adopt_at_ = kNever;  // of a member that gathers
     std::uint32_t attempt_ = 0;
     bool acknowledged_ = false;
     Gathering gathering_;

@@ -9,7 +9,8 @@
 namespace mcastcoll::group {
 namespace {
 
-// Greetings of other versions that are answered in an interval: a member repeats its own until one is.
+// Maximum number of answers per interval to hellos of other protocol versions. A member repeats its hello
+// until an answer arrives.
 constexpr std::uint32_t kForeignAnswers = 64;
 constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
 
@@ -21,12 +22,12 @@ bool was_given_up(const Group& group) {
     return !group.formed() && !greets(group);
 }
 
-// Something of the join came for this group.
+// Passes a join event to this group.
 void bring(Joins::Member& member, Nanoseconds now, FunctionRef<void(Join&)> it) {
     member.within(now, [&] { member.core().on_join(it, now); });
 }
 
-// What tells it from the one that was there before.
+// Distinguishes this process from an earlier process with the same rank.
 std::uint64_t process_of(const wire::Hello& hello) {
     return wire::hash_addresses({hello.peer.private_address, hello.peer.watch_point});
 }
@@ -76,7 +77,7 @@ const wire::JoinKey* Joins::key_of(std::uint64_t list) {
     return members.empty() ? memory_.key_of(list) : &members.front()->key();
 }
 
-// Of a list that was unknown when it came anybody may have said it.
+// Verifies a stored hello, which any host may have sent: its list was unknown at arrival.
 bool Joins::is_of(Member& member, const EarlyHello& early) {
     return wire::proven(early.word, member.key()) && member.comes_from(early.hello.rank, early.source);
 }
@@ -139,8 +140,7 @@ void Joins::on_datagram(Bytes word, const Source& source, Nanoseconds now) {
     }
 }
 
-// A greeting for a join that is still to come here, or a request that comes before one: whether it has a
-// proof, and the right one, is seen then.
+// Stores a hello, or an earlier key request, for a future join. The tag is verified when the join is called.
 void Joins::on_unknown(Bytes word, const Source& source) {
     auto hello = wire::decode_hello(word);
     if (const auto request = wire::decode_key_request(word)) {
@@ -160,7 +160,7 @@ void Joins::reply(const Source& source, const wire::Answer& answer) {
     port_.reply(source, prove(answer.id, wire::encode(answer)));
 }
 
-// Of a list that is known here.
+// Only for a list that is known here.
 wire::ByteString Joins::prove(const wire::JoinId& id, Bytes word) {
     return wire::prove(word, *key_of(id.list_hash));
 }
@@ -180,8 +180,8 @@ void Joins::on_hello(const wire::Hello& hello, Bytes word, const Source& source,
         member->within(now, [&] { member->core().doubt(hello.rank, now); });
     }
     if (const wire::Answer* failed = memory_.failed(hello.id)) return reply(source, *failed);
-    // Our own join is still to come: keep the greeting, without an answer, so that it is repeated should we
-    // lose it.
+    // This process has not called the join yet. The hello is stored but not acknowledged, so the sender
+    // repeats the hello in case this process drops it.
     memory_.early().keep({hello, {word.begin(), word.end()}, source});
 }
 
@@ -218,8 +218,8 @@ void Joins::on_survey(const std::optional<Message>& message, void (Join::*take)(
         ++foreign_datagrams_;
 }
 
-// Of a group that has failed, closed or not: it is the sender's part that may still wait. Who was started
-// again may count its next join by the number that the failed group had.
+// Answers for a failed group, closed or not, because the sender's part may still be waiting. A restarted
+// process may number its next join like the failed group.
 void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now) {
     if (Member* member = find_called(waiting.id); member != nullptr && member->core().formed()) {
         if (member->comes_from(waiting.from, source))
@@ -230,7 +230,7 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     const std::size_t rank = index_of(waiting.from);
     if (failed == nullptr || rank >= failed->members->size()) return;
     if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
-#ifndef MCC_BREAK_DEATH_PASSED_ON  // the simulator must notice: what has failed tells nobody
+#ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
         port_.tell({peer.value()}, prove(waiting.id, failed->told));
 #endif
@@ -256,7 +256,8 @@ bool Joins::on_word(Bytes told, Nanoseconds now) {
             guests->id, [&](Join& join) { join.on_guests(*guests, now); }, now);
     } else if (const auto ended = wire::decode_ended(word)) {
         Member* const member = find_called(ended->id);
-        // Of one that greets: unless it is a late word of the failed group that had its number before.
+        // While this member still joins, the message may be a late one of the failed group with the same
+        // number.
         const bool is_late =
             member != nullptr && !member->core().formed() && memory_.failed_group(ended->id) != nullptr;
         if (member != nullptr && !is_late && member->core().takes_words_of_join())
@@ -292,8 +293,9 @@ void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Na
     Member* member = find(head.to);
     if (member != nullptr && !was_given_up(member->core())) member->within(now, [&] { it(member->core()); });
     if (member != nullptr && !was_given_up(member->core())) return;
-    // The leader counts on a member whose join is over, and would wait for it until its own is. It is told
-    // once, and only where the leader of that join can be: anybody may send a welcome.
+    // This join is over, but the leader still counts on this member and would wait until its own deadline.
+    // The leader is informed once, and only at an address where it can be, because any process may send a
+    // welcome.
     const auto leader = memory_.take_given_up(head.to);
     if (!leader || !port_.same_host(*leader, head.answer_to)) return;
     if (auto peer = port_.peer(head.answer_to))

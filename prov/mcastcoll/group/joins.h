@@ -1,6 +1,6 @@
-// The joins of one process: which of its groups a datagram or a word of a join is for, and what is answered
-// for joins that have not been called yet, or are over. Where a datagram came from is believed only as far as
-// the port says that a member may be there.
+// The joins of one process: finds the group of a datagram or join message, and answers for joins that have
+// not been called yet or are over. A source address is trusted only as far as the port confirms that the
+// member may be there.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ class Recent {
     void forget_if(Predicate&& predicate) {
         std::erase_if(entries_, predicate);
     }
-    // The latest for which this holds, or null.
+    // Returns the latest entry for which the predicate holds, or null.
     template <typename Predicate>
     const T* latest(Predicate&& predicate) const {
         const auto found = std::find_if(entries_.rbegin(), entries_.rend(), predicate);
@@ -40,29 +40,29 @@ class Recent {
     std::deque<T> entries_;
 };
 
-// Addresses of members by rank, as the application knows them.
+// Addresses of members by rank, from the application's address list.
 using MemberList = std::shared_ptr<const std::vector<wire::ByteString>>;
 
-// What a process remembers of joins for those who come too early or too late: greetings for joins that were
-// not called here yet, and how joins and groups that are gone have ended. The oldest are forgotten.
+// Join state that a process keeps for early and late messages: pending hellos of joins that were not called
+// here yet, and how finished joins and groups ended. The oldest entries are removed.
 class JoinMemory {
   public:
     EarlyGreetings& early() { return early_; }
 
-    // A join that this member led has failed: for who greets it still.
+    // Records a failed join for members that still send hellos.
     void keep_failed(const wire::JoinId& id, int error) {
         failed_.keep({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
     }
-    // Null: none that is remembered.
+    // Null: no entry.
     const wire::Answer* failed(const wire::JoinId& id) {
         return failed_.latest([&](const wire::Answer& one) { return one.id == id; });
     }
 
-    // A join that this member has given up, whose leader has not been told; and where the leader is.
+    // Records a join that this member gave up before the leader was informed, and the leader's address.
     void keep_given_up(const wire::JoinId& id, const wire::ByteString& leader) {
         given_up_.keep({id, leader});
     }
-    // Once.
+    // Returns an entry once.
     std::optional<wire::ByteString> take_given_up(const wire::JoinId& id) {
         const auto of_this = [&](const GivenUp& one) { return one.id == id; };
         const GivenUp* found = given_up_.latest(of_this);
@@ -72,30 +72,30 @@ class JoinMemory {
         return leader;
     }
 
-    // Who has greeted here, in a join that is over: what the same process has said of it, or of an earlier
-    // one of the same list, may still come.
+    // Records the hellos of a finished join: late copies from the same process, for this or an earlier join
+    // of the same list, may still arrive.
     void keep_greeted(std::uint64_t list, const std::vector<const wire::Hello*>& heard);
     bool comes_late(const wire::Hello& hello) const;
 
-    // The key that joins of this list have, or had.
+    // The current or last key of the joins of this list.
     void keep_key(std::uint64_t list, const wire::JoinKey& key) {
         if (key_of(list) == nullptr) keys_.keep({list, key});
     }
-    // Null: none that is remembered.
+    // Null: no entry.
     const wire::JoinKey* key_of(std::uint64_t list) {
         const ListKey* found = keys_.latest([&](const ListKey& one) { return one.list == list; });
         return found == nullptr ? nullptr : &found->key;
     }
 
-    // A group that has failed and is closed here: somebody may still wait for this member.
+    // A failed group that is closed here: peers may still wait for this member.
     struct FailedGroup {
         wire::Ended word;
         MemberList members;
         Roster roster;
-        wire::ByteString told{};  // the word with the tag of that group
+        wire::ByteString told{};  // the message with the tag of that group
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
-    // Null: none that is remembered.
+    // Null: no entry.
     FailedGroup* failed_group(const wire::JoinId& id) {
         return failed_groups_.latest([&](const FailedGroup& one) { return one.word.id == id; });
     }
@@ -131,14 +131,14 @@ class Joins {
     class Member {
       public:
         virtual Group& core() = 0;
-        // As this process counts its joins; the group's words bear core().id().
+        // By this process's own numbering; the group's messages carry core().id().
         virtual const wire::JoinId& join_id() const = 0;
         virtual const MemberList& members() const = 0;
-        // What its words are proven with.
+        // The key that authenticates the group's join messages.
         virtual const wire::JoinKey& key() const = 0;
-        // Whether a datagram from there may be this member's. If so, the place is remembered.
+        // Whether a datagram from this source may be this member's. If so, the source is stored.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
-        // Work of this group; what is thrown there ends it, and harms no other.
+        // Runs work of this group. An exception in body ends this group and no other.
         virtual void within(Nanoseconds now, FunctionRef<void()> body) noexcept = 0;
 
       protected:
@@ -146,13 +146,14 @@ class Joins {
     };
     class Port {
       public:
-        // Whether an endpoint with this address, which the application knows, may have sent from there.
+        // Whether an endpoint with this address, taken from the application's list, may have sent from this
+        // source.
         virtual bool may_be(const wire::ByteString& member, const Source& source) const = 0;
         virtual bool same_host(const wire::ByteString& one, const wire::ByteString& other) const = 0;
         virtual void reply(const Source& source, Bytes datagram) = 0;
         virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
         virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
-        // Somebody greets in this version of the join, which is not ours. Once.
+        // A hello has another version of the join protocol. Called once.
         virtual void foreign_version(const Source& source, std::uint8_t version) = 0;
 
       protected:
@@ -162,37 +163,39 @@ class Joins {
     explicit Joins(Port& port) : port_(port) {}
 
     void add(Member& member) { members_[member.join_id().list_hash].push_back(&member); }
-    // Its join is called: greetings for it that have come before. The members' places are known by now.
+    // Called when the join is called and the members' addresses are known. Delivers the pending hellos for
+    // this join.
     void deliver_early(Member& member, Nanoseconds now);
     void forget_early(const wire::JoinId& id) { memory_.early().forget(id); }
-    // It is done. Who waits for a group that has failed is told so from now on, too.
+    // The group is done. If it has failed, this object answers members that still wait for the group.
     void remove(Member& member) noexcept;
-    // Its join has ended without a group.
+    // The join of this member ended without a group.
     void remember_ended(Member& member, int error);
 
     void on_datagram(Bytes bytes, const Source& source, Nanoseconds now);
-    // What comes reliably, from somebody who knows this process's private address. False: no word of a join.
+    // Takes a reliable message, whose sender knows this process's private address. Returns false if the bytes
+    // are no join message.
     bool on_word(Bytes word, Nanoseconds now);
-    // The latest greeting of this rank for another join of the same list, which was not called here; or null.
+    // The latest hello of this rank for a join of the same list that was not called here, or null.
     const wire::Hello* miscounted_hello(Member& member, Rank rank);
-    // The latest greeting for a list that is not known here, as one of the missing members of this join would
-    // send it that has another secret: that is in the list's number. Or null. It proves nothing.
+    // The latest hello for an unknown list that a missing member of this join might have sent under another
+    // secret (the secret is part of the list hash), or null. The match proves nothing.
     const EarlyHello* stray_hello(Member& member);
 
-    // From who is no member.
+    // Datagrams from non-members.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
-    // The same, plus greetings for lists that are not known yet: only a later join shows whether their
-    // senders are members.
+    // The same, plus hellos for unknown lists: only a later join shows whether their senders are members.
     std::uint64_t doubtful_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
 
   private:
-    // The joins of one list of members, which may be called several times.
+    // The joins of one list of members. A list may be joined several times.
     const std::vector<Member*>& members_of(std::uint64_t list) const;
     Member* find(const wire::JoinId& id) const;
     Member* find_called(const wire::JoinId& id) const;
-    // What somebody says of a list of members that were never called here.
+    // Handles a message about a list of members that was never joined here.
     void on_unknown(Bytes word, const Source& source);
-    // The process has greeted here for that join, or for a later one of its list: it was on its way long.
+    // Whether the hello is late: its process has sent a hello here for the same join, or for a later join of
+    // the list.
     bool comes_late(const wire::Hello& hello) const;
     // Null: no member of such a list is known.
     const wire::JoinKey* key_of(std::uint64_t list);
@@ -211,12 +214,12 @@ class Joins {
     void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
-    std::unordered_map<std::uint64_t, std::vector<Member*>> members_;  // by list
+    std::unordered_map<std::uint64_t, std::vector<Member*>> members_;  // by list hash
     JoinMemory memory_;
     std::uint64_t foreign_datagrams_ = 0, early_datagrams_ = 0;
-    bool foreign_seen_ = false;  // a greeting of another version
+    bool foreign_seen_ = false;  // a hello of another version arrived
     Nanoseconds foreign_since_{};
-    std::uint32_t foreign_answers_ = 0;  // since then
+    std::uint32_t foreign_answers_ = 0;  // since foreign_since_
 };
 
 }  // namespace mcastcoll::group

@@ -12,10 +12,10 @@ namespace mcastcoll::group {
 namespace {
 
 constexpr std::uint32_t kMostRetransmit = 65536;
-// Longer vectors are worth being combined piece by piece while the rest is still under way.
+// For longer vectors it pays to combine piece by piece while the rest is still arriving.
 constexpr std::uint32_t kMostGathered = 65536;
 
-// Members of the largest group whose places a host's leader reports: a larger picture is none.
+// The largest group whose places a host leader reports: a larger picture would be unreadable.
 constexpr std::size_t kMostReported = 4096;
 
 static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
@@ -48,7 +48,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.epoch = welcome.epoch;
     config.checksum = protection.checksum();
     config.fragment_bytes = welcome.fragment_bytes;
-    // What goes without reports: several of them must fit into the receivers' buffers.
+    // Fragments sent without waiting for reports: several such bursts must fit into the receivers' buffers.
     const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
     config.retransmit_bytes = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(room / 8, config.retransmit_bytes, kMostRetransmit));
@@ -109,7 +109,7 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
     engine::GroupConfig config = engine_config(welcome, placement_, means, engine_protection_);
     config.multicast = multicast.joined();
     no_multicast_ = multicast.why_not();
-    // A segment's other algorithms are chain and K-ary: trees of messages, which are the engine's.
+    // The other algorithms of a segment (chain, K-ary) are message trees inside the engine.
     const topology::Algorithm algorithm = policy_.algorithms.at(topology::Level::segment);
     if (algorithm.shape().name != "multicast") {
         config.multicast = false;
@@ -117,7 +117,8 @@ void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {
         config.tree_arity = config.large_tree_arity = std::max<std::uint32_t>(1, algorithm.arity);
     }
     engine_ = std::make_unique<engine::Engine>(config);
-    // The barrier that ends the join waits for whoever is late with the join, until the join's deadline.
+    // The barrier at the end of the join waits for late members until the join's deadline, not the stall
+    // timeout.
     if (several()) engine_->count_stalls_from(kNever);
     segment_level_ = std::make_unique<levels::SegmentLevel>(*engine_);
 }
@@ -277,7 +278,7 @@ void LevelSet::fail(int error, Rank lost, Nanoseconds now) {
         else if (named != kNoRank)
             host_level_->name_lost_elsewhere(named);
     }
-    // The engine's members then know whose death it is, and who has to tell of it.
+    // The engine's members then know the lost rank and which members are to be informed.
     attempt([&] { engine_loses(lost, error, now); });
     attempt([&] { planner_->fail(error, now); });
 }

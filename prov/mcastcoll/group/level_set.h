@@ -1,10 +1,10 @@
-// The levels of a group that one member takes part in: which there are, how they come to be, what goes
-// between them and the process.
+// The levels of a group in which one member takes part: construction, and transfer between levels and
+// process.
 //
-// A host's leader reads the places of all members in the welcome, and makes the engine and what its host
-// shares: the memory, and the table of all members in it, which the others find (Group). When there is more
-// than one level a join ends with a barrier over all of them, so that nobody speaks to a member that does not
-// know the group yet.
+// A host leader reads the places of all members from the welcome and makes the engine and the host's shared
+// state: the memory, and the table of all members in the memory, which the other processes of the host attach
+// (Group). A join over more than one level ends with a barrier over these levels: no member receives data
+// before it has the group.
 #pragma once
 
 #include "engine/engine.h"
@@ -19,21 +19,21 @@
 
 namespace mcastcoll::group {
 
-// What a process has for each of its groups.
+// The resources of a process for each group.
 struct Means {
-    std::uint32_t message_bytes = 0;  // the longest message
-    wire::JoinKey key{};              // that proofs are made with
-    std::size_t most_open = 0;        // operations at once
+    std::uint32_t message_bytes = 0;  // longest message, in bytes
+    wire::JoinKey key{};              // of the authentication tags
+    std::size_t most_open = 0;        // maximum number of open operations
     engine::MemorySource memory;
     Nanoseconds stall_timeout = kNever;
 };
 
-// What a member has once it is welcomed.
+// The state of a member after the welcome.
 struct Standing {
     const wire::Agreement& agreement;
     MemberTable table;
-    std::unique_ptr<HostLevel> host{};  // null: it is alone on its host
-    // Of a host's leader.
+    std::unique_ptr<HostLevel> host{};  // null if no other member is on this host
+    // Set on host leaders only.
     const wire::Welcome* welcome = nullptr;
     const topology::Map* map = nullptr;
 };
@@ -47,62 +47,63 @@ class LevelSet {
 
     const levels::Placement& placement() const { return placement_; }
     levels::Planner& planner() const { return *planner_; }
-    // Among the leaders of this segment's hosts, for those only; else null.
+    // The engine among the leaders of this segment's hosts. Null on other members.
     engine::Engine* engine() const { return engine_.get(); }
-    // Null for whoever is alone on its host.
+    // Null if no other member is on this host.
     HostLevel* host() const { return host_level_.get(); }
     bool several() const {
         return placement_.hosts() < placement_.members() || placement_.segments().size() > 1;
     }
     GroupKey key() const { return key_; }
 
-    // The engine's own join is over, if there is one.
+    // The engine's own join is over, or there is no engine.
     bool engine_joined() const { return !engine_ || engine_joined_; }
-    // A barrier over all levels can begin.
+    // A barrier over all levels can start.
     bool connected() const { return site_level_.greeted(); }
 
     void on_message(MutableBytes message, Nanoseconds now);
-    // True: it was one of the engine's.
+    // Returns true if the datagram was one of the engine's.
     bool on_datagram(MutableBytes datagram, Nanoseconds now);
     void on_timeout(Nanoseconds now);
     Nanoseconds next_deadline() const { return planner_->next_deadline(); }
-    // What the engine wants done, what goes between segments and among all members: true if there was
-    // anything.
+    // carry_out() executes the engine's effects, move_messages() sends the messages between segments and
+    // among all members. Both return true if there was anything to do.
     bool carry_out(Nanoseconds now);
     bool move_messages();
-    // Members beyond the engine's that have been waited for long since the last call, each once.
+    // Members outside the engine that have been awaited for long since the last call, each once.
     std::vector<std::uint32_t> take_awaited_long() { return std::exchange(awaited_long_, {}); }
 
-    // The engine's loss, or one that others of this host have seen; error 0: none.
+    // A failure that the engine, or another process of this host, detected. Error 0: no failure.
     Losses::Loss engine_failure() const { return engine_failure_; }
     Losses::Loss host_failure() const;
-    // Whose death the host's memory tells of, or kNoRank.
+    // The lost member named in the host's memory, or kNoRank.
     Rank lost_here() const;
-    // A lost member that another process of this host, or another host's leader, has named.
+    // A lost member that another process of this host, or another host leader, has named.
     Rank lost_elsewhere() const;
-    // Somebody is gone. True: the engine sees to it.
+    // A member is gone. Returns true if the engine handles the loss.
     bool engine_loses(Rank rank, int error, Nanoseconds now);
     void lose(Rank rank);
     bool needs(std::uint32_t rank) const;
-    // Blocks go between all members.
+    // Block operations among all members are open.
     bool exchanges() const { return exchange_level_ && exchange_level_->busy(); }
-    // Which way comes what the open operations wait for; neither: from the host's memory.
+    // The sources to poll for the open operations. An empty value means the host's memory.
     engine::Expectation expects() const;
-    // Whether members wait for others than those of the engine; and for whom, or kNoRank.
+    // Whether open operations may wait for members outside the engine, and an awaited rank, or kNoRank.
     bool waits_outside_engine() const { return host_level_ || exchanges(); }
     Rank awaited() const;
     void fail(int error, Rank lost, Nanoseconds now);
 
     void add_counters(engine::Counters& sum, LevelCounters& levels) const;
 
-    // news.cc, for people. How the levels were joined.
+    // Log texts, in news.cc. How the levels were joined.
     void tell_joined() const;
-    // How an operation goes, when that was decided for the first time.
+    // The algorithm of an operation, when it was chosen for the first time.
     void tell_selection();
-    // What the engine has decided since it was last asked: who hears the multicast, which repair and which
-    // root synchronisation the automatic policies take, and what made them.
+    // The engine's decisions since the last call: which members receive the multicast, and which repair and
+    // root synchronisation the automatic policies chose and why.
     void tell_engine();
-    // Who was lost, and how this member knows. reason: what its watch said, or null.
+    // Describes the lost member and how this member detected the loss. reason: the process watch's text, or
+    // null.
     std::string describe_loss(int error, Rank lost, const std::string* reason) const;
     topology::ReportedGroup report() const;
 
@@ -114,8 +115,8 @@ class LevelSet {
     Port& port_;
     const GroupKey key_;
     const topology::Policy policy_;
-    const levels::Placement placement_;  // the numbers are the roster's
-    // Of what goes among all members, and among the engine's.
+    const levels::Placement placement_;  // refers to the roster's numbers
+    // Of the traffic among all members, and of the engine's.
     wire::Protection protection_, engine_protection_;
     std::uint64_t unproven_ = 0;
     const levels::Selection selection_;
@@ -130,10 +131,10 @@ class LevelSet {
     Losses::Loss engine_failure_;
     std::vector<std::uint32_t> awaited_long_;
     std::string no_multicast_;  // why this member has no multicast
-    // Of a host's leader, for its report: what the levels connect, and the places by rank, encoded.
+    // On host leaders, for the report: the levels' connections, and the encoded places by rank.
     std::vector<topology::ReportedLevel> connections_;
     std::vector<wire::ByteString> places_;
-    // Of the engine's decisions, the last ones that were told.
+    // The engine decisions that were last logged.
     std::uint32_t told_verdict_ = 0;
     std::uint64_t told_policy_changes_ = 0, told_redundancy_changes_ = 0;
     engine::RootSync told_root_sync_ = engine::RootSync::none;

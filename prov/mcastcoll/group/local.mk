@@ -1,4 +1,4 @@
-# The life of a group, pure.
+# The life of a group; makes no system calls.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 mcc_parts += \
 	%reldir%/attention.h \

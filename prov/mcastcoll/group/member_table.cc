@@ -7,8 +7,8 @@
 namespace mcastcoll::group {
 namespace {
 
-// In front: how many numbers the places are, and how long all addresses and all watch points are together.
-// Then the places, where each address and each watch point ends, the sequences, and the bytes of both.
+// Layout: the three counts (numbers in the places, bytes of all addresses, bytes of all watch points), the
+// places, the end offset of each address and each watch point, the sequences, the bytes of both.
 enum Count : std::size_t { kPlaces, kAddresses, kWatchPoints, kCounts };
 
 using Numbers = std::vector<std::uint32_t>;

@@ -1,6 +1,6 @@
-// What the processes of a host have to know of all members of a group: where each is and how it is reached.
-// The host's leader makes it of the welcome, and the others of its host read it in the memory that they
-// share, so that a host has it once, however many of its processes are in the group.
+// The member table of a group for the processes of one host: places and addresses. The host leader builds the
+// table from the welcome, and the other processes read the table in the shared memory. A host has one copy
+// for any number of processes.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace mcastcoll::group {
 
-// Bytes that stay as long as somebody has this.
+// Bytes that live as long as an owner is held.
 struct SharedBytes {
     std::shared_ptr<const void> owner;
     Bytes bytes;
@@ -21,24 +21,25 @@ class MemberTable {
   public:
     // numbers: of levels::Places.
     static std::vector<std::byte> lay_out(const wire::Welcome& welcome, levels::Ranks numbers);
-    // What is shared may be spoilt: nothing unless all of it can be read.
+    // Shared bytes may be corrupt: returns nothing unless the whole table is readable.
     static std::optional<MemberTable> view(SharedBytes shared);
-    // In memory of its own.
+    // The same in private memory.
     static MemberTable own(std::vector<std::byte> bytes);
 
     std::uint32_t size() const { return places_.members(); }
     const levels::Places& places() const { return places_; }
     wire::ByteString address(std::uint32_t rank) const { return addresses_.at(rank); }
     wire::ByteString watch_point(std::uint32_t rank) const { return watch_points_.at(rank); }
-    // By which a member knows the join.
+    // The number by which this member knows the join.
     std::uint32_t sequence(std::uint32_t rank) const { return sequences_[rank]; }
 
   private:
-    // Byte strings by number, end to end.
+    // Byte strings by number, stored end to end.
     struct Strings {
         levels::Ranks ends;
         Bytes bytes;
-        // Another process of the host may write there at any time: nothing, if it has written nonsense.
+        // Another process of the host may overwrite the table at any time. Returns nothing if the bounds are
+        // invalid.
         wire::ByteString at(std::size_t number) const {
             const auto once = [this](std::size_t index) {
                 return *const_cast<const volatile std::uint32_t*>(&ends[index]);

@@ -6,17 +6,17 @@
 namespace mcastcoll::group {
 namespace {
 
-// How often at most a member is looked at because somebody greets in its place.
+// Shortest interval between checks of a member for whose rank another process sends hellos.
 constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
 
-// Whoever has not itself lost anything by a death tells so many of those that have, of each kind: one of them
-// may be dead, too.
+// An unaffected member informs this many members of each affected kind, because a single receiver may be
+// dead, too.
 constexpr std::size_t kFewest = 2;
 
 using Ranks = std::vector<std::uint32_t>;
 
-// Those beside one of these ranks in a ring, two on each side, and in a tree over them. Without any two of
-// them the others still hold together.
+// Adds the neighbours of one of these ranks: two on each side in a ring, and parent and children in a 4-ary
+// tree. Without any two of the ranks the others stay connected.
 void add_beside(Ranks& to, levels::Ranks ranks, std::uint32_t rank) {
     constexpr std::size_t kArity = 4;
     const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
@@ -30,8 +30,8 @@ void add_beside(Ranks& to, levels::Ranks ranks, std::uint32_t rank) {
         to.push_back(ranks[child]);
 }
 
-// Those that a dead leader would have told, or would have been told by: its host, and those beside it among
-// the leaders of its segment and among those of the segments. Nobody where the dead led nothing.
+// The members next to a dead leader: its host, and its neighbours among the host leaders of the segment and
+// among the segment leaders. Empty if the dead member led nothing.
 class Bereaved {
   public:
     Bereaved(const levels::Placement& placement, std::uint32_t dead) : dead_(dead) {
@@ -49,7 +49,7 @@ class Bereaved {
     bool contains(std::uint32_t rank) const {
         return has(host_, rank) || has(leaders_, rank) || has(segments_, rank);
     }
-    // A host's memory and an engine say whose death it is where the dead was one of theirs.
+    // A host's memory and an engine already name lost members of their own.
     std::array<Ranks, 3> beyond_levels_of(const levels::Placement& placement) const {
         std::array<Ranks, 3> beyond{host_, leaders_, segments_};
         if (dead_ >= placement.members()) return beyond;

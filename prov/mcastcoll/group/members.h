@@ -1,5 +1,5 @@
-// The members of a group as one of them has them: how they are reached, who is gone and who is told of it,
-// who is waited for long.
+// The members of a group from the view of one member: how they are reached, which are lost and which members
+// are informed of a loss, and which have been awaited for long.
 #pragma once
 
 #include <set>
@@ -10,8 +10,8 @@
 
 namespace mcastcoll::group {
 
-// From the welcome on. Most members of a large group are never spoken to: of those it keeps where they are,
-// and nothing else is made for them.
+// Filled at the welcome. Most members of a large group are never contacted: the roster only has such a
+// member's place in the table.
 class Roster {
   public:
     struct Unreached {
@@ -30,23 +30,26 @@ class Roster {
     wire::ByteString address(std::uint32_t rank) const { return table_->address(rank); }
     wire::ByteString watch_point(std::uint32_t rank) const { return table_->watch_point(rank); }
 
-    // How a member is spoken to: its address is inserted at the first time. Nothing for this member itself,
-    // and for whoever cannot be reached, which take_unreached() says.
+    // Returns the peer of a member and inserts its address at first use. Returns nothing for this member
+    // itself, and for unreachable members, which take_unreached() reports.
     std::optional<Outbox::Peer> peer(std::uint32_t rank, JoinPort& port);
-    // Of those that can be reached.
+    // The peers of the reachable ranks.
     std::vector<Outbox::Peer> peers_of(std::span<const std::uint32_t> ranks, JoinPort& port);
-    // Of those that were spoken to.
+    // The contacted ranks at this peer.
     std::vector<Rank> ranks_at(Outbox::Peer peer) const;
-    // Members that are lost to this one because they could not be reached, each once.
+    // Unreachable members, which count as lost; each once.
     bool has_unreached() const { return !unreached_.empty(); }
     std::vector<Unreached> take_unreached() { return std::exchange(unreached_, {}); }
 
-    // Whether this member is to be looked at because somebody greets in its place: now and then.
+    // Whether to check now if this member is alive, because another process sends hellos for the rank.
+    // Limited to one check per interval.
     bool doubt(Rank rank, Nanoseconds now);
-    // Where a successor greets a member was killed, and has not left in peace.
+    // Whether another process has sent hellos for this rank: the member was then killed and did not close the
+    // group in order.
     bool doubted(Rank rank) const { return look_again_at_.contains(rank); }
 
-    // Whether a member that asks how the group ended is to be told: words arrive, so once is enough.
+    // Whether to answer a member that asks how the group ended. Messages are reliable, so one answer is
+    // enough.
     bool answer(Rank rank) {
         return index_of(rank) < size() && rank != self_ && answered_.insert(rank).second;
     }
@@ -55,11 +58,11 @@ class Roster {
     static constexpr Outbox::Peer kNobody = UINT64_MAX;
 
     Rank self_ = kNoRank;
-    std::optional<MemberTable> table_;                       // once it is filled
+    std::optional<MemberTable> table_;                       // once filled
     std::unordered_map<std::uint32_t, Outbox::Peer> peers_;  // kNobody: cannot be reached
-    std::multimap<Outbox::Peer, Rank> ranks_;                // several may be at one place
+    std::multimap<Outbox::Peer, Rank> ranks_;                // several may share one peer
     std::vector<Unreached> unreached_;
-    std::map<Rank, Nanoseconds> look_again_at_;  // at those in whose place somebody greets
+    std::map<Rank, Nanoseconds> look_again_at_;  // next check of ranks with suspicious hellos
     std::set<Rank> answered_;
 };
 
@@ -70,22 +73,22 @@ class Losses {
         int error = 0;
     };
 
-    // The process of this member is gone, or cannot be reached any more. The first reason counts.
+    // The process of this member is gone or unreachable. The first reason counts.
     void add(Rank rank, int error, const std::string& reason) {
         found_.push_back({rank, error});
         reasons_.emplace(rank, reason);
     }
-    // Those that came since the last call.
+    // The losses since the last call.
     std::vector<Loss> take_found() { return std::exchange(found_, {}); }
     const std::string* reason(Rank rank) const {
         const auto found = reasons_.find(rank);
         return found == reasons_.end() ? nullptr : &found->second;
     }
 
-    // Gone without having been needed for anything open, as whoever has done its share may be: an error as
-    // soon as it is needed.
+    // Records a lost member that no open operation needed, such as a member with a finished part. The loss
+    // becomes an error as soon as an operation needs the member.
     void let_go(const Loss& loss) { gone_.push_back(loss); }
-    // One of those that this holds for; kNoRank: none.
+    // Returns a recorded loss for which needs(rank) holds, or a loss with kNoRank.
     template <typename Needed>
     Loss needed(Needed&& needs) const {
         for (const Loss& loss : gone_)
@@ -98,47 +101,48 @@ class Losses {
     std::map<Rank, std::string> reasons_;
 };
 
-// The ranks that a member tells when its group has ended because of this one (kNoRank: of nobody). Members of
-// a host hear it from the memory that they share, leaders of hosts from their engine, and leaders of segments
-// tell those beside them. A dead leader can tell nobody: those whom it would have told, and who would have
-// told it, tell each other, and any other that knows of it tells a few of them. While the group forms a
-// member's levels may be missing: all tell rank 0, and those beside them in a ring and a tree of all members.
+// The ranks that a member informs when its group ends because of the lost rank (kNoRank: unknown). The
+// processes of a host learn of the end from shared memory, host leaders from the engine, and segment leaders
+// inform their neighbours. A dead leader forwards no news: its neighbours inform each other, and the
+// remaining informed members send the news to a few of these neighbours. While the group forms a member's
+// levels may be missing: each member then informs rank 0, and its neighbours in a ring and a tree over all
+// members.
 std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
 
-// A member tells others because of so many deaths at most, kNoRank counted: who has heard that the group has
-// ended may be told later because of whom, or that there is another.
+// The maximum number of lost ranks, kNoRank included, for which one member informs others: the news may
+// arrive first without the lost rank, or for two ranks.
 constexpr std::size_t kMostDeathsTold = 3;
 
-// Who is waited for long is asked every second, while anything is
-// open, whether its part of the group has failed: nobody else may be left to say so. Operations that come no
-// further end the group, if the user wishes so.
+// Tracks members that are awaited for long. While an operation is open each is asked every second for a
+// failure of its part of the group, because no other member may be left to report the failure. Also
+// implements the user's stall timeout, which ends a group with stalled operations.
 class Patience {
   public:
-    // kNever: operations may stand still for ever.
+    // kNever: operations may stall forever.
     explicit Patience(Nanoseconds stall_timeout) : stall_timeout_(stall_timeout) {}
 
-    // An operation is open, where none was.
+    // The first operation was opened.
     void begin(Nanoseconds now) {
         moved_at_ = now;
         if (!late_.empty()) ask_at_ = now + kAskInterval;
     }
-    // Operations came further.
+    // Operations made progress.
     void moved(Nanoseconds now) { moved_at_ = now; }
-    // When they have stood still for too long. Where there is an engine, which sees to its own members, it
-    // knows better who is late: patience with the others is longer.
+    // The time at which a stall becomes an error. The engine has its own stall timeout and knows better which
+    // member is late, so the timeout for other members is longer by half.
     Nanoseconds stalled_at(bool with_engine) const {
         if (stall_timeout_ == kNever) return kNever;
         return moved_at_ + stall_timeout_ + Nanoseconds{with_engine ? stall_timeout_.value / 2 : 0};
     }
 
-    // This member has been waited for long just now: it is to be asked at once.
+    // This member has just become late. It is asked at once.
     void add_late(std::uint32_t rank, Nanoseconds now) {
         late_.push_back(rank);
         ask_at_ = now;
     }
     const std::vector<std::uint32_t>& late() const { return late_; }
     Nanoseconds ask_at() const { return ask_at_; }
-    // They are asked now, and again if they may be waited for longer. The number of the question.
+    // Counts a round of requests and schedules the next, if again. Returns the number of the round.
     std::uint32_t ask(bool again, Nanoseconds now) {
         ask_at_ = again ? now + kAskInterval : kNever;
         return asked_++;
@@ -148,7 +152,7 @@ class Patience {
     static constexpr Nanoseconds kAskInterval = Nanoseconds::from_ms(1000);
 
     const Nanoseconds stall_timeout_;
-    Nanoseconds moved_at_{};  // when an operation last began or came further
+    Nanoseconds moved_at_{};  // when an operation last started or made progress
     std::vector<std::uint32_t> late_;
     Nanoseconds ask_at_ = kNever;
     std::uint32_t asked_ = 0;

@@ -1,5 +1,4 @@
-// What the user reads about a group's beginning, its engine, its operations and its end: sentences for the
-// log, counters, what mcastcoll-topo shows.
+// Log sentences about a group's start, engine, operations and end; counters; the report for mcastcoll-topo.
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -41,7 +40,7 @@ std::string about_redundancy(const engine::RedundancyState& state) {
         percent(state.own.worst));
 }
 
-// The ranks are those of the engine's members in the group.
+// ranks: the group ranks of the engine's members.
 std::string about_multicast(const engine::Engine& engine, std::span<const std::uint32_t> ranks) {
     const engine::SupplyGraph& graph = engine.graph();
     const engine::Verdict& verdict = graph.verdict();
@@ -130,7 +129,7 @@ void LevelSet::tell_selection() {
 std::string LevelSet::describe_loss(int error, Rank lost, const std::string* reason) const {
     if (lost == kNoRank) return {};
     std::string at = port_.address_of(lost);
-    // Leaders of hosts know the hosts' names.
+    // Only host leaders have the hosts' names.
     if (index_of(lost) < places_.size()) {
         const topology::Place place = decode_place(places_[index_of(lost)]);
         const auto& host = place.at(topology::Level::host);

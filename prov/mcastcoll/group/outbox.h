@@ -1,8 +1,8 @@
-// Words to members that wait until there is room to send them: a welcome or an abort to everybody, and what
-// is said to one member outside the protocols that know how to wait.
+// Queues join messages to members until there is room to send them: a welcome or an abort to many members,
+// and single messages of protocols without flow control of their own.
 //
-// A word is kept once, however many it is for, and goes to one after the other as room comes. All of them go
-// in the order in which they were posted.
+// A message is stored once, and sent to its receivers one after the other as room comes. Messages leave in
+// the order of post().
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@
 
 namespace mcastcoll::group {
 
-// The longest message between processes, its header included, and so the longest word.
+// Longest message between processes including its header, and so the longest join message.
 inline constexpr std::size_t kMessageBytes = 65536 + 128;
 
 class Outbox {
   public:
     using Peer = std::uint64_t;   // of the messenger
-    using Owner = std::uint64_t;  // whoever may withdraw it
+    using Owner = std::uint64_t;  // may withdraw its messages
     static constexpr Owner kNobody = 0;
 
     class Port {
@@ -41,16 +41,16 @@ class Outbox {
         auto kept = std::make_shared<const wire::ByteString>(std::move(word));
         entries_.push_back({std::move(kept), std::move(to), 0, owner});
     }
-    // What of this owner has not been sent yet will not be.
+    // Drops the unsent messages of this owner.
     void withdraw(Owner owner) {
         if (owner == kNobody) return;
         std::erase_if(entries_, [&](const Entry& entry) { return entry.owner == owner; });
     }
-    // Sends as much as there is room for; true if anything was sent.
+    // Sends as many messages as there is room for. Returns true if any was sent.
     bool flush(Port& port) {
         bool moved = false;
         while (!entries_.empty() && port.has_room(next_bytes())) {
-            // Sending may post and withdraw: nothing of an entry is used after the call.
+            // Sending may post and withdraw: no reference into an entry is used after the call.
             Entry& entry = entries_.front();
             const std::shared_ptr<const wire::ByteString> word = entry.word;
             const Peer to = entry.to[entry.sent++];
@@ -61,7 +61,7 @@ class Outbox {
         return moved;
     }
     bool empty() const { return entries_.empty(); }
-    // Bytes of the word that is next. Call only when not empty.
+    // Size of the next message. Call only when not empty.
     std::size_t next_bytes() const { return entries_.front().word->size(); }
 
   private:
@@ -71,7 +71,7 @@ class Outbox {
         std::size_t sent = 0;
         Owner owner = kNobody;
     };
-    std::deque<Entry> entries_;  // none without somebody whom it is still to be sent to
+    std::deque<Entry> entries_;  // each has at least one receiver left
 };
 
 }  // namespace mcastcoll::group

@@ -1,7 +1,6 @@
-// What a group needs of the process that it lives in: for its join, and beyond it messages, multicast, shared
-// memory, a watch over processes; and who is told what becomes of it. The provider's ports have sockets,
-// endpoints and memories behind them; a test's or the simulator's have a network that loses, doubles and
-// reorders.
+// The interfaces between a group and its process: for the join; messages, multicast, shared memory and a
+// process watch; callbacks for results. The provider implements them with sockets, endpoints and shared
+// memory; tests and the simulator with a network that loses, duplicates and reorders.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +18,15 @@
 
 namespace mcastcoll::group {
 
-// What the levels outside the engine count, for the statistics.
+// Statistics of the levels outside the engine.
 struct LevelCounters {
-    // What the application asked for, but for blocking operations inside one host, which only that counts.
+    // Operations submitted by the application. Blocking operations inside one host count only as
+    // host_operations.
     std::uint64_t group_operations = 0, group_bytes = 0;
     std::uint64_t host_operations = 0, host_bytes = 0, host_single_copies = 0, host_sleeps = 0;
     std::uint64_t plans_reduction = 0, plans_chains = 0, plans_split = 0, block_bytes_broadcast = 0;
     std::uint64_t site_pieces_sent = 0, site_bytes_sent = 0, site_bad_pieces = 0;
-    std::uint64_t unproven_packets = 0;  // of strangers
+    std::uint64_t unproven_packets = 0;  // failed authentication
     std::uint64_t exchange_pieces_sent = 0, exchange_bytes_sent = 0, exchange_bad_pieces = 0;
 };
 
@@ -56,39 +56,39 @@ inline constexpr NamedLevelCounter kLevelCounters[] = {
 static_assert(sizeof(LevelCounters) == std::size(kLevelCounters) * sizeof(std::uint64_t),
               "a counter is missing from the list");
 
-// The level inside a host: shared memory. Members are counted by their places on the host.
+// The level inside a host, in shared memory. Members are numbered by their places on the host.
 class HostLevel : public levels::Level {
   public:
-    // Ends every leg, because of this member.
+    // Ends every level operation because of this member.
     virtual void end_because_of(std::uint32_t member, int error) = 0;
-    // Why others of this host have ended it, a positive FI_E* code, and whose death was the reason; 0, and
-    // nobody's place, when none has.
+    // failure(): positive FI_E* code with which another process of this host ended the level, else 0. lost():
+    // the host place of the lost member, or an invalid place.
     virtual int failure() const = 0;
     virtual std::uint32_t lost() const = 0;
-    // The rank of a lost member of another host, for the messages of this host's processes. It is named
-    // before the level fails because of it; kNoRank: nobody was.
+    // The rank of a lost member of another host, for the log of this host's processes, or kNoRank. Set before
+    // the level fails because of this member.
     virtual Rank lost_elsewhere() const { return kNoRank; }
     virtual void name_lost_elsewhere(Rank) {}
-    // Who was last waited for in vain.
+    // The member that was last awaited without success.
     virtual std::uint32_t awaited() const = 0;
     virtual std::string explain() const = 0;
     virtual void add_counters(LevelCounters& sum) const = 0;
-    // What the leader has put there for the others.
+    // The member table that the leader has put into the memory.
     virtual SharedBytes table() const = 0;
 };
 
-// Round trips between networks that were measured for one join and need not be measured for the next.
+// Round trips between networks, measured for one join and reused by the next.
 class RoundTrips {
   public:
-    // Pairs of networks. What comes when they are all there is measured again each time.
+    // Maximum number of network pairs. Pairs beyond the limit are measured again for each join.
     static constexpr std::size_t kMost = 1024;
 
-    // By the identities that topology::SiteSurvey gives, in either order.
+    // Identities are those of topology::SiteSurvey, in either order.
     std::optional<Nanoseconds> find(std::uint64_t one, std::uint64_t other) const {
         const auto found = times_.find(std::minmax(one, other));
         return found == times_.end() ? std::nullopt : std::optional(found->second);
     }
-    // The first word counts.
+    // The first value counts.
     void keep(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
         if (times_.size() < kMost) times_.emplace(std::minmax(one, other), time);
     }
@@ -97,77 +97,76 @@ class RoundTrips {
     std::map<std::pair<std::uint64_t, std::uint64_t>, Nanoseconds> times_;
 };
 
-// For a join.
+// Of a join.
 class JoinPort {
   public:
-    // This member's greeting for this join.
+    // This member's hello for this join.
     virtual wire::Hello own_hello() const = 0;
-    // A greeting to where a member very likely has its service address: each attempt tries another place.
+    // Sends a hello to the likely service address of a member: each attempt tries another port.
     virtual void greet(Rank to, std::uint32_t attempt, Bytes hello) = 0;
-    // A datagram to where a member was heard from. Before it was, as greet().
+    // Sends a datagram to the address from which a member last sent. Before that, like greet().
     virtual void send(Rank to, std::uint32_t attempt, Bytes datagram) = 0;
-    // The latest greeting of this rank for another join of the same list, which this process has not called;
-    // or null.
+    // The latest hello of this rank for a join of the same list that this process has not called, or null.
     virtual const wire::Hello* miscounted_hello(Rank rank) = 0;
 
     virtual RoundTrips& round_trips() = 0;
 
-    // A member's private endpoint, to be told reliably. The error's code is an errno.
+    // Inserts a member's private address for reliable messages. The error's code is an errno.
     virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
     virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
-    // What this join has told and what is not under way yet will not be.
+    // Drops the messages of this join that are not being sent yet.
     virtual void withdraw() = 0;
 
-    // A sentence for who wants to know how it went.
+    // Logs a sentence about the course of the join.
     virtual void explain(std::string_view sentence) = 0;
 
   protected:
     ~JoinPort() = default;
 };
 
-// Everybody's greeting, by rank.
+// The hellos of all members, by rank.
 using Guests = std::vector<wire::Hello>;
 
-// The addresses that rank 0 chooses for a group and that the leaders of its hosts listen to.
+// The multicast addresses of a group, chosen by rank 0 and joined by the host leaders.
 class Multicast {
   public:
-    // Rank 0, of a welcome that has everything else: its key, epoch, addresses, and how long its datagrams
-    // are. 0 or FI_E*.
+    // On rank 0: fills in the key, epoch, multicast addresses and datagram size of an otherwise complete
+    // welcome. Returns 0 or FI_E*.
     virtual int offer(wire::Welcome& welcome, const Guests& guests) = 0;
-    // A leader of a host, once. Afterwards joined(), or why_not() says why there is no multicast here.
+    // On a host leader, once. Afterwards joined() is true, or why_not() gives the reason.
     virtual void join(const wire::Welcome& welcome, const levels::Placement& placement) = 0;
     virtual bool joined() const = 0;
     virtual const std::string& why_not() const = 0;
-    // Where it goes, for people.
+    // The multicast address, for the log.
     virtual std::string name() const = 0;
 
-    // Call send() only when can_send(). The payload stays where it is until the next flush().
+    // Call send() only when can_send(). The payload must stay valid until the next flush().
     virtual bool can_send() const = 0;
     virtual void send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) = 0;
     virtual void flush() = 0;
-    // The payloads are the application's again.
+    // Drops the references to payloads: the buffers return to the application.
     virtual void forget_payloads() = 0;
 
   protected:
     ~Multicast() = default;
 };
 
-// What tells the memory of a host's members from all others.
+// Identifies the shared memory of a host's members.
 struct HostMemoryName {
     GroupKey key{};
     Epoch epoch{};
-    wire::ByteString leader_point;  // how the leader's process is watched
+    wire::ByteString leader_point;  // identifies the leader's process for the watch
 };
 
 // The members of a host that share memory.
 struct HostMembers {
     HostMemoryName name;
     std::uint32_t self = 0, size = 0;
-    // Of the leader, at place 0, which makes the memory: each member's clusters, outside in, and what is to
-    // lie there for the others.
+    // On the leader, at place 0, which makes the memory: each member's clusters, outermost first, and the
+    // table to store for the others.
     std::vector<std::vector<std::uint32_t>> clusters{};
     Bytes table{};
-    // Of the others: what find_table() has found.
+    // On the others: the memory that find_table() found.
     std::shared_ptr<const void> memory{};
 };
 
@@ -178,40 +177,40 @@ class Port : public JoinPort {
     // Messages are reliable and in order. Call send_message() only when can_send().
     virtual bool can_send() const = 0;
     virtual void send_message(Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) = 0;
-    // As tell(), but not to be withdrawn.
+    // Like tell(), but withdraw() does not apply.
     virtual void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
 
-    // Group::on_peer_lost() is to follow when this process is gone.
+    // Group::on_peer_lost() follows when this process is gone.
     virtual void watch(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;
-    // The same, of a process that may be gone: if so, it is to follow soon.
+    // The same for a process that may already be gone, in which case on_peer_lost() follows soon.
     virtual void look_at(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;
 
-    // The leader makes the memory before it welcomes the others, who find it by its name.
+    // The leader makes the memory before the other members of the host are welcomed and find it by name.
     virtual Result<SharedBytes> find_table(const HostMemoryName& name) = 0;
     virtual Result<std::unique_ptr<HostLevel>> open_host(const HostMembers& members) = 0;
 
-    // The group has its keys: what comes with them is for it.
+    // The group has its keys, and now receives datagrams and messages with these keys.
     virtual void keyed() = 0;
-    // It has joined, or is about to fail.
+    // The group has joined, or is about to fail.
     virtual void changed() = 0;
     // The join is over: 0 or FI_E*.
     virtual void join_ended(int error) = 0;
-    // This member's join is over without a group, and others may still count on it.
+    // The join ended without a group, while peers may still count on this member.
     virtual void remember_ended(int error) = 0;
-    // A group that had joined has failed because of this member, or kNoRank.
+    // A joined group has failed because of the lost rank, or kNoRank.
     virtual void failed(int error, Rank lost) = 0;
-    // 0 or FI_E*; once for each operation that was submitted.
+    // 0 or FI_E*; once for each submitted operation.
     virtual void completed(std::uint64_t cookie, int error) = 0;
 
-    // Who greets, but for a group that is not known here, while this one waits for a greeting: "" or a clause
-    // of such a sentence.
+    // Describes a hello for an unknown group, received while this join waits for a hello: a clause of a log
+    // sentence, or "".
     virtual std::string stray_greeting() = 0;
-    // A sentence for the user to see; where a member is, for such a sentence.
+    // warn() logs a sentence for the user; address_of() gives a member's address for such a sentence.
     virtual void warn(std::string_view sentence) = 0;
     virtual std::string address_of(Rank rank) const = 0;
-    // Why this process can share no memory with others of its host, for the user to see once.
+    // Reports once why this process cannot share memory on its host.
     virtual void warn_of_memory(std::string_view why) { warn(why); }
-    // Of a positive FI_E* code.
+    // The text of a positive FI_E* code.
     virtual std::string text_of(int error) const = 0;
 
   protected:

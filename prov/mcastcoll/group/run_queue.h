@@ -1,9 +1,9 @@
-// RunQueue: which of many groups a turn of progress visits. A program may hold thousands of groups, and a few
-// of them have something open: a turn that visited all would cost more with each idle group.
+// RunQueue: the groups that a progress turn visits. A program may hold thousands of groups of which a few are
+// active, and a visit to every group would make a turn slower with each idle group.
 //
-// An item is ready while something may move in it, else it waits for its deadline, if it has one, in a heap.
-// The code that gives an item something to do wakes it; settle() puts finished items aside. A turn costs as
-// much as there are ready and due items, and only reserve() allocates.
+// An item is ready while it may make progress. Otherwise it waits in a heap for its deadline, if any. New
+// work wakes an item, and settle() moves finished items out of the ready list. The cost of a turn depends on
+// the ready and due items only, and only reserve() allocates.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,17 @@
 
 namespace mcastcoll::group {
 
-// An item's member `run`: where the item is.
+// The item's position, stored in its member `run`.
 struct QueuePlace {
     static constexpr std::size_t kNone = SIZE_MAX;
     std::size_t ready_at = kNone, heap_at = kNone;
-    Nanoseconds deadline = kNever;  // while it is in the heap
+    Nanoseconds deadline = kNever;  // while the item is in the heap
 };
 
 template <typename Item>
 class RunQueue {
   public:
-    // Room for so many items.
+    // Reserves room for this number of items.
     void reserve(std::size_t items) {
         for (auto* list : {&ready_, &heap_})
             if (list->capacity() < items) list->reserve(std::max(items, 2 * list->capacity()));
@@ -44,7 +44,7 @@ class RunQueue {
     void wake_due(Nanoseconds now) noexcept {
         while (!heap_.empty() && heap_.front()->run.deadline <= now) wake(*heap_.front());
     }
-    // Ready items for which stays(item) is false wait for deadline(item) from now on.
+    // Moves ready items for which stays(item) is false into the heap, to wait for deadline(item).
     template <typename Stays, typename Deadline>
     void settle(Stays&& stays, Deadline&& deadline) {
         for (std::size_t i = 0; i < ready_.size();) {
@@ -58,13 +58,13 @@ class RunQueue {
             if (item.run.deadline != kNever) enter_heap(item);
         }
     }
-    // The body may wake items, which are visited in the same round, but may not remove any.
+    // The body may wake items, which are visited in the same round, but must not remove items.
     template <typename Body>
     void for_each_ready(Body&& body) {
         for (std::size_t i = 0; i < ready_.size(); ++i) body(*ready_[i]);
     }
     std::span<Item* const> ready() const { return ready_; }
-    // The earliest of the items that wait.
+    // The earliest deadline of the waiting items.
     Nanoseconds next_deadline() const { return heap_.empty() ? kNever : heap_.front()->run.deadline; }
 
   private:

@@ -6,9 +6,10 @@
 namespace mcastcoll::group {
 namespace {
 
-// What a credential's payload begins with: no other program has such credentials made.
+// Prefix of a credential's payload; other programs' credentials lack the prefix.
 constexpr std::string_view kPurpose = "mcastcoll: the secret of a group\n";
-// The longest wait between two requests, and when what comes is refused: munged has others to serve.
+// Longest interval between two requests, and between requests after refused credentials: munged has others to
+// serve.
 constexpr std::int64_t kMostAskMs = 20, kMostRefusedMs = 500;
 
 wire::JoinKey reply_key(const wire::Key& secret) {
@@ -39,7 +40,7 @@ bool SecretExchange::may_answer(const wire::KeyRequest& request, const Source& s
 
 void SecretExchange::answer(const wire::KeyRequest& request, const Source& source, Nanoseconds now) {
     const wire::ByteString* const credential = secret_ ? port_.credential(now) : nullptr;
-    if (credential == nullptr) return;  // it asks again
+    if (credential == nullptr) return;  // the requester repeats its request
     const wire::KeyReply reply{request.id, request.rank, request.nonce, *credential};
     const wire::ByteString datagram = wire::prove(wire::encode(reply), reply_key(*secret_));
     if (datagram.size() <= wire::kKeyRequestBytes) port_.answer(source, datagram);
@@ -48,7 +49,7 @@ void SecretExchange::answer(const wire::KeyRequest& request, const Source& sourc
 bool SecretExchange::on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source) {
     if (reply.nonce != own_.nonce || reply.to != own_.rank || own_.rank == rank_of(0)) return false;
     if (!port_.comes_from(greeting_parent(own_.rank), source)) return false;
-    // One at a time: a flood of forged ones has little done, and a true one comes again.
+    // One reply at a time: a flood of forged replies causes little work, and a genuine reply comes again.
     if (secret_ || !opening_.empty()) return true;
     opening_.assign(datagram.begin(), datagram.end());
     port_.unseal(reply.credential);
@@ -79,8 +80,8 @@ bool SecretExchanges::on_datagram(Bytes datagram, const Source& source, Nanoseco
     return reply && on_reply(*reply, datagram, source);
 }
 
-// Whatever the sequence: who was started again counts its joins anew, and the secret is of the process that
-// has drawn it.
+// Matches requests of any sequence: a restarted process numbers its joins anew, and the secret belongs to a
+// process, not to a join.
 bool SecretExchanges::on_request(const wire::KeyRequest& request, const Source& source, Nanoseconds now) {
     bool is_known = false, may = false;
     for (SecretExchange* const one : exchanges_) {

@@ -1,16 +1,16 @@
-// How the members of a group come to its secret where MUNGE carries it: before they greet.
+// Distributes the secret of a group before the hellos, where MUNGE carries it.
 //
-//     rank 0     has drawn it, and has a credential made, which has the secret in it and which only processes
-//                of its own user can open (ports/munge.h)
-//     others     ask whom they are going to greet (greeting_parent()), again and again; are sent the
-//                credential, open it, and answer in turn those who will greet them
+//     rank 0     draws the secret and obtains a MUNGE credential with the secret, which only processes of the
+//                same user can decode (ports/munge.h)
+//     others     request the credential from their parent in the hello tree (greeting_parent()), repeatedly;
+//                decode it, and answer the requests of their own children
 //
-// A reply has behind it a tag under a key of the secret, over the request's nonce: who sends it knows the
-// secret now. So what was heard of an earlier join is refused, and one credential does for all who ask, which
-// costs munged one call on each side and no more. That munged calls a credential replayed is no reason to
-// refuse it: a host's processes each open the same one.
+// A reply carries a tag under a key derived from the secret, over the request's nonce: so its sender has the
+// secret now, and a recorded reply of an earlier join is refused. One credential serves all requests, which
+// costs munged one call per process. When a second process of a host decodes a credential, munged reports a
+// replay, which is expected and accepted here.
 //
-// Pure: what takes time, or asks munged, is the port's.
+// Contains no socket and no clock: slow work and calls to munged belong to the port.
 #pragma once
 
 #include <optional>
@@ -21,43 +21,44 @@
 
 namespace mcastcoll::group {
 
-// What a credential holds, and the secret in it; or nothing: it was made for something else.
+// payload_of() builds a credential's payload. secret_in() returns the secret in a payload, or nothing if the
+// credential was made for another purpose.
 wire::ByteString payload_of(const wire::Key& secret);
 std::optional<wire::Key> secret_in(Bytes payload);
 
-// One member's part, of one join.
+// The exchange of one member in one join.
 class SecretExchange {
   public:
     class Port {
       public:
-        // A request to where this member very likely has its service address: each attempt tries another
-        // place.
+        // Sends a request to the likely service address of this member: each attempt tries another port.
         virtual void ask(Rank whom, std::uint32_t attempt, Bytes request) = 0;
-        // Whether a datagram from there may be this member's.
+        // Whether a datagram from this source may be this member's.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
         virtual void answer(const Source& source, Bytes reply) = 0;
-        // Of a member that knows the secret: a credential that will be good for a while. Null: not yet.
+        // On a member with the secret: a credential, valid for a while. Null: not ready yet.
         virtual const wire::ByteString* credential(Nanoseconds now) = 0;
-        // Begins to open one; on_opened() follows, and nothing is asked of it before.
+        // Starts decoding a credential. on_opened() follows. No second call comes before that.
         virtual void unseal(const wire::ByteString& credential) = 0;
 
       protected:
         ~Port() = default;
     };
 
-    // own: this member's request, with a nonce that nobody can foresee. Secret: of rank 0.
+    // own: this member's request, with an unpredictable nonce. secret: set on rank 0.
     SecretExchange(const wire::KeyRequest& own, const std::optional<wire::Key>& secret, Port& port)
         : own_(own), port_(port), secret_(secret) {}
 
     const wire::KeyRequest& own() const { return own_; }
     const std::optional<wire::Key>& secret() const { return secret_; }
 
-    // Whether this member is to answer; and does, unless it has nothing to say yet.
+    // Whether this member serves the requester; and the answer, sent as soon as this member has a credential.
     bool may_answer(const wire::KeyRequest& request, const Source& source);
     void answer(const wire::KeyRequest& request, const Source& source, Nanoseconds now);
-    // A datagram that is a reply with a tag behind it. False: it answers nothing that was asked here.
+    // Takes a reply with its tag. Returns false if the reply matches no request of this member.
     bool on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source);
-    // What was in the last credential, or nothing where it is no member's. True: the secret is known now.
+    // Takes the secret of the last credential, or nothing if decoding failed. Returns true if the secret is
+    // now known.
     bool on_opened(const std::optional<wire::Key>& secret);
 
     void on_timeout(Nanoseconds now);
@@ -67,19 +68,19 @@ class SecretExchange {
     const wire::KeyRequest own_;
     Port& port_;
     std::optional<wire::Key> secret_;
-    wire::ByteString opening_;  // the reply whose credential is being opened
+    wire::ByteString opening_;  // the reply whose credential is being decoded
     Nanoseconds ask_at_{};
     std::uint32_t attempt_ = 0, refusals_ = 0;
 };
 
-// Those of one process.
+// The exchanges of one process.
 class SecretExchanges {
   public:
     void add(SecretExchange& one) { exchanges_.push_back(&one); }
     void remove(SecretExchange& one) noexcept { std::erase(exchanges_, &one); }
-    // False: it is not about a secret, or of a list that has no join under way here.
+    // Returns false if the datagram is no secret exchange, or concerns a list without an active join here.
     bool on_datagram(Bytes datagram, const Source& source, Nanoseconds now);
-    // Of those, what nobody here is to be sent.
+    // Number of these datagrams with a sender that must not be answered.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
 
   private:

@@ -5,13 +5,13 @@
 namespace mcastcoll::group {
 namespace {
 
-// How long the first answer is waited for before the echo is sent again; doubled each time.
+// Delay before an unanswered echo is repeated; doubled each time.
 constexpr std::int64_t kFirstWaitMs = 20;
 constexpr std::uint32_t kMostDoublings = 5;
 
-// Longer than a member's patience, so that what it could measure counts.
+// Longer than a member's kPatience, so that partial results still count.
 constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_ms(500);
-// Who has been asked, or has told, may not have been heard: rank 0 asks again.
+// A request or an answer may be lost: rank 0 repeats the request.
 constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(100);
 
 std::vector<topology::Place> places_of(const Guests& guests) {
@@ -34,7 +34,7 @@ Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey
 void Surveyor::send_echo(Target& target, Nanoseconds now) {
     target.stamp = next_stamp_++;
     target.sent_at = now;
-    // A known round trip says how long an answer takes at least.
+    // A known round trip is a lower bound for the answer.
     const Nanoseconds known{
         target.best_ns == wire::kNotMeasured ? 0 : static_cast<std::int64_t>(2 * target.best_ns)};
     const auto wait = Nanoseconds::from_ms(kFirstWaitMs << std::min(target.attempt, kMostDoublings));
@@ -113,7 +113,7 @@ void SurveyRound::ask(Nanoseconds now) {
     ++ask_attempt_;
 }
 
-// What rank 0 asks again it did not hear the answer to.
+// A repeated request of rank 0 means that the answer was lost.
 void SurveyRound::on_survey(const wire::Survey& survey, Nanoseconds now) {
     if (leads() || survey.head.from != rank_of(0)) return;
     for (const wire::Survey::Target& target : survey.targets)
@@ -143,13 +143,13 @@ void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
     const auto ask = std::find_if(asks_.begin(), asks_.end(), [&](const Ask& one) {
         return sites_->representative(one.network) == surveyed.head.from;
     });
-    if (ask == asks_.end()) return;  // told before, or not asked
+    if (ask == asks_.end()) return;  // already answered, or not asked
     const std::size_t one = ask->network;
     std::size_t next = 0;
     for (std::size_t other = one + 1; other < sites_->networks() && next < surveyed.round_trips_ns.size();
          ++other) {
         if (sites_->knows(one, other)) continue;
-        // Who did not answer once is far away, and not asked again for every group.
+        // An unmeasured network counts as far, and is not measured again for every group.
         constexpr auto kFar = static_cast<std::uint64_t>(topology::SiteSurvey::kFar.value);
         const std::uint64_t time = std::min(surveyed.round_trips_ns[next++], kFar);
         const Nanoseconds round_trip{static_cast<std::int64_t>(time)};

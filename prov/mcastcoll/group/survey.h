@@ -1,8 +1,8 @@
-// Before rank 0 welcomes anybody it finds out which networks are one site (topology/site_survey.h says why):
-// one member of each network measures round trips to those of the others.
+// Finds out which networks form one site before rank 0 sends the welcome (topology/site_survey.h says why):
+// one member of each network measures round trips to the representatives of the others.
 //
-// All of it goes by datagrams between the members' service addresses, which everybody knows from the
-// application's list: what a stranger sends can neither name an address nor make anybody connect to one.
+// All survey traffic is datagrams between service addresses, which the members have from the application's
+// list: a forged datagram can neither name an address nor cause a connection.
 #pragma once
 
 #include <span>
@@ -12,30 +12,30 @@
 
 namespace mcastcoll::group {
 
-// Measures round trips to other members when rank 0 asks for it: some echoes to each by datagram, the
-// shortest counts. One that is lost is sent again, later each time. Bounded: who has not answered in time is
-// not measured. Knows members by their ranks alone; where they are is the port's business.
+// Measures round trips to other members at rank 0's request: several echoes to each by datagram, of which the
+// shortest counts. A lost echo is repeated with growing delay. The time is bounded: a member that has not
+// answered by then counts as not measured. Members are named by rank; the port has their addresses.
 class Surveyor {
   public:
     static constexpr Nanoseconds kPatience = Nanoseconds::from_ms(1500);
-    // The echoes that a member waits for from each other one. Busy hosts answer late, but not each time.
+    // Echoes per target. A busy host answers some echoes late, but not all.
     static constexpr unsigned kEchoes = 8;
 
-    // Begins.
+    // Starts the measurement.
     Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port, Nanoseconds now);
 
     void on_echo(const wire::Echo& echo, Nanoseconds now);
     void pump(Nanoseconds now);
     // Every target has answered often enough, or the time is up.
     bool over() const { return over_; }
-    // For who asked, in its words.
+    // The answer to rank 0, addressed with rank 0's sequence.
     wire::Surveyed result() const;
     Nanoseconds next_deadline() const;
 
   private:
     struct Target {
         wire::Survey::Target whom;
-        std::uint64_t stamp = 0;  // of the echo that is on its way
+        std::uint64_t stamp = 0;  // of the echo in flight
         Nanoseconds sent_at{}, again_at{};
         std::uint32_t attempt = 0;
         unsigned echoes = 0;
@@ -53,19 +53,19 @@ class Surveyor {
     std::uint64_t next_stamp_ = 1;
 };
 
-// One member's part in it. Rank 0 asks again and again until all have told or the time is over.
+// One member's part in the survey. Rank 0 repeats its requests until every answer is here or the time is up.
 class SurveyRound {
   public:
-    // Echoes that are answered in one join: twice what the members of all networks may need.
+    // Maximum number of echoes answered in one join: twice the possible need of all networks.
     static constexpr std::size_t kMostEchoes = wire::kMostSurveyed * 3 * Surveyor::kEchoes;
 
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);
 
-    // Rank 0, when everybody has greeted: asks, and waits for answers until then.
+    // On rank 0 when all hellos are here: sends the requests, and waits for answers until then.
     void lead(const Guests& guests, Nanoseconds until, Nanoseconds now);
-    // Rank 0: nobody is left to tell anything, or the time is up.
+    // On rank 0: no answers are outstanding, or the time is up.
     bool over() const { return asks_.empty(); }
-    // Rank 0: the same guests, with the sites that were found in their places.
+    // On rank 0: the same hellos, with the found sites in their places.
     Guests settle(Guests guests) const;
 
     // Datagrams from members.
@@ -76,7 +76,7 @@ class SurveyRound {
     Nanoseconds next_deadline() const;
 
   private:
-    // What a member has been asked to measure: its network's round trips.
+    // A request to measure the round trips of one network.
     struct Ask {
         std::size_t network = 0;
         wire::Survey survey;
@@ -89,11 +89,11 @@ class SurveyRound {
     const Rank self_;
     const std::size_t members_;
     JoinPort& port_;
-    std::optional<topology::SiteSurvey> sites_;  // of rank 0, once it leads
-    std::vector<Ask> asks_;                      // that are not answered yet
+    std::optional<topology::SiteSurvey> sites_;  // on rank 0, once it leads
+    std::vector<Ask> asks_;                      // not answered yet
     std::uint32_t ask_attempt_ = 0;
     Nanoseconds ask_again_at_ = kNever, until_ = kNever;
-    std::optional<Surveyor> surveyor_;  // what this member was asked to measure
+    std::optional<Surveyor> surveyor_;  // this member's own measurement
     std::size_t echoes_answered_ = 0;
 };
 

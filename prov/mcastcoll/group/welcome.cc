@@ -20,7 +20,7 @@ topology::Map make_map(const wire::Welcome& welcome) {
 std::vector<levels::MemberPlace> places_in(const topology::Map& map) {
     std::vector<levels::MemberPlace> result;
     result.reserve(map.members());
-    // What multicasts among each other is a segment; a site is one or several.
+    // A segment is one multicast domain; a site consists of one or more segments.
     for (std::uint32_t rank = 0; rank < map.members(); ++rank)
         result.push_back({map.cluster(rank_of(rank), topology::Level::segment),
                           map.cluster(rank_of(rank), topology::Level::host),
@@ -56,7 +56,7 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
         welcome.sequences.push_back(guest.id.sequence);
     }
     const levels::Placement placement = placement_of(welcome);
-    // What stays on a host is proven too seldom for its processes to set up GMAC for it.
+    // Traffic inside a host carries too few tags to pay for the setup of GMAC.
     const bool gmac = placement.hosts() > 1 && std::ranges::all_of(guests, &wire::Hello::gmac);
     welcome.mac = static_cast<std::uint8_t>(gmac ? wire::MacKind::gmac : wire::MacKind::umac64);
     welcome.selection = levels::Selection(selection, placement.members(), placement.hosts()).encode();
@@ -108,11 +108,13 @@ void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::P
             welcome.peers[rank].multicast_source = hello.verbs.source;
             continue;
         }
-        if (hello.datagram_bytes == 0 || hello.address_family != family) continue;  // it will be found deaf
+        if (hello.datagram_bytes == 0 || hello.address_family != family)
+            continue;  // it will be found to
+                       // receive no multicast
         datagram = std::min(datagram, hello.datagram_bytes);
         window = std::min(window, hello.window);
     }
-    // Somebody may offer less than a header.
+    // An offer may be smaller than a header.
     welcome.fragment_bytes =
         std::max(datagram, kLeastDatagram) - static_cast<std::uint32_t>(wire::kHeaderBytes);
     welcome.window = std::max(window, kLeastWindow);

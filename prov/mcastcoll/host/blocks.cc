@@ -1,12 +1,12 @@
-// Blocks through slots: gather and allgather, scatter, alltoall.
+// Block operations through slots: gather and allgather, scatter, alltoall.
 #include <algorithm>
 
 #include "host/collectives.h"
 
 namespace mcastcoll::host {
 
-// Gather and allgather in several steps: each member cuts its part into slots and publishes ahead as far as
-// slots are free. A gather's root publishes nothing, and nobody else waits for anybody.
+// Gather and allgather in several steps: each member divides its block into slots and publishes as far ahead
+// as slots are free. A gather's root publishes no data, and its peers do not wait for each other.
 namespace {
 
 bool send_block(Context& c, const Operation& operation, const Blocks& blocks, bool leaves) {
@@ -21,7 +21,7 @@ bool send_block(Context& c, const Operation& operation, const Blocks& blocks, bo
     return true;
 }
 
-// Copies out of the present step what has come; true when something had.
+// Copies the available blocks of the current step; returns true if there was any.
 bool gather_block(Context& c, Operation& operation, const Blocks& blocks) {
     Cursor& at = c.cursor;
     if (at.gathered == at.published) return false;
@@ -51,17 +51,18 @@ Advance gather_blocks(Context& c, Operation& operation) {
     });
 }
 
-// Scatter: the root publishes everybody's block.
+// Scatter: the root publishes all blocks.
 //
-// What fits lies beside the flag, or in the root's own slot, all in one step. Larger blocks go piece by
-// piece, each member's into *that member's* slot of the step: nobody else has a use for his during a scatter.
-// The root says how many members' pieces are there, so that the first ones need not wait for the last.
+// Small blocks are beside the flag, or in the root's slot, in one step. Larger blocks are published piece by
+// piece, each member's piece in *that member's* slot of the step, because other members do not use their
+// slots during a scatter. The root announces the number of available pieces, so that the first members need
+// not wait for the last piece.
 namespace {
 
-// From so many bytes on telling each member that its piece is there costs less than its waiting.
+// From this piece size on, announcing each piece costs less than the members' waiting.
 constexpr std::size_t kTellFrom = 2048;
 
-// Where a step's blocks lie: side by side in the root's line or slot, or each in its receiver's slot.
+// Location of a step's blocks: side by side in the root's line or slot, or each in its receiver's slot.
 struct Layout {
     bool in_line, together;
 
@@ -121,22 +122,22 @@ Advance scatter(Context& c, Operation& operation) {
     return c.cursor.published == steps ? c.finish(steps) : moved_or_idle(moved);
 }
 
-// Alltoall through lines or slots: members meet in pairs, as in the rounds of a tournament.
+// Alltoall through lines or slots: members meet in pairs, like players in the rounds of a tournament.
 //
-// In a round everybody has one partner, and is that one's partner: the circle method, in which one member
-// stays where it is and the others move on. An odd number of members leaves one without a partner in each
-// round. A member publishes its block for the partner before it reads the partner's, which comes to lie where
-// the own one was when input and result are the same buffer: so that costs nothing.
+// In each round the partner relation is symmetric (circle method: one member keeps its place and the others
+// rotate). With an odd number of members one has no partner in each round. A member publishes its block for
+// the partner before it reads the partner's block into the place of its own, so input and result may be the
+// same buffer without extra cost.
 //
-// A step carries the blocks of as many rounds as fit into a slot, of all where everything fits; or a piece of
-// one round's block.
+// A step carries the blocks of as many rounds as fit into a slot (all if possible), or a piece of one round's
+// block.
 namespace {
 
 std::uint32_t rounds_of(std::uint32_t members) {
     return members % 2 == 1 ? members : members - 1;
 }
 
-// Whom a member meets; itself, when nobody.
+// The partner of a member; the member itself if it has none.
 std::uint32_t partner_of(std::uint32_t member, std::uint32_t round, std::uint32_t members) {
     const std::uint32_t moving = rounds_of(members);
     if (member == moving) return round * ((moving + 1) / 2) % moving;
@@ -144,7 +145,7 @@ std::uint32_t partner_of(std::uint32_t member, std::uint32_t round, std::uint32_
     return partner == member && members % 2 == 0 ? moving : partner;
 }
 
-// Rounds and pieces, and how they are cut into steps.
+// Rounds and pieces, and their division into steps.
 struct Meetings {
     std::uint32_t rounds, at_once;
     bool in_line;

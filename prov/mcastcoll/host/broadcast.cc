@@ -1,14 +1,12 @@
-// A message from the root's buffer to everybody's, by the way that its length asks for.
+// Broadcasts longer than one piece, by the algorithm that suits the length. collectives.cc has shorter ones.
 //
-// What is short goes in one piece (collectives.cc).
+// Through slots: a step carries as much as the slots of *all members* in that step hold, because other
+// members do not use their slots during a broadcast. The root announces the available bytes after each piece,
+// and readers follow. Free slots are checked once per step.
 //
-// Through slots, a step carries as much as *everybody's* slots of that step hold: nobody else has a use for
-// his during a broadcast. The root says after each piece how much there is, and readers follow. Whether slots
-// are free is asked per step only.
-//
-// Straight from memory: the root tells its buffer's address, the others copy from there, and the root waits
-// until all have left. `extent` is how much of it there is, which grows while the root itself is still
-// receiving.
+// Directly from memory: the root announces its buffer's address, the receivers copy from there, and the root
+// waits until every receiver has left. `extent` is the valid prefix, which grows while the root itself is
+// still receiving.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +17,7 @@ namespace {
 
 using Phase = Cursor::Phase;
 
-// Everybody's slots of a step, one after the other, as if they were one.
+// The members' slots in one step as one contiguous buffer.
 struct Spread {
     std::size_t slot_bytes, capacity;
 
@@ -28,7 +26,7 @@ struct Spread {
           capacity(std::min<std::size_t>(c.size * slot_bytes, Word::kMaxCount / slot_bytes * slot_bytes)) {}
     std::uint64_t steps_at_once() const { return std::max<std::size_t>(1, kCopyAtOnce / capacity); }
 
-    // Calls with the place of each part between the cursor and `end`, and moves the cursor on.
+    // Calls copy_part for each part between the cursor and `end`, and advances the cursor.
     template <class Copy>
     void each_part(Context& c, Step step, std::size_t end, const Copy& copy_part) const {
         std::size_t& within = c.cursor.within;
@@ -99,29 +97,29 @@ Advance take_slots(Context& c, Operation& operation) {
     return moved_or_idle(moved);
 }
 
-// A large broadcast between two processes that have a core each: both copy.
+// A large broadcast between two processes with a core each: both copy.
 //
-// The root offers its memory as for any single copy, and says that all of it is there. The receiver offers
-// its own in return. Whoever is free claims the next piece from a counter (the `extent` of the receiver's
-// line): the receiver reads its pieces, the root writes its own. So either does what it can, however late it
-// comes.
+// The root offers its memory as for any single copy, and announces that the whole message is valid. The
+// receiver offers its own buffer in return. Each process claims the next piece from a counter (the `extent`
+// of the receiver's line) when it is free: the receiver reads its pieces, the root writes its pieces. So both
+// copy at full speed, even after a late arrival.
 //
-// Nobody may write into a buffer whose operation is over. While the root claims and writes, its word says
-// busy:
+// No process may write into the buffer of a finished operation. While the root claims and writes, its word is
+// marked busy:
 //
 //     root      busy = 1;  claim;  write what was claimed;  busy = 0
-//     receiver  claims until nothing is left (or, when the team has failed, claims everything);  then waits
-//     for busy == 0
+//     receiver  claims until no piece is left (after a failure: claims all pieces);  then waits for
+//               busy == 0
 //
-// all sequentially consistent: a root that got a piece had set busy before the receiver's last claim, which
-// therefore sees it. The receiver's operation ends, in success or failure, only then; or when the root's
-// process is gone.
+// These accesses are sequentially consistent: a root with a claimed piece had set busy before the receiver's
+// last claim, so the receiver sees the mark. Only then does the receiver's operation end, in success or
+// failure; or when the root's process is dead.
 constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
-constexpr std::uint64_t kPiecesAtOnce = 8;  // by one call of advance()
+constexpr std::uint64_t kPiecesAtOnce = 8;  // in one call of advance()
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 40;
 
 struct Piece {
-    std::size_t offset, bytes;  // none: nothing is left
+    std::size_t offset, bytes;  // 0: no piece is left
 };
 
 Piece claim(Line& receivers, std::size_t whole) {
@@ -147,7 +145,7 @@ bool may_both_copy(const Context& c, const Operation& operation) {
     return operation.bytes >= c.bounds.both_copy_from && c.size == 2;
 }
 
-// The root's part, once the receiver is there. True when something moved.
+// The root's part, once the receiver is there. Returns true if there was progress.
 bool write_pieces(Context& c, const Operation& operation) {
     const std::uint32_t receiver = 1 - c.self;
     Line& theirs = c.rings.line(receiver, c.step);
@@ -168,7 +166,7 @@ bool write_pieces(Context& c, const Operation& operation) {
     return moved;
 }
 
-// The receiver's part: offers its buffer, copies, and is done when the root is not writing any more.
+// The receiver's part: offers its buffer, copies, and finishes when the root has stopped writing.
 Advance read_pieces(Context& c, Operation& operation, std::uint64_t from_address) {
     Line& own = c.rings.line(c.self, c.step);
     Cursor& at = c.cursor;
@@ -257,7 +255,7 @@ Advance broadcast(Context& c, Operation& operation) {
     return sends ? offer_memory(c, operation) : take_memory(c, operation);
 }
 
-// Claims what is left, so that the root begins nothing.
+// Claims the remaining pieces, so the root starts no further write.
 bool is_withdrawn(Context& c, const Operation& operation) {
     const bool receives =
         operation.kind == Kind::broadcast && operation.root != c.self && c.cursor.phase != Phase::fresh;

@@ -1,14 +1,14 @@
-// From which size on which way pays.
+// Thresholds between the algorithms, by message size.
 //
-// Between two processes bytes go through slots, which costs each of them a copy, or straight between their
-// memories, which costs one copy, a system call, and two more looks at each other. What a byte costs either
-// way depends on caches, kernel and mitigations, so it is measured when the team is made, where every member
-// has a core: member 1 writes its slots, and member 0 then copies out of them in both ways, piece by piece,
-// each piece once, since afterwards it lies in the wrong cache. That is 27 KiB in all, tens of microseconds;
-// the least time of a few pieces counts, since whatever disturbs only adds.
+// Between two processes data goes through slots, at the cost of one copy in each process, or directly between
+// their memories, at the cost of one copy, a system call, and two more polls of each other's line. The cost
+// per byte depends on caches, kernel and mitigations, so it is measured when the team is made, if every
+// member has a core: member 1 writes its slots, and member 0 then copies from them in both ways, piece by
+// piece, each piece once, since it is in the wrong cache afterwards. This takes 27 KiB in all and tens of
+// microseconds. The shortest time of a few pieces counts, since disturbances only add time.
 //
-// Where both happen to run on one core, as on a busy machine, nothing is measured, and fixed bounds hold;
-// with more members than cores others do, since the same would measure the scheduler.
+// If both members run on one core, as on a busy machine, there is no measurement and fixed thresholds hold.
+// With more members than cores other fixed thresholds hold, since a measurement would measure the scheduler.
 #include <algorithm>
 #include <cstring>
 
@@ -22,17 +22,16 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kSmall = kKiB, kLarge = 4 * kKiB;
 constexpr std::size_t kPieces = 3;
 static_assert(kMeasuredBytes == kPieces * (kSmall + 2 * kLarge));
-// From so many bytes on slots gain nothing, though they stay in the caches: what is copied through them does
-// not. Blocks, which nobody combines, gain by them for longer.
+// From these sizes on slots gain nothing: the slots stay in the caches, but the data copied through them does
+// not. For blocks, which are not combined, slots pay for longer.
 constexpr std::size_t kLong = 4096 * kKiB, kLongBlock = 4 * kLong;
-// A line from one core to another and back: what two more looks cost.
+// A cache line from one core to another and back: the cost of two more polls.
 constexpr double kMeeting_ns = 400;
-// What a byte of a broadcast gains at least that does not go through a slot: the root writes slots that
-// readers have just read, and they wait for it (64 KiB: 7 us instead of 31), which copying by one process
-// does not show.
+// The least gain per byte of a broadcast without slots: the root writes slots that readers have just read,
+// and readers wait for it (64 KiB: 7 us instead of 31), which the copies of a single process do not show.
 constexpr double kLeastGain_ns = 0.25;
 
-// The least time of a few pieces, which begin at `offset`.
+// The shortest time of a few pieces, starting at `offset`.
 template <class Copy>
 double least_ns(std::size_t& offset, std::size_t bytes, const Copy& copy) {
     std::int64_t least = INT64_MAX;
@@ -48,20 +47,21 @@ double per_kib(double ns, std::size_t bytes) {
     return ns * static_cast<double>(kKiB) / static_cast<double>(bytes);
 }
 
-// Whether slots cost so much less that a broadcast gains by them, although its root and its reader wait for
-// each other. On two cores with 15 ns a KiB in, 30 out and 85 straight, broadcasts of 8 KiB to 1 MiB between
-// two took a third to a sixth of a single copy's time.
+// Whether slots are so much cheaper that a broadcast is faster through slots although root and reader wait
+// for each other. On two cores with 15 ns per KiB in, 30 out and 85 directly, broadcasts of 8 KiB to 1 MiB
+// between two members took a third to a sixth of a single copy's time.
 bool slots_are_far_ahead(const CopyCosts& costs) {
     return 3 * std::max(costs.in_ns_per_kib, costs.out_ns_per_kib) < 2 * costs.direct_ns_per_kib;
 }
 
-// From where on a single copy is ahead: both are straight lines. Never, if its line is the steeper one.
+// The size from which a single copy is faster, with both costs linear in the size. Unlimited if the single
+// copy costs more per byte.
 std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meetings) {
     const double slower = std::max(costs.in_ns_per_kib, costs.out_ns_per_kib);
     const double faster = std::min(costs.in_ns_per_kib, costs.out_ns_per_kib);
     const double gain = slower - costs.direct_ns_per_kib;
     if (gain <= 0) return SIZE_MAX;
-    // In slots the faster of two copies is ahead by a slot, and the rest of it costs nothing.
+    // With slots the faster copy is a slot ahead, and its remaining time is hidden.
     const double first_slot = faster * static_cast<double>(slot_bytes) / kKiB;
     const double lost = costs.call_ns + meetings * kMeeting_ns - first_slot;
     return lost <= 0 ? 0 : static_cast<std::size_t>(std::min(lost / gain, 1e9) * kKiB);
@@ -69,10 +69,10 @@ std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meet
 
 }  // namespace
 
-// The larger a slot, the fewer steps a long message takes, and turns of processes that share a core (two
-// cores, allreduce of 1 MiB among 16: 3.4 ms with 6 KiB, 1.0 with 32, 0.9 with 64). But teams are many, and
-// memory may be as little as a container's 64 MiB: one takes a small part of what is spare (Segment::spare),
-// and never very much.
+// Larger slots mean fewer steps for a long message, and fewer context switches on a shared core (two cores,
+// allreduce of 1 MiB among 16: 3.4 ms with 6 KiB, 1.0 with 32, 0.9 with 64). But there may be many teams, and
+// memory may be as little as a container's 64 MiB: a team takes a small part of the spare memory
+// (Segment::spare), up to a fixed limit.
 std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t spare_bytes) {
     constexpr std::uint64_t kMost = std::uint64_t{16} << 20, kShareOfSpare = 32;
     constexpr std::uint32_t kLargest = 32 * kKiB, kLeast = 4 * kKiB;
@@ -98,8 +98,8 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
         return true;
     });
     if (small_ns < 0 || large_ns < 0) return costs;
-    // Into the pieces that the single copies have read: both processes have them, as a slot's writer and
-    // reader.
+    // Into the pieces read by the single copies: both processes have these bytes in cache, like a slot's
+    // writer and reader.
     offset = kPieces * kSmall;
     const double in_ns = least_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
         std::memcpy(slots.data() + at, own.data(), bytes);
@@ -113,21 +113,21 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
     return costs;
 }
 
-// All bounds have bounds, so that a machine that was busy just then does not end up with nonsense.
+// The thresholds are clamped, because a busy machine may yield useless values.
 Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_bytes, const CopyCosts& costs) {
     Thresholds found;
     found.single_copy_from = 16 * kKiB;
     found.blocks_direct_from = found.reduce_direct_from = 128 * kKiB;
     if (crowded) {
-        // Slots stay in a core's cache for all who share it, and the kernel's copy pins page by page. On two
-        // cores straight copies took 3.6 times as long for broadcasts of 64 KiB to 1 MiB among 4 members, 1.5
-        // to 2.5 times for allgathers and alltoalls of 256 KiB to 8 MiB among 4 to 16, as long for allreduces
-        // of 4 MiB, and 0.75 times for those of 8 MiB among 8.
+        // Slots stay in the cache of a core for all its members, and the kernel's copy pins page by page. On
+        // two cores direct copies took 3.6 times as long for broadcasts of 64 KiB to 1 MiB among 4 members,
+        // 1.5 to 2.5 times for allgathers and alltoalls of 256 KiB to 8 MiB among 4 to 16, as long for
+        // allreduces of 4 MiB, and 0.75 times for those of 8 MiB among 8.
         found.single_copy_from = found.reduce_direct_from = kLong;
         found.blocks_direct_from = kLongBlock;
     } else if (costs.measured != 0) {
-        // The root of a broadcast waits for one more look; who exchanges blocks waits for all offers first,
-        // and in the end for all readers.
+        // The root of a broadcast waits for one more poll; members of a block exchange wait for every offer
+        // first, and for every reader at the end.
         const auto most = static_cast<std::size_t>(costs.call_ns / kLeastGain_ns);
         found.single_copy_from =
             slots_are_far_ahead(costs)
@@ -136,10 +136,10 @@ Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_byte
         found.blocks_direct_from = std::clamp(crossing(costs, slot_bytes, 4), 64 * kKiB, kLongBlock);
         found.reduce_direct_from = std::clamp(found.blocks_direct_from, 128 * kKiB, kLong);
     }
-    // Two system calls and two lines more; the root has nothing else to do with a core of its own.
+    // Costs two more system calls and two more lines; the root has no other use for a core of its own.
     found.both_copy_from = crowded ? SIZE_MAX : 64 * kKiB;
-    // What everybody combines for himself is work for `members` squared vectors; shares are one more wait for
-    // everybody, which with more members than cores is a context switch each.
+    // If every member combines the whole vector, the work is `members` squared vectors. Shares add one wait
+    // for every member, which with more members than cores is a context switch each.
     found.share_from = std::clamp<std::size_t>((crowded ? 64 : 16) * kKiB / members, kKiB, 64 * kKiB);
     return found;
 }
@@ -147,7 +147,7 @@ Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_byte
 Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t slot_bytes) {
     Bounds found;
     found.crowded = agreement.crowded != 0;
-    // What is not computed by shares must fit in one slot.
+    // Vectors not combined by shares must fit in one slot.
     const Thresholds& from = agreement.thresholds;
     found.share_from = std::clamp<std::size_t>(from.share_from, 1, slot_bytes + 1);
     found.reduce_whole = agreement.reduce_by_shares != 0 ? found.share_from - 1 : slot_bytes;

@@ -1,14 +1,14 @@
 // Barriers by clusters (NUMA nodes, shared caches) where every member has a core of its own.
 //
-// Flat, every member reads every other's line, most of them from another node. By clusters, in the same step,
-// the first member of each cluster waits for its own, and only then publishes for them; everybody waits for
-// the leaders:
+// In a flat barrier every member reads every other line, mostly from another node. By clusters, in the same
+// step, the first member of each cluster waits for the cluster's members before publishing, and every member
+// waits for the leaders:
 //
 //     members   publish "here"                   read one line per cluster
 //     leaders   read their cluster's lines, then publish "all of us"
 //
-// After Karonis and others, a leader per cluster; without a tree above, since a host has few nodes. With more
-// members than cores it stays flat: the leader would be one more context switch.
+// One leader per cluster follows Karonis and others; there is no tree above, since a host has few nodes. With
+// more members than cores the barrier stays flat: the leader would add a context switch.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -20,7 +20,7 @@ namespace {
 
 using Ids = Clusters::Ids;
 
-// By member: the first member of its cluster, down to so many levels.
+// By member: the first member of its cluster, down to this number of levels.
 Ids leaders_at(const std::vector<Ids>& clusters, std::size_t levels) {
     std::map<Ids, std::uint32_t> first;
     Ids leaders;
@@ -66,7 +66,7 @@ Clusters Clusters::of(std::uint32_t self, const Ids& leader_of) {
         else if (leader_of[member] == self)
             found.led.push_back(member);
     }
-    // Everybody leads himself: flat.
+    // Every member leads itself: flat.
     if (found.leaders.size() == leader_of.size()) found.leaders.clear();
     return found;
 }

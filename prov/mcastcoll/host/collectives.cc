@@ -1,14 +1,14 @@
-// Which way an operation goes, by its kind and length; and the ways that take one step, in which each member
-// publishes its line, or slot, once, and reads the others' once.
+// Selects the algorithm of an operation by kind and length, and implements the algorithms of one step, in
+// which each member publishes a line, or slot, once, and reads the peers' once.
 //
-// A short broadcast beside the flag, so that one line of the cache carries both, or in one slot: the root is
-// done when it has written.
+// Short broadcast: beside the flag, so that one line carries both, or in one slot. The root is done when it
+// has written.
 //
-// What everybody publishes and everybody, or a root, reads: barrier, gather, allgather, and reductions so
-// small that everybody combines all of it, or its slice, for himself. All read in rank order, as members
-// come: so a reduction's result is the same bits on everybody, every time. Who has seen everybody's line of a
-// step knows that all have left the steps before, so that back-to-back operations never have to look at
-// anybody's `left`.
+// Barrier, gather, allgather, and reductions so small that every member combines the whole vector or its
+// slice: every member publishes, and every member, or the root, reads in rank order, as members arrive. So a
+// reduction gives the same bits on all members, every time. Once a member has seen every line of a step,
+// earlier steps have been left by every member, so back-to-back operations need not check the `left`
+// counters.
 #include "host/collectives.h"
 
 namespace mcastcoll::host {
@@ -16,10 +16,10 @@ namespace {
 
 using Phase = Cursor::Phase;
 
-// Longer broadcasts go through everybody's slots, piece by piece.
+// Longer broadcasts use the slots of all members, piece by piece.
 constexpr std::size_t kOnePiece = 4096;
 
-// False when it is not there.
+// Returns false if the contribution is missing or does not match.
 bool read_one(Context& c, Operation& operation, std::uint32_t member) {
     const std::size_t bytes = operation.bytes;
     const std::uint64_t word = c.rings.look(member, c.step, operation.kind);
@@ -40,8 +40,8 @@ bool read_one(Context& c, Operation& operation, std::uint32_t member) {
     return true;
 }
 
-// As gather_one() beside the flag, which goes on where this one stops. Waits for each line as it comes, since
-// whoever returns to ask again is later by a tenth.
+// Like gather_one() beside the flag, which continues where this function stops. Polls each line in place,
+// because returning to the caller between polls costs a tenth of the latency.
 bool gather_at_once(Context& c, Operation& operation, int looks) {
     const std::size_t bytes = operation.bytes;
     if (!c.rings.may_write_line(c.step)) return false;
@@ -63,14 +63,14 @@ bool gather_at_once(Context& c, Operation& operation, int looks) {
     return true;
 }
 
-// A broadcast that goes in one piece: beside the flag, or in the root's slot.
+// Whether a broadcast fits beside the flag, or in the root's slot.
 bool is_one_piece(const Context& c, const Operation& operation) {
     if (operation.bytes <= kInlineBytes) return true;
     return operation.bytes <= std::min(kOnePiece, c.rings.slot_bytes()) &&
            operation.bytes < c.bounds.single_copy_from;
 }
 
-// Whether one line, or slot, of each member may be all that there is to it.
+// Whether one line or slot per member may be enough.
 bool is_short(const Context& c, const Operation& operation) {
     if (operation.kind == Kind::broadcast) return operation.root < c.size && is_one_piece(c, operation);
     if (operation.bytes > kInlineBytes) return false;
@@ -97,11 +97,11 @@ Advance broadcast_one_piece(Context& c, Operation& operation) {
         operation.arrived = bytes;
     }
     c.rings.leave(c.step);
-    ++c.step;  // the cursor is as it was: setting it anew would cost a seventh of the whole
+    ++c.step;  // the cursor is unchanged; resetting it would cost a seventh of the whole
     return Advance::finished;
 }
 
-// The root of a reduction, or everybody, reads; others are done when they have published.
+// The root of a reduction, or every member, reads; a member that does not read is done after publishing.
 Advance gather_one(Context& c, Operation& operation) {
     const std::size_t bytes = operation.bytes;
     const bool in_line = bytes <= kInlineBytes;
@@ -123,9 +123,9 @@ Advance gather_one(Context& c, Operation& operation) {
     return c.finish(1);
 }
 
-// Barrier and allreduce among very many: everybody publishes, the first member combines in rank order, and
-// publishes the result. So each waits for one member only, and is woken once. Who sees the result knows that
-// all are in this step.
+// Barrier and allreduce in large teams: every member publishes, member 0 combines in rank order and publishes
+// the result. So each member waits for one peer and is woken once. The result shows that every member is in
+// this step.
 Advance meet_at_first(Context& c, Operation& operation) {
     const std::size_t bytes = operation.bytes;
     const bool in_line = bytes <= kInlineBytes;
@@ -164,7 +164,7 @@ Advance go_through_slots(Context& c, Operation& operation) {
             if (!c.clusters.leaders.empty()) return barrier_by_clusters(c, operation);
             return c.size > kMaxFlat ? meet_at_first(c, operation) : gather_one(c, operation);
         case Kind::reduce:
-            // One vector of each for the root alone: worth a share only when it does not fit in a slot.
+            // The root alone needs the vectors, so shares pay only if a vector does not fit in a slot.
             return operation.bytes > c.bounds.reduce_whole ? reduce_shares(c, operation)
                                                            : gather_one(c, operation);
         case Kind::allreduce:

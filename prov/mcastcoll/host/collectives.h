@@ -1,5 +1,5 @@
-// The collectives. Each carries the oldest open operation on as far as it goes without waiting, and is called
-// again until it has finished; which of them an operation takes is advance()'s choice (collectives.cc).
+// The collectives. Each function advances the oldest open operation as far as possible without waiting, and
+// is called again until the operation has finished. advance() selects the algorithm (collectives.cc).
 #pragma once
 
 #include "host/context.h"
@@ -7,24 +7,25 @@
 
 namespace mcastcoll::host {
 
-// What a line carries when a message is to be copied straight out of, or into, its owner's memory.
+// The payload of a line when a message is to be copied directly out of, or into, its owner's memory.
 struct Offer {
-    std::uint64_t address = 0;  // of the message: a broadcast's buffer, everybody else's input
+    std::uint64_t address = 0;  // of the message: a broadcast's buffer, for other operations the input
     std::uint64_t bytes = 0;
-    std::uint64_t both = 0;      // broadcast: the root has all of it and would write some, too
-    std::uint64_t result = 0;    // where this member's result is going to be
-    std::uint64_t in_place = 0;  // and that is where the input is
+    std::uint64_t both = 0;      // broadcast: the root has the whole message and offers to write a part of it
+    std::uint64_t result = 0;    // where this member's result will be
+    std::uint64_t in_place = 0;  // whether the result overwrites the input
 };
 static_assert(sizeof(Offer) <= kInlineBytes);
 
-// So many members meet by reading each other's lines. Of more, the first one reads for all.
+// Up to this many members read each other's lines directly. In larger teams member 0 reads for all.
 inline constexpr std::uint32_t kMaxFlat = 64;
 
 Advance advance(Context& c, Operation& operation);
-// Barriers, small broadcasts and small allreduces, where nothing else is open: whether it is over already,
-// having looked so often for each line. If not, it goes the way of all operations, from where it stands.
+// Runs a barrier, small broadcast or small allreduce if no other operation is open, and polls each line
+// `looks` times. Returns true if the operation is complete; otherwise advance() continues from the reached
+// state.
 bool at_once(Context& c, Operation& operation, int looks);
-// Whether a failed operation's buffer may go back to its owner.
+// Whether a failed operation's buffer may be returned to its owner.
 bool is_withdrawn(Context& c, const Operation& operation);
 
 Advance broadcast(Context& c, Operation& operation);
@@ -34,13 +35,13 @@ Advance scatter(Context& c, Operation& operation);
 Advance alltoall(Context& c, Operation& operation);
 Advance reduce_shares(Context& c, Operation& operation);
 Advance reduce_scatter(Context& c, Operation& operation);
-// Straight between memories.
+// Directly between memories.
 Advance copy_blocks(Context& c, Operation& operation);
 Advance reduce_directly(Context& c, Operation& operation);
 
-// Parts of several of them.
+// Parts shared by several collectives.
 
-// A vector or block cut into slots, by elements.
+// A vector or block, divided into slots of whole elements.
 struct Blocks {
     std::size_t whole_bytes, block_bytes;
     std::uint64_t count;
@@ -56,7 +57,7 @@ struct Blocks {
     }
 };
 
-// The first member's contribution begins a result, each other's is combined with it.
+// Copies the first member's contribution and combines the contributions of later members with it.
 inline void combine_next(const Operation& operation, std::uint32_t member, std::byte* result,
                          const std::byte* from, std::size_t bytes) {
     if (member != 0)
@@ -65,11 +66,12 @@ inline void combine_next(const Operation& operation, std::uint32_t member, std::
         copy_bytes(result, from, bytes);
 }
 
-// What one call copies at most, so that the caller's other work goes on: with a core each, members would else
-// keep each other busy to the end.
+// Maximum number of bytes copied in one call. The limit keeps the caller's other work going. With a core
+// each, members would otherwise keep each other busy to the end.
 inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
-// Offers, and waits until everybody has. Where a member's input is its result, copying would change what
-// others are still to read: then all of them see that, leave the step, and go through slots.
+// Publishes an offer, and waits for the offers of all members. If a member's input is its result, copying
+// would change data still to be read by peers: the offers show this to every member, and the team leaves the
+// step and uses slots.
 Way agree_on_way(Context& c, const Operation& operation);
 
 }  // namespace mcastcoll::host

@@ -1,5 +1,5 @@
-// Operation: what is to be done. Context: what a collective is carried out with, and how far the oldest open
-// operation has come.
+// Operation: a request to a team. Context: the state with which a collective runs, and the progress of the
+// oldest open operation.
 #pragma once
 
 #include <algorithm>
@@ -16,28 +16,28 @@ constexpr bool is_rooted(Kind kind) {
     return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
 }
 
-// What a team can be asked for. The caller owns an operation and its buffers, and leaves both alone from
-// Team::post() until `done`.
+// An operation of a team. The caller owns it and its buffers, and must not touch either between Team::post()
+// and `done`.
 struct Operation {
     Kind kind = Kind::barrier;
     std::uint32_t root = 0;  // broadcast, reduce, gather, scatter
-    // Where the message is or the result goes; reduce, gather: the root's only.
+    // The message or the result; reduce, gather: at the root only.
     std::byte* buffer = nullptr;
-    // Everybody's contribution; scatter: the root's only. May be where the result goes (reductions, alltoall:
-    // the buffer), or the part of it that stays with this member (gather, allgather: its block of the buffer;
-    // scatter: the buffer is the root's block of the input).
+    // The contribution; scatter: at the root only. May overlap the result: the buffer itself (reductions,
+    // alltoall), or this member's own block (gather, allgather: its block of the buffer; scatter: the buffer
+    // is the root's block of the input).
     const std::byte* input = nullptr;
     std::size_t bytes = 0;  // of the vector, or of one block
     Combiner combiner{};
-    // Broadcast, root: how much of the buffer is there already; the caller raises it.
+    // Broadcast, root: number of valid leading bytes of the buffer; raised by the caller.
     std::size_t ready = 0;
-    // Broadcast, others: how much of the buffer is there already, to be passed on.
+    // Broadcast, receivers: number of leading bytes received, which may be forwarded.
     std::size_t arrived = 0;
     bool done = false;
     int error = 0;  // a positive errno; FI_E* have the same numbers
 };
 
-// What a level or a blocking call was asked for, as the team's.
+// Converts the request of a level or of a blocking call.
 inline Operation operation_of(const Collective& asked) {
     return {.kind = asked.kind,
             .root = index_of(asked.root),
@@ -48,20 +48,20 @@ inline Operation operation_of(const Collective& asked) {
             .ready = std::min<std::size_t>(asked.ready, asked.bytes)};
 }
 
-// Whether a reduction can combine what it has: whole elements.
+// Whether a reduction has an operator and whole elements.
 inline bool is_whole(const Operation& operation) {
     const auto [combine, element_bytes] = operation.combiner;
     return combine != nullptr && element_bytes > 0 && operation.bytes % element_bytes == 0;
 }
 
-// What everybody goes by, from the agreement of all.
+// The team's thresholds in bytes, from the agreement.
 struct Bounds {
     bool crowded = true;                      // more members than cores
     std::size_t single_copy_from = SIZE_MAX;  // a broadcast
-    std::size_t both_copy_from = SIZE_MAX;    // one of which both copy a part
-    std::size_t share_from = 0;               // an allreduce that is computed by shares
-    std::size_t reduce_whole = 0;             // reduces of up to so many bytes are the root's work
-    // The other kinds, straight between memories.
+    std::size_t both_copy_from = SIZE_MAX;    // a broadcast of which root and receiver each copy a part
+    std::size_t share_from = 0;               // an allreduce by shares
+    std::size_t reduce_whole = 0;             // reduces of up to this many bytes are combined by the root
+    // The other kinds, directly between memories.
     std::array<std::size_t, kCollectiveKinds> direct_from;
 
     Bounds() { direct_from.fill(SIZE_MAX); }
@@ -69,50 +69,50 @@ struct Bounds {
     std::size_t from(Kind kind) const { return direct_from[static_cast<std::size_t>(kind)]; }
 };
 
-// Copying straight between the memories of two processes (Linux: process_vm_readv, process_vm_writev).
+// Copies directly between the memories of two processes (Linux: process_vm_readv, process_vm_writev).
 //
-// The kernel looks a process up by its number, and numbers are used again. So each transfer also reads the
-// peer's nonce, a random word at an address that the peer told: one call reads from one process only, and
-// another than the peer does not have the word there. So do members that are threads of one process: of an
-// address that is none the kernel says so, and a copy by hand would end the process.
+// The kernel finds a process by its id, and process ids are reused. So each transfer also reads the peer's
+// nonce, a random word at an address from the peer's modex record: one call reads from one process only, and
+// another process does not have the word there. Members that are threads of one process use the same calls:
+// the kernel reports an invalid address as an error, while a memcpy would end the process.
 struct RemoteMemory {
     std::uint32_t pid = 0;
     std::uint64_t nonce_address = 0;
     std::uint64_t nonce = 0;
 };
 
-// At most kCopyAtOnce (collectives.h) in one call. 0, or the errno: ESRCH when it is not the peer (any more),
-// EPERM when the kernel does not let us.
+// At most kCopyAtOnce bytes (collectives.h) per call. Returns 0, or an errno: ESRCH if the process is not the
+// peer (any more), EPERM if the kernel denies access.
 int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes);
-// The same in the other direction; the peer must have shown within microseconds that it lives.
+// The same in the other direction. The peer must have shown within microseconds that it is alive.
 int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes);
 // Whether this peer's memory can be read.
 bool can_copy_from(const RemoteMemory& peer);
-// A word that is the same for processes whom the kernel treats alike where one reads another's memory: their
-// users, groups, capabilities, namespaces and security label. 0: that does not tell, as under Yama, which
-// asks who descends from whom.
+// A word that is equal for processes which the kernel treats alike when one reads another's memory: a hash of
+// users, groups, capabilities, namespaces and security label. 0: not conclusive, as under Yama, which checks
+// ancestry.
 std::uint64_t own_credentials();
 
-// Those of a team. What goes wrong there is told to all of it.
+// The memories of a team's members. An error poisons the whole team.
 class Memories {
   public:
-    // So many simply try each other: that costs less than to find out one's credentials.
+    // Up to this many members test every peer, which costs less than own_credentials().
     static constexpr std::uint32_t kMaxAllMet = 64;
 
     explicit Memories(Rings& rings) : rings_(rings) {}
 
-    // When everybody's card is there: whether this member can read from all of them. In large teams it tries
-    // those that are 1, 2, 4 ... places away, when its credentials are the first member's, and cannot when
-    // they are not. When credentials do not tell, it tries everybody.
+    // Whether this member can read from every member. The modex records must be complete. In large teams,
+    // tests the peers 1, 2, 4 ... places away if this member's credentials equal member 0's, and returns
+    // false otherwise. Without conclusive credentials, tests every peer.
     bool can_read_all(std::uint32_t self, std::uint32_t size) const;
     RemoteMemory of(std::uint32_t member) const {
         const Card& card = rings_.card(member);
         return {card.pid, card.nonce_address, card.nonce};
     }
-    // False when the team has failed: the owner of a failed operation's buffer may have used it again,
-    // whatever was copied since.
+    // Returns false if the team has failed: the owner of a failed operation's buffer may have reused it, so
+    // the copied data are not reliable.
     bool read(std::uint32_t member, std::uint64_t address, std::byte* to, std::size_t bytes);
-    // False when it fails.
+    // Returns false on failure.
     bool write(std::uint32_t member, std::uint64_t address, const std::byte* from, std::size_t bytes);
 
   private:
@@ -121,47 +121,48 @@ class Memories {
     Rings& rings_;
 };
 
-// Members near each other (NUMA nodes, shared caches), and who leads them through a barrier.
+// Members near each other (NUMA nodes, shared caches), and their leaders in a barrier.
 struct Clusters {
     using Ids = std::vector<std::uint32_t>;
 
-    // By member, its leader. `ids` are each member's clusters, outside in; may be empty. Of the levels the
-    // one that leaves a leader the fewest lines to read; everybody leads himself where none is worth it.
+    // Returns each member's leader. `ids` are each member's clusters, outermost first; may be empty. Chooses
+    // the level with the fewest lines for the busiest leader. If no level is worth it each member leads
+    // itself.
     static Ids choose_leaders(const std::vector<Ids>& ids, std::uint32_t members);
     static Clusters of(std::uint32_t self, const Ids& leader_of);
 
-    Ids leaders{};       // none: everybody reads everybody's line
-    Ids led{};           // by this member, but itself
-    bool leads = false;  // this member does
+    Ids leaders{};       // empty: every member reads every line
+    Ids led{};           // the members led by this member, without itself
+    bool leads = false;  // this member is a leader
 };
 
 struct TeamCounters {
-    std::uint64_t operations = 0, bytes = 0;  // that have ended; of their messages, vectors or blocks
+    std::uint64_t operations = 0, bytes = 0;  // finished operations; their total bytes
     std::uint64_t single_copies = 0, both_copies = 0;
     std::uint64_t yields = 0, sleeps = 0;
 };
 
 enum class Advance : std::uint8_t { idle, moved, finished };
-// Straight between memories or through slots, where all have to agree on it.
+// Directly between memories or through slots, where all members have to agree.
 enum class Way : std::uint8_t { undecided, direct, slots };
 
-// Where the oldest open operation stands. Its steps begin at Context::step.
+// The progress of the oldest open operation. Its steps start at Context::step.
 struct Cursor {
-    // What this member has done in the first step: nothing; published; combined its slice for the others;
-    // left it, while others may still read.
+    // This member's progress in the first step: nothing; published; combined its slice; left the step, while
+    // peers may still read.
     enum class Phase : std::uint8_t { fresh, published, combined, left };
 
     Phase phase = Phase::fresh;
     Way way = Way::undecided;
-    bool in_place = false;        // somebody's result goes where its input is
-    bool both = false;            // a broadcast that root and receiver copy
-    bool claimed = false;         // ... of which no piece is left
-    std::uint64_t published = 0;  // steps that this member has published
-    std::uint64_t reduced = 0;    // steps of which it has computed its share
-    std::uint64_t gathered = 0;   // steps that it has read
-    std::size_t within = 0;       // bytes of the present step, or block
-    std::uint32_t next = 0;       // the first member not yet dealt with in the step to be gathered
-    std::uint32_t next_seen = 0;  // the same in what comes before that: offers, inputs of a share, a cluster
+    bool in_place = false;        // some member's result overwrites its input
+    bool both = false;            // a broadcast copied by root and receiver together
+    bool claimed = false;         // ... of which all pieces are claimed
+    std::uint64_t published = 0;  // number of steps published by this member
+    std::uint64_t reduced = 0;    // number of steps whose share is combined
+    std::uint64_t gathered = 0;   // number of steps that were read
+    std::size_t within = 0;       // bytes done in the current step, or block
+    std::uint32_t next = 0;       // the first unprocessed member in the step being gathered
+    std::uint32_t next_seen = 0;  // the same for the phase before: offers, inputs of a share, a cluster
 };
 
 struct Context {
@@ -170,14 +171,14 @@ struct Context {
 
     Rings rings;
     const std::uint32_t self, size;
-    Step step = 1;  // the first of the oldest open operation
+    Step step = 1;  // the first step of the oldest open operation
     Cursor cursor;
     Bounds bounds;
     Clusters clusters;
     TeamCounters counters;
     Memories memories{rings};
 
-    // The oldest operation is over, after so many steps.
+    // The oldest operation has finished, after this number of steps.
     Advance finish(std::uint64_t steps) {
         step += steps;
         cursor = {};
@@ -189,7 +190,7 @@ inline Advance moved_or_idle(bool moved) {
     return moved ? Advance::moved : Advance::idle;
 }
 
-// Carries on while something moves, until all steps are gathered.
+// Repeats `move` while there is progress, until every step is gathered.
 template <class Move>
 Advance pipeline(Context& c, std::uint64_t steps, const Move& move) {
     bool moved = false;
@@ -200,8 +201,8 @@ Advance pipeline(Context& c, std::uint64_t steps, const Move& move) {
     return moved_or_idle(moved);
 }
 
-// Reads what so many others have published in the step to be gathered, from where it has stopped, and leaves
-// that step. True when something moved.
+// Reads the contributions of `count` members in the step being gathered, continuing where it stopped, and
+// then leaves that step. Returns true if there was any progress.
 template <class Read>
 bool read_each(Context& c, std::uint32_t count, const Read& read) {
     Cursor& at = c.cursor;
@@ -213,7 +214,7 @@ bool read_each(Context& c, std::uint32_t count, const Read& read) {
     return true;
 }
 
-// Of nothing from nowhere, and where both are the same, too.
+// Accepts null pointers for zero bytes, and equal pointers.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }

@@ -1,15 +1,16 @@
-// Large blocks, straight between memories: whoever needs a block copies it out of its owner's input.
+// Large blocks, directly between memories: a member copies the needed blocks out of their owners' inputs.
 //
-// One step. Members whose input others read offer its address, everybody copies what it needs, leaves the
-// step, and waits until all who read from it have left, too: only then may its input change again. Members
-// begin with their right neighbour and go round, so that not all read from one at the same time.
+// One step: members whose input is read by others offer its address; each member copies the needed blocks,
+// leaves the step, and waits until its readers have left, too. Only then may its input change again. Each
+// member starts with its right neighbour and goes round, which spreads the reads over the members.
 //
-//     gather       the root reads everybody's           allgather   everybody reads everybody's
-//     scatter      everybody reads its block of the root's input    alltoall    of everybody's
+//     gather       the root reads all inputs
+//     scatter      each member reads its block of the root's input
+//     allgather    each member reads all inputs
+//     alltoall     each member reads its block of every input
 //
-// Nobody writes into another's memory here, so that an operation that fails may end at once: what was read
-// from a member that had its buffer back already was read after the failure was told, which is looked at
-// after each copy.
+// No member writes into another's memory here, so a failed operation may end at once: data read from a buffer
+// after its owner got it back was read after the failure was published, which is checked after each copy.
 #include <algorithm>
 #include <cstring>
 
@@ -33,7 +34,7 @@ bool publish_offer(Context& c, const Operation& operation) {
     return true;
 }
 
-// False when it is not there yet, or does not fit.
+// Returns false if the offer is not there yet, or does not match.
 bool see_offer(Context& c, std::uint32_t member, const Operation& operation, Offer& offer) {
     if (c.rings.look(member, c.step, operation.kind, operation.bytes) == 0) return false;
     std::memcpy(&offer, c.rings.line(member, c.step).payload.data(), sizeof offer);
@@ -41,8 +42,8 @@ bool see_offer(Context& c, std::uint32_t member, const Operation& operation, Off
     return c.rings.mismatch(), false;
 }
 
-// Copies `bytes` from the member's memory, piece by piece, until the budget is used up; true when all are
-// there.
+// Copies `bytes` from the member's memory piece by piece until the budget is used up. Returns true when all
+// bytes are copied.
 bool pull(Context& c, std::uint32_t member, std::uint64_t from, std::byte* to, std::size_t bytes,
           std::size_t& budget) {
     std::size_t& within = c.cursor.within;
@@ -57,8 +58,8 @@ bool pull(Context& c, std::uint32_t member, std::uint64_t from, std::byte* to, s
     return true;
 }
 
-// Leaves the step; the operation is over when all that read this member's memory, from the first on, have
-// left it.
+// Leaves the step. The operation is finished when the readers of this member's memory, from `first` on, have
+// left the step.
 void leave_to_readers(Context& c, std::uint32_t first) {
     c.rings.leave(c.step);
     c.cursor.phase = Phase::left;
@@ -113,34 +114,34 @@ Advance copy_blocks(Context& c, Operation& operation) {
         if (!pull(c, member, offer.address + offset, to, bytes, budget))
             return moved_or_idle(c.rings.failure() == 0);
     }
-    // Who read from this member: everybody, the root, or nobody.
+    // The readers of this member's input: all members, the root, or none.
     const bool by_root = gathers && !is_root, by_nobody = gathers ? is_root : scatters && !is_root;
     if (at.phase != Phase::left) leave_to_readers(c, by_root ? operation.root : 0);
     return await_readers(c, by_nobody ? 0 : by_root ? operation.root + 1 : c.size);
 }
 
-// Large reductions, straight between memories: each member combines its slice of all inputs, which it reads
-// where they are, in rank order.
+// Large reductions, directly between memories: each member combines its slice out of the inputs in rank
+// order.
 //
-//     offer      everybody: where the input is, where the result is going to be
-//     combine    piece by piece: the first member's, then the second's over it ...; a piece lies in the cache
-//     (reduce_scatter ends here)
+//     offer      all: addresses of the input and of the future result
+//     combine    piece by piece: the first member's, then the second's over it ...; a piece stays in the
+//                cache (reduce_scatter ends here)
 //     told       "my slice is done" (the line is published again, final)
-//     collect    allreduce: as they are done, everybody else's slice, out of their results
-//     left       nobody reads from this member any more
+//     collect    allreduce: the other slices, as they are done, out of their owners' results
+//     left       no member reads from this member any more
 //
-// An allreduce may have its input where the result goes: a slice of a buffer is written by its owner only
-// after everything else that is read of it, since whoever writes another's slice into its own buffer has
-// heard that the other is done with it. Only the own slice must not be overwritten before its turn comes: it
-// grows in own slots, of which nobody has any use now. A reduce_scatter's result would overwrite what others
-// read: then through slots.
+// An allreduce may have its input as its result: a slice of a buffer is overwritten only after its last read,
+// since a member writes a peer's slice into its own buffer only after the peer has announced the slice as
+// done. The member's own slice must not be overwritten early: it is combined in the member's own slots, which
+// are unused here. The result of a reduce_scatter would overwrite data still to be read by peers, so such an
+// operation uses slots.
 namespace {
 
-// The next piece of the own slice, into `result`; false when the team has failed.
+// Combines the next piece of the own slice into `result`. Returns false if the team has failed.
 bool combine_piece(Context& c, const Operation& operation, const Slice& slice, std::byte* result) {
     std::size_t& within = c.cursor.within;
     const std::size_t element_bytes = operation.combiner.element_bytes;
-    // Half of the own slots to grow in, half for what comes.
+    // Half of the own slots for the result, half for incoming data.
     std::byte* own_slots = c.rings.slots_of(c.self);
     const std::size_t half = c.rings.slots() * c.rings.slot_bytes() / 2 / 64 * 64;
     const std::size_t bytes = std::min(half / element_bytes * element_bytes, slice.bytes - within);

@@ -69,7 +69,7 @@ Result<Formation::Found> make_segment(const TeamConfig& config) {
     return Formation::Found{std::move(segment).value(), shape};
 }
 
-// Of what others may be writing over: the one value that is looked at.
+// Reads a value exactly once, because another process may be overwriting it.
 std::uint32_t once(const std::uint32_t& number) {
     return *static_cast<const volatile std::uint32_t*>(&number);
 }
@@ -145,8 +145,8 @@ Result<void> Formation::arrive(Rings& rings) {
     card.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);
     rings.enter();
     card.stage.store(Stage::attached, std::memory_order_seq_cst);
-    // Of those who come last at the same time at least one sees that all are here. Nobody can go on before:
-    // only that one rings.
+    // Of several members arriving last at the same time at least one sees the complete team, and only a
+    // member that does so rings: no member can continue before.
     if (all_are_at(Stage::attached, rings)) {
         found_.segment->unlink();
         rings.alarm.ring_all();
@@ -174,7 +174,7 @@ bool Formation::all_are_at(Stage stage, Rings& rings) {
 void Formation::probe(Context& c) {
     const bool can_copy = config_.single_copy && c.memories.can_read_all(c.self, c.size);
     Card& card = c.rings.card(c.self);
-    // For the measurement: in this core's cache, as what is just being sent.
+    // For the measurement: in this core's cache, like data being sent.
     if (c.self == 1)
         std::memset(c.rings.slots_of(1), 1,
                     std::min<std::size_t>(c.rings.slots() * c.rings.slot_bytes(), kMeasuredBytes));
@@ -186,8 +186,8 @@ void Formation::probe(Context& c) {
     if (all_are_at(Stage::probed, c.rings)) c.rings.alarm.ring_all();
 }
 
-// What copies between members 0 and 1 cost, who stand for all. On one and the same core, as on a busy
-// machine, it would be what one core's cache does.
+// Measures copies between members 0 and 1, which represent all pairs. If both run on the same core, as on a
+// busy machine, the result would describe one core's cache.
 CopyCosts Formation::measure_costs(Context& c) const {
     if (c.size < 2 || header_.agreement.crowded != 0 || header_.agreement.single_copy == 0) return {};
     const Card& card = c.rings.card(1);
@@ -196,7 +196,7 @@ CopyCosts Formation::measure_costs(Context& c) const {
                           card.slots_address);
 }
 
-// Member 0's.
+// Called on member 0.
 void Formation::agree(Context& c) {
     Agreement& agreement = header_.agreement;
     CoreSet cores{};

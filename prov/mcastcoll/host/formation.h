@@ -1,9 +1,9 @@
-// Formation: how a team comes to be: the segment, everybody's card in it, and what all must agree on.
+// Formation of a team: the segment, the members' modex records (`Card`) in it, and the agreement.
 //
-// Stages, each told by every member in its card: attached (who I am), probed (whom I can copy from). When all
-// have attached, the segment's name is removed, so that a crash leaves nothing behind; when all have probed,
-// member 0 writes down what everybody goes by. Nobody waits: operations that are posted before wait in the
-// window.
+// Each member announces its stages in its modex record: attached (its identity is complete), probed (its
+// access to the other memories is known). When every member has attached, the segment's name is removed, so a
+// crash leaves no file behind. When every member has probed, member 0 writes the agreement. No call blocks:
+// operations posted earlier wait in the window.
 #pragma once
 
 #include <memory>
@@ -18,37 +18,38 @@
 namespace mcastcoll::host {
 
 struct TeamConfig {
-    // Of the shared memory. Member 0 may leave it empty, and tells the others name().
+    // Name of the shared memory. Member 0 may leave the name empty and pass name() to its peers.
     std::string name;
-    // Proves that a segment is the one meant.
+    // Identifies the segment as the right one.
     std::uint64_t key = 0;
     std::uint32_t self = 0;
     std::uint32_t size = 1;
-    // Member 0's: what is to lie in the memory for the others, from the beginning.
+    // On member 0: data to be stored in the memory for the others from the start.
     std::span<const std::byte> table{};
-    // By member: its clusters, outside in (NUMA node, shared cache ...). May be empty. Member 0 alone uses
-    // them.
+    // By member: its clusters, outermost first (NUMA node, shared cache ...). May be empty. Used by member 0
+    // only.
     std::vector<Clusters::Ids> clusters{};
-    // Copy straight between processes where the kernel allows it. Off for one is off for all.
+    // Copy directly between processes where the kernel allows it. If off for one member it is off for all.
     bool single_copy = true;
 
-    // What member 0 decides for all; 0 leaves it to measurement.
+    // Decided by member 0 for all; 0 leaves the value to measurement.
     std::uint32_t slots = 0;       // 2 to 32
     std::uint32_t slot_bytes = 0;  // a multiple of 128, up to 64 KiB
     Thresholds thresholds{};
     enum class Crowding { measured, crowded, roomy } crowding = Crowding::measured;
-    // What find_segment() has found. Or, of members that are threads of one process, the mapping of member
-    // 0's team: thread sanitizers see only addresses.
+    // The result of find_segment(). For members that are threads of one process, the mapping of member 0's
+    // team instead: thread sanitizers compare addresses only.
     std::shared_ptr<Segment> segment{};
 };
 
-// How large each slot is, where so much memory can still be shared.
+// Slot size for the amount of memory that can still be shared.
 std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t spare_bytes);
 
-// So much of the slots measure_copies() reads and writes.
+// Bytes of the slots that measure_copies() reads and writes.
 inline constexpr std::size_t kMeasuredBytes = 27 * 1024;
-// `slots` are the other's, in this process's addresses, freshly written by it, and at `address` in its own.
-// Leaves them written over. Not measured: where they are too small, or copying fails.
+// `slots` are the peer's slots in this process's mapping, freshly written by the peer, and start at `address`
+// in the peer's mapping. Overwrites them. The result is not `measured` if the slots are too small, or if
+// copying fails.
 CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, std::uint64_t address);
 
 // crowded: more members than cores.
@@ -57,15 +58,15 @@ Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t 
 
 class Formation {
   public:
-    // The memory, and how large it said to be when it was looked at.
+    // The memory, and its validated shape.
     struct Found {
         std::shared_ptr<Segment> segment;
         Shape shape;
     };
-    // Member 0 makes it, the others find it.
+    // Member 0 makes the segment, the others find it.
     static Result<Found> open_segment(const TeamConfig& config);
     static Result<Found> find_segment(const std::string& name, std::uint64_t key);
-    // What member 0 has put there for the others.
+    // The table that member 0 has stored for the others.
     static std::span<const std::byte> table_of(const Found& found);
 
     Formation(const TeamConfig& config, const Found& found);
@@ -74,13 +75,13 @@ class Formation {
 
     const Found& found() const { return found_; }
     Header& header() const { return header_; }
-    // Writes this member's card.
+    // Writes this member's modex record.
     Result<void> arrive(Rings& rings);
     bool is_over() const { return state_ == State::over; }
-    // Never waits. True when it is over, and the bounds and clusters are there.
+    // Does not block. Returns true when formation is over and bounds and clusters are set.
     bool advance(Context& c);
     void leave(Rings& rings);
-    // Sizes, thresholds, and why.
+    // Sizes, thresholds, and their reasons.
     std::string explain(const Context& c) const;
 
   private:
@@ -95,14 +96,14 @@ class Formation {
     void agree(Context& c);
     void adopt(Context& c);
 
-    TeamConfig config_;  // member 0 keeps the clusters until all have agreed, others none
+    TeamConfig config_;  // member 0 keeps the clusters until the agreement; others have none
     const Found found_;
     Header& header_;
     State state_ = State::arrived;
-    // Members before this one were at this stage when last looked at. Stages only rise.
+    // Members before counted_at_ have reached stage counted_. Stages only rise.
     Stage counted_ = Stage::absent;
     std::uint32_t counted_at_ = 0;
-    std::uint64_t nonce_ = 0;  // the others read it in this process's memory
+    std::uint64_t nonce_ = 0;  // peers read it in this process's memory
 };
 
 }  // namespace mcastcoll::host

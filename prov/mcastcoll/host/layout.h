@@ -1,15 +1,14 @@
-// What lies where in the shared memory of a team, and who may write it.
+// Layout of a team's shared memory, and the writer of each part.
 //
-// All operations of a team are cut into *steps*, numbered by one clock that every member counts alike, since
-// all post the same operations. In a step a member may publish one message: a line in its ring of lines,
-// which says what there is, with up to kInlineBytes of it; and, for more, a slot in its ring of slots. A line
-// and a slot are written by one member only in any one step, and everything else in a member's area by that
-// member only:
+// All operations of a team are divided into *steps*. Every member counts the same steps, since all post the
+// same operations. In a step a member may publish one message: a line in its ring of lines, with a flag word
+// and up to kInlineBytes of data, and for more data a slot in its ring of slots. In each step a line or slot
+// has one writer. Only the member itself writes the rest of its area:
 //
 //     header | member 0: card, left, lines[32], slots[R] | member 1: ... | ... | member 0's table
 //
-// A member's areas for step s are used again for step s + 32 (lines) or s + R (slots), once everybody's
-// `left` says that he has left step s for good.
+// A line of step s is reused in step s + 32, and a slot in step s + R, once every member's `left` counter has
+// passed step s.
 #pragma once
 
 #include <array>
@@ -23,23 +22,22 @@ namespace mcastcoll::host {
 
 using Kind = CollectiveKind;
 
-// Two lines of the cache: the adjacent-line prefetcher would otherwise fetch a neighbour that is being
+// Two cache lines, because the adjacent-line prefetcher would otherwise fetch a neighbour that is being
 // written.
 inline constexpr std::size_t kLineBytes = 128;
 inline constexpr std::size_t kLines = 32;
 inline constexpr std::size_t kInlineBytes = kLineBytes - 16;
-// From one slot of a member to the next. Without the gap all would begin in one set of the cache.
+// Distance between two slots of a member. The gap keeps slots from starting in the same cache set.
 constexpr std::size_t slot_stride(std::size_t slot_bytes) {
     return slot_bytes + 9 * kLineBytes;
 }
 inline constexpr std::uint32_t kMaxMembers = 1024;
 
-// Number of a step. Never 0, so that fresh memory announces nothing.
+// Number of a step. Never 0, so that fresh memory contains no valid line.
 using Step = std::uint64_t;
 
-// What a line's word says: its step (the low 39 bits of it: a stale line of just that number would have to be
-// 2^39 steps old), the kind of its operation, whether more follows in this step, and how many bytes there are
-// by now.
+// The flag word of a line: its step (the low 39 bits: a stale line could only match after 2^39 steps), the
+// operation's kind, whether it is the final word of this step, and the number of bytes so far.
 struct Word {
     static constexpr unsigned kCountBits = 20;
     static constexpr std::uint64_t kMaxCount = (std::uint64_t{1} << kCountBits) - 1;
@@ -55,51 +53,51 @@ struct Word {
 
 struct alignas(kLineBytes) Line {
     std::atomic<std::uint64_t> word;
-    // The operation's length; for a copy straight out of the publisher's memory the prefix that is there by
-    // now.
+    // The operation's length; for a direct copy out of the publisher's memory, the valid prefix so far.
     std::atomic<std::uint64_t> extent;
     alignas(16) std::array<std::byte, kInlineBytes> payload;
 };
 static_assert(sizeof(Line) == kLineBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// A member's stage in the making of the team; only ever rises.
+// A member's stage in the formation of the team; only rises.
 enum class Stage : std::uint32_t { absent, arriving, attached, probed, left };
 
-// As many as the C library's sets have.
+// The size of the C library's CPU sets.
 inline constexpr unsigned kCores = 1024;
 using CoreSet = std::array<std::uint64_t, kCores / 64>;
 
-// Who a member is. Everything but the stage is written before the stage says attached.
+// A member's modex record. All fields except the stage are written before the stage becomes attached, unless
+// noted.
 struct alignas(kLineBytes) Card {
     std::atomic<Stage> stage;
     std::uint32_t pid;
     std::uint64_t start_time;
-    // A word in the member's private memory, and what it says: who can read it, and finds that, may copy from
-    // there.
+    // The address of a word in the member's private memory, and its value: a peer that reads this value at
+    // this address is copying from the right process.
     std::uint64_t nonce_address;
     std::uint64_t nonce;
-    CoreSet cores;                        // that the member may run on
+    CoreSet cores;                        // allowed for the member
     std::uint64_t credentials;            // own_credentials() (context.h)
-    std::atomic<std::uint32_t> can_copy;  // written before the stage says probed
+    std::atomic<std::uint32_t> can_copy;  // written before the stage becomes probed
     std::atomic<std::uint32_t> has_membarrier;
     std::uint32_t leader;         // of its cluster; written by member 0 before the agreement is ready
-    std::uint32_t filled_on;      // the core on which it has written its slots, as a measurement needs
-    std::uint64_t slots_address;  // where it sees them
+    std::uint32_t filled_on;      // the core on which the member wrote its slots, needed by the measurement
+    std::uint64_t slots_address;  // in the member's own mapping
 };
 static_assert(sizeof(Card) == 2 * kLineBytes);
 
-// What those change who sleep until a member publishes something, and that member in order to wake them.
+// Written by sleeping waiters, and by the publisher that wakes them.
 struct Bell {
-    std::atomic<std::uint32_t> sleepers;  // that wait for it in the kernel, or are about to
+    std::atomic<std::uint32_t> sleepers;  // number of members in, or about to enter, the kernel's wait
     std::atomic<std::uint32_t> turn;
 };
 
-// The first step that its owner has not left. Read by who wants to use lines and slots again.
+// The first step not left by its owner. Read by members that want to reuse lines and slots.
 struct alignas(kLineBytes) Left {
     std::atomic<Step> step;
-    std::atomic<std::uint32_t> core;  // one more than that its owner has last waited on; 0: not yet
-    Bell bell;                        // its owner looks at it after each publication
+    std::atomic<std::uint32_t> core;  // core on which the owner last waited, plus one; 0: none yet
+    Bell bell;                        // checked by its owner after each publication
 };
 
 // Followed by the member's slots.
@@ -109,7 +107,7 @@ struct MemberArea {
     std::array<Line, kLines> lines;
 };
 
-// Of all members, in this process's addresses.
+// The areas of all members in this process's mapping.
 struct Areas {
     std::byte* const first;
     const std::size_t bytes_each;
@@ -119,41 +117,40 @@ struct Areas {
         return *reinterpret_cast<MemberArea*>(first + member * bytes_each);
     }
 };
-// What copying between two members takes.
+// Measured cost of copying between two members.
 struct CopyCosts {
-    std::uint32_t measured = 0;    // 1: it was; no bool, since it lies in memory that others write
-    double call_ns = 0;            // a single copy of nothing
-    double direct_ns_per_kib = 0;  // a single copy, after that
-    double in_ns_per_kib = 0;      // into a slot that another has read or written
-    double out_ns_per_kib = 0;     // out of a slot that another has written
+    std::uint32_t measured = 0;    // 1 if measured; no bool, since the memory is writable by other processes
+    double call_ns = 0;            // a single copy of no bytes
+    double direct_ns_per_kib = 0;  // a single copy, beyond that
+    double in_ns_per_kib = 0;      // into a slot that another process has read or written
+    double out_ns_per_kib = 0;     // out of a slot that another process has written
 };
 
-// From so many bytes on.
+// Smallest sizes in bytes.
 struct Thresholds {
     std::uint64_t single_copy_from = 0;    // broadcasts
-    std::uint64_t both_copy_from = 0;      // broadcasts between two, of which both copy a part
-    std::uint64_t share_from = 0;          // allreduces that are computed by shares
+    std::uint64_t both_copy_from = 0;      // broadcasts between two members that both copy a part
+    std::uint64_t share_from = 0;          // allreduces by shares
     std::uint64_t blocks_direct_from = 0;  // gather, scatter, allgather, alltoall: blocks
     std::uint64_t reduce_direct_from = 0;  // allreduce, reduce_scatter: vectors
 };
 
-// What everybody must agree on. Member 0 fills it in when all have probed, and then says so.
+// Values shared by the team. Member 0 fills in the values when every member has probed, and then sets ready.
 struct Agreement {
     std::atomic<std::uint32_t> ready;
-    std::uint32_t cores;             // that any member may run on
-    std::uint32_t crowded;           // more members than cores for them
-    std::uint32_t single_copy;       // everybody may copy from everybody
-    std::uint32_t reduce_by_shares;  // from share_from on, too; else what does not fit in a slot
-    std::uint32_t membarrier;        // everybody is reached by the sleeper's barrier
+    std::uint32_t cores;             // allowed for any member
+    std::uint32_t crowded;           // more members than these cores
+    std::uint32_t single_copy;       // every member may copy from every other
+    std::uint32_t reduce_by_shares;  // from share_from on; otherwise only vectors that do not fit in a slot
+    std::uint32_t membarrier;        // the sleeper's barrier reaches every member
     CopyCosts costs;
     Thresholds thresholds;
 };
 
-// Read by everybody now and then, and hardly ever written: in every cache, shared.
+// Read often and hardly ever written, so each cache holds a shared copy.
 struct alignas(kLineBytes) Failure {
-    std::atomic<std::uint32_t> word;  // errno that poisons the team, and above it whose fault; 0 is none
-    // One more than the rank of the member that is lost, where it is on another host; 0: not known. For
-    // people.
+    std::atomic<std::uint32_t> word;  // errno, and above it the lost member; 0: no failure
+    // The rank of a lost member on another host plus one; 0: unknown. For log messages.
     std::atomic<std::uint32_t> far_rank;
 };
 
@@ -168,8 +165,7 @@ struct alignas(4096) Header {
     Failure failure;
 };
 
-// How large everything is. The header says it, which others may write over: who has looked at it goes by a
-// copy.
+// The sizes of a segment. Members use a validated copy, because the header may be overwritten by others.
 struct Shape {
     std::uint32_t members = 0, slots = 0, slot_bytes = 0;
 };

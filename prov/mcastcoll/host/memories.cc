@@ -26,7 +26,7 @@ void* pointer(std::uint64_t address) {
 int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes) {
     const auto number = static_cast<pid_t>(peer.pid);
     std::uint64_t nonce = 0;
-    // The nonce comes last, when everything else has been read.
+    // The nonce is read last, after the data.
     const std::array<iovec, 2> local{iovec{to, bytes}, iovec{&nonce, sizeof nonce}};
     const std::array<iovec, 2> remote{iovec{pointer(address), bytes},
                                       iovec{pointer(peer.nonce_address), sizeof nonce}};
@@ -49,8 +49,8 @@ bool can_copy_from(const RemoteMemory& peer) {
     return copy_from(peer, 0, nullptr, 0) == 0;
 }
 
-// What this leaves out shows when the copy is made, and is then an error that all hear of: a security module
-// that tells apart processes of one label.
+// Differences beyond the hash, such as a security module that distinguishes processes with one label, cause
+// an error at the first copy, which ends the team.
 std::uint64_t own_credentials() {
     const auto text_of = [](const char* name) {
         std::string text;
@@ -85,8 +85,8 @@ bool Memories::can_read_all(std::uint32_t self, std::uint32_t size) const {
 bool Memories::read(std::uint32_t member, std::uint64_t address, std::byte* to, std::size_t bytes) {
     const int code = copy_from(of(member), address, to, bytes);
     if (code != 0) fail(member, code);
-    // The bytes must be read before the failure is: otherwise bytes of a member that is being torn down could
-    // count as good.
+    // The data must be read before the failure flag: otherwise data of a member that is being torn down could
+    // count as valid.
     std::atomic_thread_fence(std::memory_order_acquire);
     return rings_.failure() == 0;
 }

@@ -5,26 +5,27 @@
 
 namespace mcastcoll::host {
 
-// Larger reductions: each member combines a share of the vector, for all.
+// Larger reductions: each member combines a share of the vector for all.
 //
-// The vector is cut into blocks of a slot. For each block, in one step:
+// The vector is divided into blocks of a slot. For each block, in one step:
 //
-//   contribute   everybody copies its block into its slot and publishes it
-//   reduce       when all have, each member combines its share of the block, out of all slots, in rank order,
-//                into its own slot, over its own contribution to that share, which nobody else reads; and
+//   contribute   each member copies its block into its slot and publishes it
+//   reduce       when all have, each member combines its share of the block out of the slots, in rank order,
+//                into its own slot, over its own contribution to that share, which no other member reads; and
 //                publishes again
-//   collect      when all have, everybody (or the root) copies everybody's share out of their slots
+//   collect      when all have, every member (or the root) copies all shares out of the slots
 //
-// Blocks overlap: a member contributes as far ahead as slots are free. What is under way stays in the caches.
-// With the order of ranks fixed in every share, the result is the same bits on everybody, every time.
+// Blocks overlap: a member contributes as far ahead as slots are free, and the blocks in flight stay in the
+// caches. The order of ranks is fixed in every share, so the result has the same bits on all members, every
+// time.
 namespace {
 
 constexpr std::uint64_t kContributed = 1;
 constexpr std::uint64_t kReduced = 2;
 
-// A member's share of a block: whole lines of the cache, where elements allow it. A reduce's root takes all
-// of it among two members, since to copy the other's share takes as long, and where members have no cores of
-// their own.
+// A member's share of a block: whole cache lines, if the element size allows it. A reduce's root takes the
+// whole block in a team of two, since copying the other's share takes as long, and when members have no cores
+// of their own.
 Slice share_of(const Context& c, const Operation& operation, std::uint32_t member, std::size_t bytes) {
     if (operation.kind == Kind::reduce && (c.bounds.crowded || c.size == 2))
         return {0, member == operation.root ? bytes : 0};
@@ -35,14 +36,14 @@ Slice share_of(const Context& c, const Operation& operation, std::uint32_t membe
     return {begin, std::min(grains * (member + 1) / c.size * grain, bytes) - begin};
 }
 
-// The root of a reduce combines its share where the result goes: nobody else needs it. Two inputs are taken
-// at once, of which one may lie there; a third one would be written over before its turn.
+// The root of a reduce combines its share directly in the result, which only the root needs. Two inputs are
+// combined at once, one of which may be the result; a third input would be overwritten too early.
 bool keeps_share(const Context& c, const Operation& operation) {
     const bool roots = operation.kind == Kind::reduce && operation.root == c.self;
     return roots && (operation.input != operation.buffer || c.self < 2);
 }
 
-// The own share is combined straight from the input.
+// Publishes the block without the own share, which is combined directly from the input.
 bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     std::uint64_t& at = c.cursor.published;
     const Step step = c.step + at;
@@ -57,7 +58,7 @@ bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     return true;
 }
 
-// In the order of ranks, and so little of everybody's at a time that the result stays in the nearest cache.
+// In the order of ranks, with parts so small that the result stays in the nearest cache.
 void combine_share(const Context& c, const Operation& operation, const Slice& block, const Slice& own,
                    Step step) {
     constexpr std::size_t kNear = 8192;
@@ -82,7 +83,7 @@ bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) 
     if (at == c.cursor.published) return false;
     const Step step = c.step + at;
     const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
-    // Of many members not all have a share: these wait for nobody.
+    // In large teams some members have no share and do not wait.
     for (std::uint32_t& next = c.cursor.next_seen; next < c.size && own.bytes > 0; ++next)
         if (c.rings.look(next, step, operation.kind, operation.bytes) == 0) return false;
     c.cursor.next_seen = 0;
@@ -124,18 +125,18 @@ Advance reduce_shares(Context& c, Operation& operation) {
 
 // Larger reductions of which each member keeps its slice, through slots.
 //
-// A step carries a piece of everybody's slice, so that all have something to combine in every step: everybody
-// copies those pieces of its input into its slot; when all have, each combines its own, in rank order, out of
-// all slots, into its result. Steps overlap as far as slots are free.
+// A step carries a piece of every member's slice, which gives every member work in every step: each member
+// copies these pieces of its input into its slot; after that, each combines its own piece, in rank order, out
+// of the slots, into its result. Steps overlap as far as slots are free.
 //
-// The result may lie where the input was: what a step's piece of the result overwrites is that step's piece
-// of the first slice, which is the longest, and was published before.
+// The result may overlap the input: a step's piece of the result overwrites that step's piece of the first
+// slice, which is the longest slice, and was published before.
 namespace {
 
-// The vector, dealt out to steps.
+// The division of the vector into steps.
 struct Deal {
     std::size_t elements, element_bytes, piece_bytes;
-    std::uint32_t members, at_once, groups;  // members with a piece in one step
+    std::uint32_t members, at_once, groups;  // at_once: members with a piece in one step
     std::uint64_t steps;
 
     Deal(const Operation& operation, std::uint32_t size, std::size_t slot_bytes)
@@ -143,14 +144,14 @@ struct Deal {
           element_bytes(operation.combiner.element_bytes),
           members(size) {
         const std::size_t in_slot = slot_bytes / element_bytes;
-        // Huge elements among very many members: not all have a piece in every step.
+        // Huge elements in large teams: not all members have a piece in every step.
         at_once = static_cast<std::uint32_t>(std::min<std::size_t>(members, in_slot));
         groups = (members + at_once - 1) / at_once;
         piece_bytes = in_slot / at_once * element_bytes;
         steps = (slice(0).bytes + piece_bytes - 1) / piece_bytes * groups;
     }
     Slice slice(std::uint32_t member) const { return slice_of(member, members, elements, element_bytes); }
-    // A member's piece in a step, as part of the vector; empty when it has none.
+    // A member's piece in a step, as part of the vector; empty if it has none.
     Slice piece(std::uint32_t member, std::uint64_t at) const {
         const Slice whole = slice(member);
         const std::size_t before = at / groups * piece_bytes;

@@ -14,7 +14,7 @@
 namespace mcastcoll::host {
 namespace {
 
-// A member's areas, beginning on a page of their own, so that they can lie in its own NUMA node.
+// The size of a member's area in whole pages, so that the area can be in the member's own NUMA node.
 std::size_t area_bytes(std::uint32_t slots, std::size_t slot_bytes) {
     return (sizeof(MemberArea) + slots * slot_stride(slot_bytes) + 4095) / 4096 * 4096;
 }
@@ -41,8 +41,8 @@ bool Rings::is_alive(std::uint32_t member) const {
     return host::is_alive(card(member).pid, card(member).start_time);
 }
 
-// Stops at the first member that is behind, and goes on from there when asked again: who waits looks at one
-// member, however many there are.
+// Stops at the first member behind, and continues from there in the next call: a waiting member checks a
+// single peer, whatever the team's size.
 bool Rings::raise_watermark(Step step, std::uint64_t ring) {
     if (lowest_ + ring <= step) looked_at_ = 0;
     if (looked_at_ == 0) lowest_ = step;
@@ -65,7 +65,7 @@ bool Alarm::enroll() {
 
 void Alarm::fail(int error, std::uint32_t lost) {
     std::uint32_t none = 0;
-    // Nobody is 0 here, so that the word's initial value is none at all.
+    // kNobody becomes 0, so that the word's initial value means no failure.
     const std::uint32_t word = (lost + 1) << kErrorBits | (static_cast<std::uint32_t>(error) & kErrorMask);
     if (failure_.compare_exchange_strong(none, word, std::memory_order_acq_rel)) ring_all();
 }

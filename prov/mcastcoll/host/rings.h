@@ -1,6 +1,6 @@
-// Rings: the lines and slots of all members, in this process's addresses, as one member writes and reads them
-// (layout.h). Who writes asks whether everybody has left the place's last use, who reads looks at the flag.
-// Nobody waits in here: awaited() is whom the last look was in vain for.
+// Rings: one member's access to the lines and slots of the team (layout.h), in this process's mapping. A
+// writer checks that every member has left the previous use of a place; a reader checks the flag. No function
+// blocks: awaited() is the member for which the last check failed.
 #pragma once
 
 #include <errno.h>
@@ -12,21 +12,22 @@
 
 namespace mcastcoll::host {
 
-// Alarm: poison for a team, and sleep for members that have waited in vain.
+// Alarm: poisons a team, and puts waiting members to sleep.
 //
-// Every member has a bell (layout.h), at which those sleep who wait for it: however many members there are,
-// who publishes wakes nobody who waits for another.
+// Each member has a bell (layout.h) at which its waiters sleep, so a publication wakes only the members that
+// wait for the publisher, however many members there are.
 //
-// A sleeper counts itself in `sleepers`, makes every member pass a memory barrier (membarrier), looks once
-// more, and sleeps in the kernel until `turn` changes. Who publishes something looks at `sleepers`
-// afterwards, without a barrier of its own, which would cost more than the whole publication. No wake-up is
-// lost: had the publisher looked before the sleeper counted itself, then it has published before the
-// sleeper's barrier, and the sleeper's last look sees it; had it looked after, it sees the sleeper, and
-// changes `turn`, which the sleeper has read before all that. Where a member cannot be reached by membarrier,
-// everybody makes a barrier at every publication instead.
+// A sleeper increments `sleepers`, forces a memory barrier on every member (membarrier), checks once more,
+// and sleeps in the kernel until `turn` changes. A publisher checks `sleepers` after each publication without
+// a barrier of its own, which would cost more than the whole publication. No wake-up is lost: if the
+// publisher checked before the sleeper's increment, the publication precedes the sleeper's barrier, and the
+// sleeper's last check sees it. If the publisher checked later, it sees the sleeper and changes `turn`, which
+// the sleeper has read before. If membarrier cannot reach some member, every publication uses a barrier
+// instead.
 //
-// Every sleep is bounded: who sleeps also has to look whether those it waits for are alive.
-// Until whom a member sleeps.
+// Every sleep is bounded, because a sleeper also has to check that awaited members are alive.
+//
+// Nap: a sleep until the bell of the awaited member rings.
 struct Nap {
     std::uint32_t awaited = 0;
     std::uint32_t turn = 0;
@@ -43,11 +44,11 @@ class Alarm {
           areas_(areas),
           own_(areas[self].left.bell) {}
 
-    // Lets this process be reached by others' barriers; false where the kernel has none.
+    // Registers this process for other members' membarrier calls; false if the kernel lacks them.
     static bool enroll();
     void use_membarrier(bool all_enrolled) { fences_ = !all_enrolled; }
 
-    // After each publication.
+    // Call after each publication.
     void published() {
         if (fences_) [[unlikely]]
             std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -56,21 +57,22 @@ class Alarm {
         if (own_.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
             ring(own_);
     }
-    // After what others have waited for than those who wait for this member.
+    // Call after a change for which members may wait at any bell.
     void ring_all();
     int failure() const { return static_cast<int>(failure_.load(std::memory_order_acquire) & kErrorMask); }
-    // Who is to blame for it, or kNobody.
+    // The lost member that caused the failure, or kNobody.
     std::uint32_t lost() const { return (failure_.load(std::memory_order_acquire) >> kErrorBits) - 1; }
-    // The first failure stays.
+    // Only the first failure is stored.
     void fail(int error, std::uint32_t lost = kNobody);
-    // The rank of a lost member of another host, or kNobody. It is named before the team fails because of it.
+    // The rank of a lost member of another host, or kNobody. Stored before the team fails because of this
+    // member.
     std::uint32_t lost_elsewhere() const { return far_rank_.load(std::memory_order_relaxed) - 1; }
     void name_lost_elsewhere(std::uint32_t rank) { far_rank_.store(rank + 1, std::memory_order_relaxed); }
 
-    // Counts this member among those who sleep until another publishes; look once more after that.
+    // Counts this member as a sleeper at the awaited member's bell. Check once more after that.
     Nap prepare_sleep(std::uint32_t awaited);
-    // Sleeps, unless something was published since prepare_sleep(), for at most so long. False when that is
-    // over.
+    // Sleeps for at most this time, unless the awaited member published since prepare_sleep(). Returns false
+    // on timeout.
     static bool sleep(const Nap& nap, Nanoseconds longest);
     static void end_sleep(const Nap& nap);
 
@@ -87,7 +89,7 @@ class Alarm {
     bool fences_ = true;
 };
 
-// Between two looks at the same word.
+// Pauses between two polls of the same word.
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -101,39 +103,39 @@ class Rings {
     Alarm alarm;
 
     Rings(Header& header, const Shape& shape, std::uint32_t self);
-    // Of the shared memory.
+    // Size of the shared memory without the table.
     static std::size_t bytes_for(const Shape& shape);
 
     std::uint32_t slots() const { return slots_; }
     std::size_t slot_bytes() const { return slot_bytes_; }
     int failure() const { return alarm.failure(); }
-    // Members have posted different things under one number.
+    // Members have posted different operations in one step.
     void mismatch() { alarm.fail(EMSGSIZE); }
 
     Card& card(std::uint32_t member) const { return areas_[member].card; }
     bool is_alive(std::uint32_t member) const;
-    // One more than the core that the member has last waited on.
+    // The core on which the member last waited, plus one.
     std::atomic<std::uint32_t>& core(std::uint32_t member) const { return areas_[member].left.core; }
-    // All slots of a member, one after the other.
+    // All slots of a member, contiguous.
     std::byte* slots_of(std::uint32_t member) const {
         return reinterpret_cast<std::byte*>(&areas_[member] + 1);
     }
 
     Line& line(std::uint32_t member, Step step) const {
-        // Turned by the member: the lines of one step would else lie a whole number of pages apart, in one
-        // set of the cache.
+        // Rotated by the member: otherwise the lines of one step would be whole pages apart, in the same
+        // cache set.
         return areas_[member].lines[(step + member) % kLines];
     }
     std::byte* slot(std::uint32_t member, Step step) const {
-        // Turned by the member, as lines are.
+        // Rotated by the member, as lines are.
         return slots_of(member) + (step + member) % slots_ * slot_stride(slot_bytes_);
     }
-    // Where a step's message lies.
+    // The data of a step's message.
     std::byte* place(std::uint32_t member, Step step, bool in_line) const {
         return in_line ? line(member, step).payload.data() : slot(member, step);
     }
 
-    // Whether everybody has left what was a ring of lines, or slots, before.
+    // Whether all members have left the previous use of this step's line or slot.
     bool may_write_line(Step step) { return may_use(step, kLines); }
     bool may_write_slot(Step step) { return may_use(step, slots_); }
     bool may_write(Step step, bool in_line) { return may_use(step, in_line ? kLines : slots_); }
@@ -146,7 +148,7 @@ class Rings {
         line(self_, step).extent.store(extent, std::memory_order_relaxed);
         publish(step, kind, final, count);
     }
-    // The first step is not left yet.
+    // Announces the first step.
     void enter() { areas_[self_].left.step.store(watermark_, std::memory_order_relaxed); }
     void leave(Step step) {
         areas_[self_].left.step.store(step + 1, std::memory_order_release);
@@ -164,7 +166,7 @@ class Rings {
             return mismatch(), 0;
         return word;
     }
-    // The same of a message whose length everybody knows.
+    // The same for a message of known length.
     std::uint64_t look(std::uint32_t member, Step step, Kind kind, std::uint64_t extent) {
         const std::uint64_t word = look(member, step, kind);
         if (word == 0 || line(member, step).extent.load(std::memory_order_relaxed) == extent) return word;
@@ -175,7 +177,7 @@ class Rings {
         awaited_ = member;
         return false;
     }
-    // Everybody has been seen in this step: who is in it has left all before.
+    // Every member was seen in this step, and so has left earlier steps.
     void all_are_in(Step step) {
         if (watermark_ < step) watermark_ = step;
     }
@@ -193,8 +195,9 @@ class Rings {
     const Areas areas_;
     const std::uint32_t self_, slots_;
     const std::size_t slot_bytes_;
-    Step watermark_ = 1;  // everybody has left all steps before
-    // Looking for a higher one: members before this one have left all steps before that.
+    Step watermark_ = 1;  // every member has left the steps before this one
+    // State of the search for a higher watermark: members before looked_at_ have left the steps before
+    // lowest_.
     std::uint32_t looked_at_ = 0;
     Step lowest_ = 0;
     std::uint32_t awaited_ = 0;

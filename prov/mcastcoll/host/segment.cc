@@ -25,13 +25,13 @@ namespace {
 constexpr const char* kFolder = "/dev/shm";
 constexpr const char* kPrefix = "mcastcoll-";
 
-// Processes with another number for this have other process numbers than ours.
+// Process ids are comparable only within one pid namespace.
 std::uint64_t process_namespace() {
     struct stat found {};
     return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
 }
 
-// Whether the creator that a name tells of is gone for certain.
+// Whether the creator named in a file name is certainly dead.
 bool is_left_over(const char* name) {
     unsigned long long space = 0, pid = 0, start = 0;
     if (std::sscanf(name, "mcastcoll-%llx-%llu-%llu-", &space, &pid, &start) != 3) return false;
@@ -39,7 +39,7 @@ bool is_left_over(const char* name) {
     return !is_alive(static_cast<std::uint32_t>(pid), start);
 }
 
-// Bytes that the files of a folder have not got yet, by their sizes.
+// Number of unallocated bytes in the files of a directory.
 std::uint64_t missing_bytes(DIR* folder) {
     std::uint64_t missing = 0;
     while (const dirent* entry = ::readdir(folder)) {
@@ -56,7 +56,7 @@ std::unique_ptr<DIR, int (*)(DIR*)> open_folder() {
     return {::opendir(kFolder), &::closedir};
 }
 
-// In pieces: a program's timer interrupts the call, which then has done nothing.
+// Allocates in pieces: a program's timer may interrupt the call, which then has done nothing.
 int allocate(int file, std::size_t bytes) {
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     for (std::size_t at = 0; at < bytes;) {
@@ -123,7 +123,7 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
     }
     FileDescriptor file(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!file.valid()) return system_error(errno, fmt::format("cannot make shared memory {}", name));
-    // What the umask left of 0600 must still be ours to open.
+    // The umask may have removed bits of 0600, which this user needs to open the file.
     int code = ::fchmod(file.get(), 0600) == 0 && ::ftruncate(file.get(), static_cast<off_t>(bytes)) == 0
                    ? 0
                    : errno;

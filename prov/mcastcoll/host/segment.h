@@ -1,13 +1,13 @@
-// Segment: a piece of memory that the processes of one host share, and its name while they gather.
+// Segment: memory shared by processes of one host, with a name during formation.
 //
-// The name is unguessable and nobody but the user gets in (mode 0600, O_EXCL; who attaches checks the owner).
-// It carries the creator's process number, start time and process namespace, so that a later creator can tell
-// what a crashed one has left behind, and removes it. All pages are reserved when it is made: a full /dev/shm
-// is an error then, not a SIGBUS later. Others do not reserve theirs: Open MPI's shared memory files are
-// sparse, and their owners die of SIGBUS where a page is missing. So segments take only a part of what all
-// files in /dev/shm leave free once each has all pages of its size (`spare()`). A memfd needs no name, but
-// can be opened by others only through /proc/PID/fd, which a container may forbid even between processes of
-// one user; so it is shm_open().
+// The name is unguessable and only the user has access (mode 0600, O_EXCL; a process that attaches checks the
+// owner). The name contains the creator's process id, start time and pid namespace, so that a later creator
+// can detect and remove the segments of crashed processes. All pages are reserved at creation: a full
+// /dev/shm is an error then, not a SIGBUS later. Other programs do not reserve theirs: Open MPI's shared
+// memory files are sparse, and their owners die of SIGBUS when a page is missing. So segments use only a part
+// of the space left when every file in /dev/shm is fully allocated (`spare()`). A memfd needs no name, but
+// other processes can open it only through /proc/PID/fd, which a container may forbid even between processes
+// of one user; hence shm_open().
 #pragma once
 
 #include <cstddef>
@@ -21,22 +21,22 @@ namespace mcastcoll::host {
 
 class Segment {
   public:
-    // A fresh segment of zeroes. An empty name draws one. ENOSPC where it would take more than a quarter of
-    // what is spare.
+    // Creates a segment filled with zeroes. An empty name draws a random one. ENOSPC if it would take more
+    // than a quarter of spare().
     static Result<std::shared_ptr<Segment>> create(const std::string& name, std::size_t bytes);
-    // One that is there; it must belong to this user. EAGAIN when it has not `least_bytes` yet.
+    // Opens an existing segment of this user. EAGAIN if it is still smaller than `least_bytes`.
     static Result<std::shared_ptr<Segment>> open(const std::string& name, std::size_t least_bytes);
-    // Bytes of /dev/shm that no file there is going to need, less a reserve for files to come: a quarter of
-    // the file system, at most 256 MiB.
+    // Bytes of /dev/shm beyond the needs of its files, less a reserve for future files: a quarter of the file
+    // system, at most 256 MiB.
     static Result<std::uint64_t> spare();
-    // Whether there is room for so many bytes more; the error says why not.
+    // Whether there is room for a segment of this size; the error gives the reason.
     static Result<void> probe(std::size_t bytes);
     // An unguessable name for a segment of this process.
     static Result<std::string> draw_name();
-    // The name of a segment that this process of this process namespace makes, for those who know the process
-    // and a word that nobody else does.
+    // The name of a segment made by this process of this pid namespace, for processes that know the process
+    // and the secret.
     static std::string name_of(std::uint32_t pid, std::uint64_t start_time, std::string_view secret);
-    // Removes what crashed creators of this user and process namespace have left; returns how many.
+    // Removes segments of crashed creators of this user and pid namespace; returns their number.
     static std::size_t remove_leftovers();
 
     Segment(const Segment&) = delete;
@@ -46,7 +46,7 @@ class Segment {
     std::byte* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }
     const std::string& name() const { return name_; }
-    // The name goes, the memory stays for those who have it. Again is harmless.
+    // Removes the name; existing mappings stay valid. May be called again.
     void unlink() const;
 
   private:

@@ -23,12 +23,12 @@ Team::Team(const TeamConfig& config, const Formation::Found& found)
     : formation_(config, found), context_(formation_.header(), found.shape, config.self) {}
 
 Team::~Team() {
-    // Nobody writes into a buffer that its owner has back.
+    // Waits until no member writes into the buffers any more, which then return to their owner.
     while (!window_.empty() && !is_withdrawn(context_, *window_.front())) ::sched_yield();
     formation_.leave(context_.rings);
 }
 
-// Who is stopped in the middle of it must not have this process wait without end.
+// A member stopped in the middle of a write must not block this process forever.
 void Team::end_open() {
     constexpr Nanoseconds kLongest = Nanoseconds::from_ms(1000);
     const Nanoseconds begun = monotonic_now();
@@ -53,7 +53,7 @@ int Team::post(Operation& operation) {
     operation.done = false;
     operation.error = 0;
     operation.arrived = 0;
-    // An element that is larger than a slot cannot be cut.
+    // An element larger than a slot cannot be divided.
     if (reduces && operation.combiner.element_bytes > context_.rings.slot_bytes()) return EMSGSIZE;
     if (failure() != 0) {
         end(operation, failure());
@@ -111,8 +111,8 @@ void Team::drop_all() {
     while (!window_.empty()) end_oldest(failure());
 }
 
-// Whoever waits directly for a member that is gone poisons the team; those who wait for somebody else hear of
-// it. It may have published what is waited for just before it went, so that is looked at once more.
+// A member that waits directly for a dead member poisons the team, and thereby informs every waiter. The dead
+// member may have published the awaited data just before its death, so this function checks once more.
 bool Team::look_after_awaited() {
     if (!detector_.is_due(monotonic_now())) return false;
     const Rings& rings = context_.rings;
@@ -121,7 +121,7 @@ bool Team::look_after_awaited() {
     if (whom == self() || stage < Stage::attached) return false;
     if (stage != Stage::left && rings.is_alive(whom)) return false;
     const Advance outcome = formed() ? advance(context_, *window_.front()) : Advance::idle;
-    // Without having moved it may wait for somebody else by now.
+    // Although idle, the operation may wait for another member by now.
     if (outcome == Advance::idle && awaited() == whom) fail(ECONNRESET, whom);
     if (outcome == Advance::idle) return false;
     if (outcome == Advance::finished) end_oldest(0);
@@ -132,11 +132,11 @@ Nanoseconds Team::next_deadline() {
     return window_.empty() ? kNever : detector_.next_deadline(monotonic_now());
 }
 
-// Waiting, and running from post to `done`: what Backoff decides, carried out.
+// Waiting, and running from post to `done`: executes the decisions of Backoff.
 
 namespace {
 
-// Sends this thread to another of the cores that it may run on. It may come back at once.
+// Moves this thread to another of its allowed cores. The thread may return at once.
 void leave_core(int core) {
     cpu_set_t allowed, others;
     if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -165,8 +165,8 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
     backoff_.on_woken(monotonic_now(), rung);
 }
 
-// There are cores enough, but the scheduler may still have put two members on one. Spinning would then last
-// until it ends it, milliseconds later.
+// There are enough cores, but the scheduler may have put two members on one. Spinning would then last until
+// the scheduler intervenes, milliseconds later.
 void Team::notice_core() {
     const auto core = static_cast<std::uint32_t>(::sched_getcpu()) + 1;
     const Rings& rings = context_.rings;
@@ -176,7 +176,7 @@ void Team::notice_core() {
     if (backoff_.on_core(shared)) leave_core(static_cast<int>(core) - 1);
 }
 
-// False when nothing happened for so long.
+// Returns false if the sleep timed out.
 bool Team::sleep(Nanoseconds longest) {
     const Nap prepared = prepare_nap();
     detector_.expect_pause();

@@ -1,9 +1,9 @@
 // Team: the processes of one host that belong to a group, and their collectives through shared memory.
 //
-// Operations are carried out in the order in which they were posted: see README.md for each collective's way.
+// Operations run in the order of posting; README.md describes the algorithms.
 //
-// Who has nothing to do never waits in here: progress() returns. run() waits as suits the machine
-// (waiting.h). A Team belongs to one thread at a time. Buffers belong to the team from post() until `done`.
+// progress() never blocks. run() waits in the way that suits the machine (waiting.h). A Team belongs to one
+// thread at a time. Buffers belong to the team from post() until `done`.
 #pragma once
 
 #include <cstdint>
@@ -21,60 +21,60 @@ class Team {
   public:
     static constexpr std::size_t kMaxOpen = 128;
 
-    // Member 0 creates, the others attach: EAGAIN or ENOENT before it has. Nobody waits: operations wait
-    // until all are there.
+    // Member 0 creates the segment, its peers attach: EAGAIN or ENOENT if the segment does not exist yet.
+    // Does not block: operations wait until all members are here.
     static Result<std::unique_ptr<Team>> open(const TeamConfig& config);
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
-    // Who leaves while others wait for it ends their operations with ECONNRESET.
+    // If peers still wait for this member, their operations end with ECONNRESET.
     ~Team();
 
     const std::string& name() const { return segment()->name(); }
     const std::shared_ptr<Segment>& segment() const { return formation_.found().segment; }
-    // What member 0 has put there for the others.
+    // The table that member 0 has stored for the others.
     std::span<const std::byte> table() const { return Formation::table_of(formation_.found()); }
     std::uint32_t self() const { return context_.self; }
     std::uint32_t size() const { return context_.size; }
-    // All are here and have agreed; moved on by progress().
+    // All members are here and have agreed; advanced by progress().
     bool formed();
 
-    // 0; EINVAL for nonsense; EAGAIN when kMaxOpen are open. All members post the same operations in the same
-    // order. The operation stays where it is until done.
+    // Returns 0; EINVAL for invalid arguments; EAGAIN if kMaxOpen operations are open. All members post the
+    // same operations in the same order. The operation must stay valid until done.
     int post(Operation& operation);
-    // Never waits. True when something moved.
+    // Never blocks. Returns true if there was any progress.
     bool progress();
-    // Posts and waits; calls `meanwhile` now and then, which returns non-zero when it got something done.
-    // The operation's error, or post()'s. What lies beside the flag and is there, or comes at once, is over
-    // without being posted: the bookkeeping would take longer than the memory does.
+    // Posts an operation and waits; calls `meanwhile` now and then, which returns non-zero if it made
+    // progress. Returns the operation's error, or post()'s. A short operation that completes at once is not
+    // posted, because the bookkeeping would take longer than the memory accesses.
     int run(Operation& operation, int (*meanwhile)(void*) = nullptr, void* argument = nullptr);
-    // One turn of waiting, after progress() has returned false: spins, yields or sleeps, for `longest` at
-    // most. For callers with a loop of their own; who has other things to wait for passes a short time.
+    // One round of waiting after progress() has returned false: spins, yields or sleeps, for `longest` at
+    // most. For callers with a loop of their own; a caller with other events to wait for passes a short time.
     void wait_turn(int (*meanwhile)(void*) = nullptr, void* argument = nullptr,
                    Nanoseconds longest = Nanoseconds::from_ms(10));
-    // For callers whose loop is under a lock, which none sleeps with: count as a sleeper, call progress(),
-    // sleep without the lock unless that got what is waited for, or waits for another member now, and stop
-    // counting.
+    // For callers whose loop holds a lock: prepare_nap() counts the caller as a sleeper; then call
+    // progress(), release the lock, sleep with nap() unless there was progress or another member is awaited
+    // now, and call end_nap().
     Nap prepare_nap() { return context_.rings.alarm.prepare_sleep(awaited()); }
     static void nap(const Nap& nap, Nanoseconds longest) { Alarm::sleep(nap, longest); }
     static void end_nap(const Nap& nap) { Alarm::end_sleep(nap); }
-    // Whom the oldest open operation waits for.
+    // The member for which the oldest open operation waits.
     std::uint32_t awaited() const { return context_.rings.awaited(); }
-    // Poisons the team: everybody's open and later operations end with this error.
+    // Poisons the team: open and later operations of all members end with this error.
     void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm.fail(error, lost); }
-    // Then: ends what is open here, when nobody writes into its buffers any more; after a second, come what
-    // may.
+    // After a failure: ends the open operations here once no member writes into their buffers any more, or
+    // after one second.
     void end_open();
     int failure() const { return context_.rings.failure(); }
-    // The member that the failure is about, or Alarm::kNobody.
+    // The member that caused the failure, or Alarm::kNobody.
     std::uint32_t lost() const { return context_.rings.alarm.lost(); }
-    // The same of other hosts' members, by rank.
+    // The rank of a lost member of another host.
     std::uint32_t lost_elsewhere() const { return context_.rings.alarm.lost_elsewhere(); }
     void name_lost_elsewhere(std::uint32_t rank) { context_.rings.alarm.name_lost_elsewhere(rank); }
-    // For who sleeps otherwise: when to call progress() again, kNever when nothing is open.
+    // When to call progress() again; kNever if no operation is open. For callers that sleep elsewhere.
     Nanoseconds next_deadline();
 
     const TeamCounters& counters() const { return context_.counters; }
-    // Sizes, thresholds, and why.
+    // Sizes, thresholds, and their reasons.
     std::string explain() const { return formation_.explain(context_); }
 
   private:
@@ -90,7 +90,7 @@ class Team {
 
     Formation formation_;
     Context context_;
-    Ring<Operation*> window_{kMaxOpen};  // what is posted and not over, in its order
+    Ring<Operation*> window_{kMaxOpen};  // posted and unfinished operations in order
     FailureDetector detector_;
     Backoff backoff_;
 };

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::uint32_t kSpinsPerLook = 64;
 constexpr std::uint32_t kYieldsPerLook = 4;
-// So long without progress: yield though there are cores enough, and sleep.
+// Time without progress before a member yields although there are enough cores, and before it sleeps.
 constexpr Nanoseconds kSpinTime = Nanoseconds::from_ms(1);
 constexpr Nanoseconds kRoomyTime = Nanoseconds::from_ms(20);
 constexpr Nanoseconds kCrowdedTime = Nanoseconds::from_ms(1);
-// Who was woken in vain goes back to sleep after so long.
+// A member woken without progress goes back to sleep after this time.
 constexpr Nanoseconds kSecondWind = Nanoseconds::from_us(100);
 constexpr Nanoseconds kShortestSleep = Nanoseconds::from_us(500);
 constexpr Nanoseconds kLongestSleep = Nanoseconds::from_ms(10);
@@ -36,8 +36,8 @@ Process this_process() {
 bool is_alive(std::uint32_t pid, std::uint64_t start_time) {
     const auto number = static_cast<pid_t>(pid);
     if (number == ::getpid()) return true;
-    // The descriptor holds the number while the start time is read. It is not kept: thousands of teams would
-    // need thousands of them.
+    // The descriptor keeps the process id from being reused while the start time is read. It is closed
+    // afterwards, because thousands of teams would need thousands of descriptors.
     const FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));
     if (!process.valid()) {
         if (errno == ESRCH) return false;
@@ -72,7 +72,7 @@ bool Backoff::on_core(bool shared) {
     if (!shared) shared_looks_ = 0;
     if (!shared || ++shared_looks_ < patience_) return false;
     shared_looks_ = 0;
-    // Where it does not help, since somebody else has the other cores, it becomes rare.
+    // Moves become rare if other programs use the other cores.
     patience_ = std::min(2 * patience_, kMostPatience);
     return true;
 }

@@ -1,4 +1,4 @@
-// How a member waits for another, and whether that one is still there.
+// How a member waits for a peer, and detects the peer's death.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,19 @@
 
 namespace mcastcoll::host {
 
-// Whether a process of this host is still there. It may be stopped, swapped out or busy for minutes: only the
-// kernel is asked, never the process. A number alone is not enough, since numbers are used again; the start
-// time tells.
+// A process of this host. It may be stopped, swapped out or busy for minutes, so the kernel is queried for
+// its state, never the process. Process ids are reused; the start time distinguishes the processes.
 struct Process {
     std::uint32_t pid = 0;
-    std::uint64_t start_time = 0;  // 0 is unknown
+    std::uint64_t start_time = 0;  // 0: unknown
 };
 
 Process this_process();
-// False once the process has ended, even while its parent has not asked for its status.
+// Returns false once the process has ended, even before its parent reaps it.
 bool is_alive(std::uint32_t pid, std::uint64_t start_time);
 
-// When to ask whether the member that is waited for is alive. By the clock, which is read after a few polls
-// in vain only. Pure: who asks, and whom, is Team's business.
+// Decides when to check that the awaited member is alive. The decision uses the clock, which is read after
+// some idle polls only. Makes no system calls: Team runs the check.
 class FailureDetector {
   public:
     static constexpr Nanoseconds kPatience = Nanoseconds::from_ms(50);
@@ -30,9 +29,9 @@ class FailureDetector {
         state_ = State::moving;
         polls_ = 0;
     }
-    // A poll in vain. True when the caller should read the clock, for is_due().
+    // An idle poll. Returns true if the caller should read the clock for is_due().
     bool on_idle() { return ++polls_ % kPollsPerLook == 0 || reads_clock_; }
-    // Whether nothing has come for so long that somebody has to look.
+    // Whether there was no progress for so long that the check is due.
     bool is_due(Nanoseconds now) {
         reads_clock_ = false;
         if (state_ == State::moving) {
@@ -43,9 +42,9 @@ class FailureDetector {
         checked_at_ = now;
         return true;
     }
-    // Much time may pass until the next poll: that one reads the clock.
+    // Makes the next poll read the clock, because it may be much later.
     void expect_pause() { reads_clock_ = true; }
-    // When to poll again, for who sleeps meanwhile: nobody rings when something has come through memory.
+    // When to poll again, for a caller that sleeps in between: data in shared memory cause no wake-up there.
     Nanoseconds next_deadline(Nanoseconds now) {
         expect_pause();
         if (state_ == State::moving) return now;
@@ -55,8 +54,8 @@ class FailureDetector {
 
   private:
     enum class State : std::uint8_t { moving, idle };
-    // Few: where more processes run than there are cores, and each poll is followed by a yield, polls are
-    // tens of milliseconds apart.
+    // Few: with more processes than cores each poll is followed by a yield, and polls are tens of
+    // milliseconds apart.
     static constexpr std::uint32_t kPollsPerLook = 16;
 
     State state_ = State::moving;
@@ -65,35 +64,36 @@ class FailureDetector {
     Nanoseconds idle_since_, checked_at_;
 };
 
-// Backoff: how a member waits. With a core for every member it spins, unless the one that it waits for was
-// last seen on its core. With more members than cores it yields after every look: whoever spins keeps another
-// from what it waits for. Nothing for long: sleep in the kernel, so that an idle member burns nothing. Pure:
-// Team spins, yields, sleeps, and reads the clock.
+// Backoff: how a member waits. With a core for every member it spins, unless the awaited member was last seen
+// on the same core. With more members than cores it yields after every poll, because a spinning member may
+// keep the awaited one from running. After a long time it sleeps in the kernel, so that an idle member uses
+// no CPU. Makes no system calls: Team spins, yields, sleeps, and reads the clock.
 class Backoff {
   public:
     void use(bool crowded) { crowded_ = crowded; }
     void on_progress() { state_ = State::progressed; }
-    // How often to look at one line before anything else is done.
+    // How often to poll one line before doing anything else.
     int looks() const { return crowded_ || shares_core_ ? 1 : 64; }
-    // One turn of waiting: spin or yield, then perhaps look around: at the core, the caller's other work, and
-    // the clock.
+    // One round of waiting: spin or yield, then perhaps check the core, the caller's other work, and the
+    // clock.
     struct Turn {
         bool yields, looks_around;
     };
     Turn next();
-    // Whether the awaited member was last seen on this core. True when this one should go to another: those
-    // who yield to each other stay where they are, since they are never out of work for long enough to be
-    // worth a migration.
+    // shared: the awaited member was last seen on this core. Returns true if this member should move to
+    // another core: members that yield to each other are never idle long enough for the scheduler to migrate
+    // one.
     bool on_core(bool shared);
-    // The caller's other work has moved.
+    // The caller's other work has made progress.
     void on_other_progress() { state_ = State::untimed; }
-    // For how long to sleep now; 0 is not at all.
+    // How long to sleep now; 0: do not sleep.
     Nanoseconds nap(Nanoseconds now);
-    // rung: somebody has published something; otherwise the nap was over, and the next one begins at once.
+    // rung: a member has published; otherwise the sleep timed out, and the next sleep starts at once.
     void on_woken(Nanoseconds now, bool rung);
 
   private:
-    // progressed: something has come since the last turn; untimed: nothing has, since nobody knows when.
+    // progressed: there was progress since the last round; untimed: there was none, and the start of the idle
+    // time is not known yet.
     enum class State : std::uint8_t { progressed, untimed, spinning, long_idle };
 
     Nanoseconds limit() const;
@@ -101,10 +101,10 @@ class Backoff {
     State state_ = State::progressed;
     bool crowded_ = true;
     bool shares_core_ = false;
-    bool looks_soon_ = false;  // it shared its core when the last operation ended
+    bool looks_soon_ = false;  // the core was shared when the last operation ended
     std::uint32_t turns_ = 0;
     std::uint32_t shared_looks_ = 0;
-    std::uint32_t patience_ = 64;  // looks in a row that find the core shared
+    std::uint32_t patience_ = 64;  // consecutive checks with a shared core before a move
     Nanoseconds quiet_since_, next_sleep_;
 };
 

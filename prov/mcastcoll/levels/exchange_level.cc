@@ -11,10 +11,11 @@ namespace {
 
 using Pattern = BlockMap::Pattern;
 
-// Bytes that a member may have under way in rounds that overlap, and rounds that always may.
+// Bytes that a member may have in flight in overlapping rounds, and rounds that may always overlap.
 constexpr std::size_t kOverlapBytes = 512 * 1024;
 constexpr std::size_t kLeastOverlap = 4;
-// For blocks up to so many bytes messages travel together, and more than once.
+// For blocks up to these sizes algorithms are used in which several blocks share a message and a block
+// travels more than once.
 constexpr std::size_t kMostBinomialBytes = 1024, kMostBruckAlltoallBytes = 256,
                       kMostBruckAllgatherBytes = 16384;
 constexpr std::uint32_t kLeastBinomialMembers = 16, kLeastBruckAlltoallMembers = 8;
@@ -24,16 +25,17 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
            reinterpret_cast<std::uintptr_t>(b) < reinterpret_cast<std::uintptr_t>(a) + a_bytes;
 }
 
-// A node of the binomial tree over places counted from the root: its subtree are the places from its own on.
+// A node of the binomial tree over places relative to the root. Its subtree consists of the places from its
+// own on.
 struct Node {
-    std::uint32_t place, subtree, parent;  // place and parent counted from the root
+    std::uint32_t place, subtree, parent;  // place and parent relative to the root
     Node(std::uint32_t self, std::uint32_t root, std::uint32_t members)
         : place((self + members - root) % members), subtree(members), parent(place & (place - 1)) {
         if (place > 0) subtree = std::min(place & ~(place - 1), members - place);
     }
 };
 
-// The making of one schedule.
+// Builds one schedule.
 struct Maker {
     Schedule& schedule;
     const Leg& leg;
@@ -58,7 +60,7 @@ struct Maker {
             schedule.send(around(self + i), 0, 0, leg.input + around(self + i) * leg.bytes, leg.bytes);
     }
 
-    // The largest subtree is served last in a gather, and first in a scatter: it takes longest.
+    // The largest subtree takes longest, so it is served last in a gather, and first in a scatter.
     void gather_binomial() {
         const Node node(self, index_of(leg.root), members);
         const std::uint32_t parent = around(node.parent + index_of(leg.root));
@@ -96,8 +98,9 @@ struct Maker {
         }
     }
 
-    // In round r the partner of a member is r minus its own rank, and so the other way round. Whoever is its
-    // own partner rests. The same partner both ways is what lets a result overwrite the input.
+    // In round r the partner of a member is r minus its own rank, modulo the members, which is symmetric. A
+    // member skips the round in which the formula yields the member itself. Sending to and receiving from the
+    // same partner lets the result overwrite the input.
     void alltoall_pairwise(std::size_t overlapping) {
         const bool in_place = leg.input == leg.buffer;
         if (in_place) schedule.order = Schedule::Order::in_place;
@@ -112,7 +115,7 @@ struct Maker {
         }
     }
 
-    // Block i of the scratch memory has i places to go; round k moves those with the bit k by 2^k.
+    // Block i of the scratch memory has to move by i places; round k moves the blocks with bit k set by 2^k.
     void alltoall_bruck() {
         schedule.order = Schedule::Order::in_turn;
         schedule.unrotates = true;
@@ -139,8 +142,8 @@ struct Maker {
         }
     }
 
-    // What a member has, from its own block on, doubles in each round. Everything goes where it belongs at
-    // once, so nothing has to be rotated at the end.
+    // A member's range of blocks, starting with its own, doubles in each round. Blocks are written to their
+    // final places, so no rotation is needed at the end.
     void allgather_bruck() {
         move_block(result(self), leg.input, leg.bytes);
         std::uint32_t round = 0;
@@ -151,7 +154,7 @@ struct Maker {
         }
     }
 
-    // Everybody sends everybody else's slice to its owner, who combines them in the order of ranks.
+    // Each member sends each slice to the slice's owner, which combines the slices in the order of ranks.
     void reduce_scatter() {
         const std::size_t elements = leg.bytes / leg.combiner.element_bytes;
         const auto slice = [&](std::uint32_t rank) {
@@ -196,7 +199,7 @@ struct Maker {
     }
 };
 
-// The same on all members. `bytes` as in a leg.
+// The same on all members. `bytes` as in a `Leg`.
 ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     using enum ExchangeAlgorithm;
     if (kind == Kind::reduce_scatter) return pairwise;
@@ -206,7 +209,7 @@ ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     return bytes <= kMostBinomialBytes && members >= kLeastBinomialMembers ? binomial : linear;
 }
 
-// The rounds of a ring are most: one for each other member.
+// A ring has most rounds: one per other member.
 constexpr unsigned message_bits(std::uint32_t members) {
     return std::max(8U, static_cast<unsigned>(std::bit_width(members - 1)));
 }

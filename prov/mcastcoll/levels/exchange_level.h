@@ -1,38 +1,39 @@
-// Messages among all members of a group, whatever host they are on: gather, scatter, alltoall and
-// reduce_scatter, where each has other bytes for each, and multicast has nothing to offer; and an allgather
-// without multicast.
+// Messages among all members of a group, whatever their host: for gather, scatter, alltoall and
+// reduce_scatter, where each member has different bytes for each receiver and multicast does not help, and
+// for an allgather without multicast.
 //
-// Of what nobody expects yet, a receiver keeps a window for each sender, and may have to keep all of them at
-// once: who was never granted anything has that much from the start. In a group of n:
+// A receiver stores unexpected pieces up to a window per sender, and may have to store all windows at once,
+// because every sender may use its initial window without a grant. In a group of n members:
 //
-//        n            window of each    of all               lent beyond
+//      n            window of each    all windows          borrowed credit beyond
 //        2 - 32       1 MiB             n MiB                -
 //       33 - 256      32 MiB / n        32 MiB               -
 //      257 - 65,536   32 MiB / n        32 MiB               16 MiB, to have up to 128 KiB each
 //      more           512 bytes         n / 2 KiB            the same
 //
-// A grant is sent only to who still has to send: whoever has done its share may close the group and be gone.
+// Grants go only to members that still have data to send: a finished member may have closed the group and
+// exited.
 //
-// Nobody needs to greet. A group's join ends with something that everybody hears of from everybody (the
-// election of the engine, or a barrier over all levels), so whoever may post is known to all.
+// No handshake is needed. A join ends with a step in which every member depends on every other (the engine's
+// election, or a barrier over all levels), so every member knows the group before any member may post.
 #pragma once
 
 #include "levels/message_level.h"
 
 namespace mcastcoll::levels {
 
-//   linear    whoever has something for another sends it, all at once
-//   binomial  along a binomial tree, the blocks of a subtree in one message: fewer messages at the root, but
-//             each block travels several times
-//   pairwise  in rounds, in each of which everybody exchanges with one other; a few rounds overlap
-//   bruck     in ceil(log2 n) rounds, in which blocks travel together part of their way (Bruck, Ho, Kipnis,
-//             Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in Multiport Message-
-//             Passing Systems, IEEE TPDS 8(11), 1997)
-//   ring      every block from neighbour to neighbour
+//   linear    each member sends all its blocks at once, directly to their receivers
+//   binomial  along a binomial tree, with the blocks of a subtree in one message: fewer messages at the root,
+//             but a block travels several times
+//   pairwise  in rounds, each with one partner per member; a few rounds overlap
+//   bruck     in ceil(log2 n) rounds, in which several blocks travel together for a part of their way (Bruck,
+//             Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in Multiport
+//             Message-Passing Systems, IEEE TPDS 8(11), 1997)
+//   ring      each block from neighbour to neighbour
 enum class ExchangeAlgorithm : std::uint8_t { linear, binomial, pairwise, bruck, ring };
 
 struct ExchangeConfig : MessageConfig {
-    // What all windows may have together, and one at least and at most.
+    // Limits for the sum of the windows, and for each window.
     std::uint32_t memory_bytes = 32 << 20, least_window_bytes = 512, most_window_bytes = 1 << 20;
 };
 
@@ -41,7 +42,7 @@ class ExchangeLevel final : public MessageLevel {
     explicit ExchangeLevel(const ExchangeConfig& config);
 
     int post(Leg& leg, Nanoseconds now) override;
-    // By this algorithm, on all members.
+    // Uses the given algorithm, which must be the same on all members.
     int post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now);
 };
 

@@ -18,7 +18,7 @@ int Hierarchy::submit(const Request& request, Nanoseconds now) {
     if (error_ != 0) return error_;
     if (!supports(request.kind)) return ENOSYS;
     if (next_ - first_open_ == operations_.size()) return EAGAIN;
-    if (next_ == first_open_) base_ = next_;  // the same memory again: it is in the cache
+    if (next_ == first_open_) base_ = next_;  // reuses memory that is in the cache
     Operation& operation = at(next_);
     operation.request = request;
     operation.over = false;
@@ -95,7 +95,7 @@ void Hierarchy::plan_reduction(Operation& operation) {
         if (operation.scratch.size() < request.bytes) operation.scratch.resize(request.bytes);
         operation.result = operation.scratch.data();
     }
-    // A level's own result is the contribution to the next level out.
+    // The contribution to an outer level is the result of the inner one.
     const auto inward = [&](std::size_t level) {
         Leg& leg = want(operation, level, 0);
         for (std::size_t inner = 0; inner < level; ++inner)
@@ -113,9 +113,10 @@ void Hierarchy::plan_reduction(Operation& operation) {
     }
 }
 
-// Everybody's contributions of the levels further in are here.
+// Whether the contributions of all inner levels are combined here.
 bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) const {
-    // A reduce's root that stands for nobody takes the result into a buffer that it contributes from.
+    // A reduce root that leads no segment receives the result into a buffer which inner levels may still read
+    // as a contribution, so the root waits for these levels.
     const bool wait_for_end = level == kSite && !placement_.leads_segment();
     for (std::size_t inner = 0; inner < level; ++inner) {
         if (!operation.wanted[inner]) continue;
@@ -125,7 +126,7 @@ bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) co
     return true;
 }
 
-// In the order of operations on each level: its members tell legs apart by their number.
+// Posts in the order of operations on each level, because members distinguish level operations by counting.
 bool Hierarchy::post_legs(Nanoseconds now) {
     bool moved = false;
     for (std::size_t level = 0; level < kLevels; ++level) {
@@ -143,7 +144,7 @@ bool Hierarchy::post_legs(Nanoseconds now) {
     return moved;
 }
 
-// What has arrived from the source may be passed on to the sinks.
+// Forwards data that has arrived from the source to the sinks.
 bool Hierarchy::relay(Operation& operation, Nanoseconds now) {
     std::size_t here = std::min(operation.request.ready, operation.request.bytes);
     if (operation.source >= 0) {
@@ -162,7 +163,7 @@ bool Hierarchy::relay(Operation& operation, Nanoseconds now) {
     return moved;
 }
 
-// A result from the levels further out may go in.
+// Releases results of the outer levels to the inner ones.
 bool Hierarchy::release(Operation& operation, Nanoseconds now) {
     bool moved = false, outer_done = true;
     for (std::size_t level = kLevels; level-- > 0;) {

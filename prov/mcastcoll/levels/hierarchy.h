@@ -1,11 +1,11 @@
-// The walk of an operation through the levels of its group: host, segment, site.
+// Runs an operation through the levels of its group: host, segment, site.
 //
-// A broadcast goes from the outside in, a reduction from the inside out and its result back (README.md:
-// Levels). What moves blocks has one leg: on the host level where the group is on one host, else on the
-// exchange level.
+// A broadcast runs from the outer to the inner levels; a reduction runs from the inner to the outer levels,
+// and its result back (README.md: Levels). A block operation runs on a single level: the host level if the
+// group is on one host, else the exchange level.
 //
-// Operations are numbered in the order of posting, and legs are posted to each level in that order, which is
-// what levels tell operations apart by. Memory is reserved when the group is made.
+// Operations are numbered in the order of posting, and posted to each level in that order, by which levels
+// distinguish operations. Memory is reserved when the group is made.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@
 
 namespace mcastcoll::levels {
 
-// Its root is a rank in the group. A broadcast of which nothing is ready is held: its root passes nothing on
-// before let_go().
+// An operation whose root is a rank in the group. A broadcast without ready data is held: the root sends data
+// after let_go().
 struct Request : Collective {
-    std::uint64_t cookie = 0;  // what its owner is told when it is over
+    std::uint64_t cookie = 0;  // passed to Owner::on_complete()
     bool held() const { return kind == Kind::broadcast && ready == 0; }
 };
 
-// Who submits operations, and is told of the end of each, never while it submits.
+// Submits operations and is notified of the end of each, never during a submission.
 class Owner {
   public:
     virtual void on_complete(std::uint64_t cookie, int error, Nanoseconds now) = 0;  // 0 or positive FI_E*
@@ -34,30 +34,29 @@ class Owner {
     ~Owner() = default;
 };
 
-// From the inside out; the exchange is beside them, among all members wherever they are.
+// From the innermost outward. The exchange level is beside these levels, among all members of the group.
 enum : std::size_t { kHost, kSegment, kSite, kExchange, kLevels };
 
 class Hierarchy {
   public:
-    // Levels that do not exist in this group, or that this member has no part in, are null. The site level is
-    // needed wherever there is more than one host: it also brings a reduce's result to its root. So is the
-    // exchange level, or else what moves blocks is not served there.
-    // The owner is told of what ends well.
+    // levels: null where this group has no such level, or this member takes no part in it. With more than one
+    // host the site level is required, because a reduce's result reaches its root through it. The exchange
+    // level is required, too: without it block operations are refused. The owner is notified of successful
+    // completions only.
     Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
               Owner& owner);
 
-    // 0; EAGAIN: too many are open; ENOSYS: not over this group's levels. All members of a group get the same
-    // answer to the latter. Once the group has failed, its error.
+    // Returns 0; EAGAIN: too many operations are open; ENOSYS: not supported on this group's levels (the same
+    // on all members); or the error of a failed group.
     int submit(const Request& request, Nanoseconds now);
     bool supports(Kind kind) const;
-    // The number of what was submitted last, for let_go() of what was submitted held.
+    // The number of the last submitted operation, for let_go() if it was held.
     std::uint64_t last_number() const { return next_ - 1; }
     void let_go(std::uint64_t number, Nanoseconds now);
-    // One turn of moving what can be moved in and between the levels. True if anything was; then there may be
-    // more.
+    // Makes progress in and between the levels once. Returns true if there was any; then there may be more.
     bool progress(Nanoseconds now);
     Nanoseconds next_deadline() const;
-    // Ends everything with this error, here and in all levels that this member has part in.
+    // Ends every operation with this error, here and on this member's levels.
     void fail(int error, Nanoseconds now);
     int error() const { return error_; }
 
@@ -67,9 +66,9 @@ class Hierarchy {
         bool over = false;
         std::array<Leg, kLevels> legs;
         std::array<bool, kLevels> wanted{}, posted{};
-        int source = -1;                 // broadcast: the level that the message comes from; -1: own
-        std::byte* result = nullptr;     // reductions: where this member combines
-        std::vector<std::byte> scratch;  // for a result that is nobody's here
+        int source = -1;                 // broadcast: the level of arrival; -1: on the root
+        std::byte* result = nullptr;     // reductions: the buffer in which this member combines
+        std::vector<std::byte> scratch;  // for results not returned to the user
     };
 
     Operation& at(std::uint64_t number) { return operations_[(number - base_) % operations_.size()]; }
@@ -87,8 +86,8 @@ class Hierarchy {
     Owner& owner_;
     std::vector<Operation> operations_;
     std::uint64_t next_ = 0, first_open_ = 0;
-    std::uint64_t base_ = 0;                             // the number whose operation is the first in memory
-    std::array<std::uint64_t, kLevels> next_to_post_{};  // operations below have posted their legs there
+    std::uint64_t base_ = 0;                             // number of the first entry of operations_
+    std::array<std::uint64_t, kLevels> next_to_post_{};  // by level: lower operations are posted there
     int error_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// What every level of the hierarchy can do, whatever carries it: shared memory inside a host, the engine's
-// multicast among the hosts of a segment, messages between segments and sites.
+// The interface of each level of the hierarchy, whatever its transport: shared memory inside a host, the
+// engine's multicast among the hosts of a segment, messages between segments and sites.
 //
-// A *leg* is one operation's share of one level. Whoever walks the levels (hierarchy.h) posts legs and moves
-// data from one to the next; a level carries its legs out and knows nothing of the others. The members of a
-// level are counted from 0 in the order of their ranks in the group; member 0 is its leader.
+// A level operation (`Leg`) is the part of one operation on one level. The hierarchy (hierarchy.h) posts
+// level operations and moves data from one level to the next; each level runs independently. The members of a
+// level are numbered from 0 in the order of their ranks in the group, and member 0 is the leader.
 #pragma once
 
 #include <cstddef>
@@ -15,36 +15,36 @@ namespace mcastcoll::levels {
 
 using Kind = CollectiveKind;
 
-// Its root is a member of this level.
+// An operation whose root is a member of this level.
 struct Leg : Collective {
     std::uint64_t number = 0;  // of the operation in its group
 
-    // Said by who walks the levels, followed by Level::advance(), as what is ready.
+    // Set by the hierarchy, which then calls Level::advance(). The same holds for `ready`.
     bool released = false;
 
-    // Said by the level.
-    std::size_t arrived = 0;  // elsewhere than at a broadcast's root: so many bytes, from the first, are here
+    // Set by the level.
+    std::size_t arrived = 0;  // on receivers of a broadcast: contiguous bytes received from the start
     bool gathered = false;
     bool done = false;
-    int error = 0;  // positive FI_E*, with done
+    int error = 0;  // positive FI_E*, valid with done
 
-    std::uint64_t handle = 0;  // the level's own
+    std::uint64_t handle = 0;  // for the level's own use
 };
 
 class Level {
   public:
     virtual ~Level() = default;
-    // The leg stays where it is until it is done. Legs are posted in the same order on all members. 0, or
-    // EAGAIN: there is no room now.
+    // The leg must stay valid until `done`. All members post in the same order. Returns 0, or EAGAIN if there
+    // is no room now.
     virtual int post(Leg& leg, Nanoseconds now) = 0;
     // The leg's ready or released has changed.
     virtual void advance(Leg& leg, Nanoseconds now) = 0;
-    // Moves what can be moved; true if anything did.
+    // Makes progress; returns true if there was any.
     virtual bool progress(Nanoseconds now) = 0;
     virtual Nanoseconds next_deadline() const = 0;
-    // Ends every leg, present and future, with this error, on all members of the level.
+    // Ends every present and future level operation with this error, on all members of the level.
     virtual void fail(int error, Nanoseconds now) = 0;
-    // Positive FI_E* of a level that has failed by itself: no leg may be open to tell.
+    // Positive FI_E* if the level has failed by itself, which no open level operation may report.
     virtual int own_failure() const { return 0; }
 };
 

@@ -1,4 +1,4 @@
-# The walk of operations through host, segment and site.
+# Composes an operation from the levels host, segment and site.
 noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 mcc_parts += \
 	%reldir%/exchange_level.cc \

@@ -1,4 +1,4 @@
-// Of the messages among members: into what they are cut, what that costs, and what a sender is granted.
+// Flow control of messages among members: piece sizes, their cost, and grants.
 #include <algorithm>
 
 #include "levels/message_level.h"
@@ -22,7 +22,7 @@ std::uint32_t MessageLevel::longest_of(const MessageConfig& config) {
     return bytes / kElementMultiple * kElementMultiple;
 }
 
-// As many units as go into a message, and twice into the longest window.
+// As many units as fit into a message, and twice into the longest window.
 std::uint32_t MessageLevel::piece_of(const MessageConfig& config) {
     const std::uint32_t unit = unit_of(config), longest = longest_of(config);
     if (longest <= unit) return longest;
@@ -46,7 +46,7 @@ std::uint64_t MessageLevel::lent_to(const Peer& one) const {
     return one.allowed > first ? one.allowed - first : 0;
 }
 
-// What it still has to send costs so much, or more than `most`.
+// The cost of the data that the peer still has to send, or some value above `most`.
 std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t most) const {
     std::uint64_t cost = 0;
     for (const Turn& turn : one.receives) {
@@ -59,8 +59,8 @@ std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t most) con
     return cost;
 }
 
-// What it may be granted now, all told. A loan is no longer than what is outstanding, so that it is over with
-// that, and a window is left for what nobody expects yet.
+// The cumulative cost that the peer may be granted now. Borrowed credit does not exceed the outstanding data,
+// whose arrival returns the credit; a window remains for unexpected pieces.
 std::uint64_t MessageLevel::allowance(const Peer& one) const {
     const std::uint64_t first = one.used + config_.window_bytes;
     if (format_.grants_early) return first;
@@ -70,7 +70,7 @@ std::uint64_t MessageLevel::allowance(const Peer& one) const {
     return first + std::min({cost, std::uint64_t{longest_loan_}, config_.lent_bytes - lent_ + lent_to(one)});
 }
 
-// A grant is for a quarter of what may be under way then, or more.
+// A grant is due if it raises the credit then available by at least a quarter.
 bool MessageLevel::grant_due(const Peer& one) const {
     if (one.is_greeted) return true;
     const std::uint32_t window = config_.window_bytes;

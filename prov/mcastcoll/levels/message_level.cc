@@ -9,9 +9,9 @@
 namespace mcastcoll::levels {
 namespace {
 
-// Smaller pieces are sent at the end of a message only.
+// Smaller pieces are sent only at the end of a message.
 constexpr std::uint32_t kLeastPiece = 16384;
-// Memory of kept pieces that is not given back at once.
+// Number of buffers of stored pieces kept for reuse.
 constexpr std::size_t kMostSpare = 64;
 
 }  // namespace
@@ -115,7 +115,7 @@ bool MessageLevel::progress(Nanoseconds now) {
     return moved;
 }
 
-// Nobody has moved for a while: whoever this member waits for may be gone.
+// No progress for a while: the awaited members may be gone.
 void MessageLevel::watch_still(Transfer& transfer) {
     transfer.watched = true;
     for (const Inbound& in : transfer.schedule.receives)
@@ -135,32 +135,32 @@ bool MessageLevel::poll_watch(std::uint32_t& rank) {
     return true;
 }
 
-// Receiving: which receive a piece is for, whether its turn has come, and what is kept until then.
+// Receiving: finds the receive of a piece, checks whether it may proceed, and stores the piece until then.
 
-// What came for this operation, or for one before it that did not come this way here, has to be what is
-// posted.
+// Checks the pieces stored for this operation, and for earlier operations without a part on this level,
+// against the posted operations.
 void MessageLevel::check_kept() {
     for (const auto& [rank, one] : peers_)
         for (const Piece& piece : one.pieces)
             if (contradicts(one, piece.operation, piece.of)) failure_ = EMSGSIZE;
 }
 
-// The receive that a message of this operation and number is for.
+// The receive for a message with this operation field.
 const MessageLevel::Turn* MessageLevel::expected(const Peer& from, std::uint64_t operation) const {
     for (const Turn& turn : from.receives)
         if (word_of(*turn.transfer, turn.transfer->schedule.receives[turn.index]) == operation) return &turn;
     return nullptr;
 }
 
-// The members have posted different things under one number: nobody expects this, though the operation has
-// been posted, or it is of another length.
+// Members have posted different operations under one number: the operation was posted here, but expects no
+// such message, or another length.
 bool MessageLevel::contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const {
     if (operation >> format_.message_bits >> format_.kind_bits >= posted_below_) return false;
     const Turn* turn = expected(from, operation);
     return turn == nullptr || of != static_cast<std::uint32_t>(turn->transfer->leg->bytes);
 }
 
-// Bytes of a receive, from its first, that may be written by now.
+// Number of leading bytes of a receive that may be written now.
 std::size_t MessageLevel::takeable(const Transfer& transfer, std::size_t index) const {
     const Schedule& schedule = transfer.schedule;
     const Inbound& in = schedule.receives[index];
@@ -180,7 +180,7 @@ bool MessageLevel::take(const Turn& turn, Bytes bytes) {
     Transfer& transfer = *turn.transfer;
     Leg& leg = *transfer.leg;
     Inbound& in = transfer.schedule.receives[turn.index];
-    // A message of no bytes is one piece, too.
+    // An empty message is one piece, too.
     if (bytes.size() > in.bytes - in.done || bytes.empty() != (in.bytes == 0)) {
         failure_ = EMSGSIZE;
         return false;
@@ -222,14 +222,14 @@ void MessageLevel::end_receive(const Turn& turn) {
     }));
 }
 
-// This member's own contribution, as far as those before it have come.
+// Takes this member's own contribution, as far as the receives before it have arrived.
 bool MessageLevel::take_own(const Turn& turn) {
     const Inbound& in = turn.transfer->schedule.receives[turn.index];
     const std::size_t bytes = takeable(*turn.transfer, turn.index) - in.done;
     return (bytes > 0 || in.bytes == 0) && take(turn, Bytes(in.own + in.done, bytes));
 }
 
-// The next piece of this receive, if it was kept and may be taken by now.
+// Takes the next piece of this receive, if it is stored and may be taken.
 bool MessageLevel::take_kept(const Turn& turn) {
     const Inbound& in = turn.transfer->schedule.receives[turn.index];
     Peer& from = peer(in.peer);
@@ -293,7 +293,7 @@ void MessageLevel::on_message(Bytes message, Nanoseconds) {
     from.pieces.push_back(std::move(piece));
 }
 
-// In their order, so that one pass is enough for those that wait for each other.
+// Visits receives in order, so one pass is enough for dependent receives.
 bool MessageLevel::advance_receives(Transfer& transfer) {
     transfer.dirty = false;
     bool moved = false;
@@ -302,7 +302,7 @@ bool MessageLevel::advance_receives(Transfer& transfer) {
         const Inbound& in = receives[i];
         const Turn turn{&transfer, static_cast<std::uint32_t>(i)};
         const bool behind = in.combined || transfer.schedule.order == Schedule::Order::in_turn;
-        if (behind && in.bytes > 0 && takeable(transfer, i) == 0) break;  // so it is with the others
+        if (behind && in.bytes > 0 && takeable(transfer, i) == 0) break;  // later receives are blocked, too
         while (!in.finished && (is_own(in) ? take_own(turn) : take_kept(turn))) {
             moved = true;
             end_receive(turn);
@@ -370,7 +370,8 @@ bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
     return true;
 }
 
-// Everybody in turn, a piece each. Who has nothing to be sent now is enqueued again by what changes that.
+// Serves the peers in turn, one piece each. A peer without a sendable message is enqueued again when a
+// message becomes sendable.
 bool MessageLevel::poll_outgoing(Outgoing& message) {
     while (!ready_.empty()) {
         Peer& to = *ready_.front();
@@ -390,7 +391,7 @@ bool MessageLevel::poll_outgoing(Outgoing& message) {
     return false;
 }
 
-// Nobody minds that it is gone, unless something is sent to it later.
+// A lost member is no error by itself, but data sent to it later is.
 void MessageLevel::lose(std::uint32_t rank) {
     Peer& gone = peer(rank);
     gone.sent_when_lost = std::min(gone.sent_when_lost, gone.sent);

@@ -1,20 +1,21 @@
-// Messages among members: what the site level and the exchange level have in common.
+// Messages among members: the common part of the site level and the exchange level.
 //
-// A posted leg becomes a schedule (schedule.h) of messages to and from others. Messages are sent in
-// pieces. A piece that is expected goes straight to where it belongs; any other is kept, up to a window for
-// each sender, who is granted more as they are used up. Where windows are small, because there are many
-// members, a sender of whom more is expected is lent a longer one; what all are lent together is bounded. It
-// gives that back by sending what was expected. Nothing waits for a loan: a window is enough to get on.
+// A posted level operation becomes a schedule (schedule.h) of messages to and from other members. Messages
+// are sent in pieces. An expected piece is written directly to its destination; any other is stored, up to a
+// window per sender, which is renewed by grants as pieces are used up. With many members windows are small: a
+// sender with more expected data then borrows credit for a longer window, up to a limit for all senders
+// together, and returns it by sending the expected data. A window is enough for progress, so no member waits
+// for borrowed credit.
 //
-// Between two members pieces are sent in the order of operations, so that what a receiver waits for never
-// waits for room behind what it cannot take yet; and within an operation rounds wait for earlier rounds only.
-// So members with small windows that all send to each other at once get on.
+// Between two members pieces are sent in the order of operations, so an awaited piece is never blocked by
+// later pieces that the receiver cannot take yet; within an operation rounds wait for earlier rounds only.
+// This prevents deadlock among members with small windows.
 //
-// A piece costs a little beyond its bytes, so that empty ones are bounded too. Half a window holds a piece at
-// least; a longer piece costs as much as those that it is made of, so both sides know what a message costs
-// however it is cut.
+// The cost of a piece includes a constant, so that empty pieces are bounded, too. Half a window holds at
+// least one piece. A longer piece costs as much as the pieces it consists of, so both sides compute the same
+// cost for a message, however it is cut.
 //
-// Pure as the engine is: messages in, messages out.
+// Contains no socket and no clock: messages in, messages out.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@
 
 namespace mcastcoll::levels {
 
-// What is to go out. The payload holds until the next is asked for.
+// A message to send. The payload is valid until the next poll_outgoing().
 struct Outgoing {
     std::uint32_t to = 0;  // rank in the group
     wire::HeaderBytes header{};
@@ -44,21 +45,22 @@ struct PieceCounters {
 struct MessageConfig {
     GroupKey key{};
     Epoch epoch{};
-    wire::Checksum checksum = wire::Checksum::crc32c;  // none: tags stand in for it, made and checked outside
+    wire::Checksum checksum = wire::Checksum::crc32c;  // none: a tag, handled by the caller, replaces it
     std::uint32_t self = 0, members = 0;
     std::uint32_t message_bytes = 65536;   // longest message, header included
-    std::uint32_t window_bytes = 1 << 20;  // pieces that a receiver keeps for each sender
-    // The longest window while more is expected of a sender, and by how much those of all may be longer.
+    std::uint32_t window_bytes = 1 << 20;  // per sender, for stored pieces
+    // The longest window of a sender with expected data, and the limit of borrowed credit for all senders.
     std::uint32_t long_window_bytes = 128 << 10, lent_bytes = 16 << 20;
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);
 };
 
-// How a level's messages are told from others'.
+// How a level's messages are distinguished from others.
 struct MessageFormat {
     wire::Kind piece{}, grant{};
-    // In a header an operation is its number, its kind, and the message between these two members.
+    // The operation field of a header holds the operation's number, its kind, and the number of the message
+    // between these two members.
     unsigned kind_bits = 0, message_bits = 0;
-    // A grant goes to who still has to send, or also to who has sent all.
+    // Whether grants also go to members that have no more data to send.
     bool grants_early = false;
 };
 
@@ -72,13 +74,13 @@ class MessageLevel : public Level {
 
     bool takes(wire::Kind kind) const { return kind == format_.piece || kind == format_.grant; }
     void on_message(Bytes message, Nanoseconds now);
-    // What is to go out, one at a time, while messages can be sent.
+    // Returns the next message. Call while messages can be sent.
     bool poll_outgoing(Outgoing& message);
-    // A member whose process is to be watched, because an operation has waited long for it; each once.
+    // Returns a member to be watched after a long wait; each once.
     bool poll_watch(std::uint32_t& rank);
-    // This member is gone. It may have done its share, so that is no error by itself.
+    // This member is gone. Not an error by itself, because the member's part may be finished.
     void lose(std::uint32_t rank);
-    // Something that is open here waits for this member, or it is lost and was sent something since.
+    // Whether an open operation waits for this member, or data was sent there after the loss.
     bool needs(std::uint32_t rank) const;
 
     bool busy() const { return !transfers_.empty(); }
@@ -88,14 +90,14 @@ class MessageLevel : public Level {
     const PieceCounters& counters() const { return counters_; }
 
   protected:
-    // A leg on its way. Transfers are used again, with the memory that they have got.
+    // The state of an open level operation. Transfers are reused with their allocated memory.
     struct Transfer {
         Leg* leg = nullptr;
         std::uint64_t word = 0;  // number and kind, as in a header
         Schedule schedule;
-        std::size_t complete = 0, due = 0;  // receives, and sends that wait for no more, from the first
+        std::size_t complete = 0, due = 0;  // leading complete receives; leading unblocked sends
         std::size_t open_sends = 0, open_receives = 0;
-        bool dirty = false;  // a receive may have come closer to its turn
+        bool dirty = false;  // a receive may be able to continue
         bool moved = false, watched = false;
         Nanoseconds still_since{};
     };
@@ -103,30 +105,30 @@ class MessageLevel : public Level {
         Transfer* transfer = nullptr;
         std::uint32_t index = 0;
     };
-    // One that was kept.
+    // A stored piece.
     struct Piece {
         std::uint64_t operation = 0, offset = 0;
-        std::uint32_t of = 0;  // the length of all, its low 32 bits
+        std::uint32_t of = 0;  // length of the whole message, its low 32 bits
         std::vector<std::byte> bytes{};
     };
-    // What passes between this member and another.
+    // The state between this member and one peer.
     struct Peer {
         std::uint32_t rank = 0;
-        // Costs of pieces, all told.
-        std::uint64_t sent = 0, granted = 0;            // to it; by it
-        std::uint64_t kept = 0, used = 0, allowed = 0;  // of its: here now, used up, and granted to it
+        // Cumulative costs of pieces.
+        std::uint64_t sent = 0, granted = 0;            // sent to the peer; granted by the peer
+        std::uint64_t kept = 0, used = 0, allowed = 0;  // the peer's pieces: stored here, used up, granted
         std::uint64_t sent_when_lost = UINT64_MAX;
-        Queue<Piece> pieces{};   // kept: early ones, and those whose turn to be combined has not come
+        Queue<Piece> pieces{};   // stored: early pieces, and pieces not to be combined yet
         Queue<Turn> sends{};     // in the order of operations
-        Queue<Turn> receives{};  // expected of it
+        Queue<Turn> receives{};  // expected from it
         bool queued = false;     // in ready_
         bool watched = false;
-        bool greeted = false, is_greeted = false;  // it has sent a grant; it is to be sent one
+        bool greeted = false, is_greeted = false;  // peer has sent a grant; a grant to the peer is due
     };
 
     MessageLevel(const MessageConfig& config, const MessageFormat& format);
 
-    // The schedule of a leg, to be filled in and carried out.
+    // Returns an empty schedule, to be filled in before carry_out().
     Schedule& begin(Leg& leg, Nanoseconds now);
     void carry_out();
     Peer& peer(std::uint32_t rank);
@@ -169,15 +171,15 @@ class MessageLevel : public Level {
     void watch_still(Transfer& transfer);
     void watch(std::uint32_t rank);
 
-    std::unordered_map<std::uint32_t, Peer> peers_;    // by rank, of those heard of or spoken to
-    std::deque<Peer*> ready_;                          // those that something may have to be sent to
-    std::list<Transfer> transfers_, spare_transfers_;  // open, in the order of posting
-    std::vector<std::vector<std::byte>> spare_bytes_;  // of kept pieces
-    std::vector<std::byte> staging_;                   // of a piece that lies in several blocks
-    std::vector<std::uint32_t> watches_;               // to be asked for
+    std::unordered_map<std::uint32_t, Peer> peers_;    // by rank; only contacted members
+    std::deque<Peer*> ready_;                          // peers to which something may have to be sent
+    std::list<Transfer> transfers_, spare_transfers_;  // open ones in the order of posting
+    std::vector<std::vector<std::byte>> spare_bytes_;  // reused memory of stored pieces
+    std::vector<std::byte> staging_;                   // for a piece that spans several blocks
+    std::vector<std::uint32_t> watches_;               // returned by poll_watch()
     PieceCounters counters_;
-    std::uint64_t posted_below_ = 0;  // all operations below this number that come this way are posted
-    std::uint64_t lent_ = 0;          // to all
+    std::uint64_t posted_below_ = 0;  // lower operations on this level are posted
+    std::uint64_t lent_ = 0;          // to all peers
     int error_ = 0, failure_ = 0;
     bool moved_ = false;
 };

@@ -7,7 +7,7 @@
 namespace mcastcoll::levels {
 namespace {
 
-// How many members, hosts and segments there are.
+// Number of leading counts: members, hosts, segments.
 constexpr std::size_t kCounts = 3;
 
 std::uint32_t position(Ranks ranks, std::uint32_t rank) {

@@ -1,10 +1,10 @@
-// Where the members of a group are, and which levels one of them takes part in.
+// The places of a group's members, and the levels in which one member takes part.
 //
 // Hosts, segments and sites are clusters of members (Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan:
 // Exploiting Hierarchy in Parallel Computer Networks, IPDPS 2000). The lowest rank of a cluster leads it. A
-// host's leader stands for it among the hosts of its segment, a segment's leader among the segments. A
-// segment is what multicasts reach; a site is several of them that are near each other. Whoever sends to
-// another site sends to one segment of it, which passes it on.
+// host leader represents the host in its segment, a segment leader the segment in the group. A segment is the
+// domain of a multicast; a site consists of one or more segments near each other. Data for another site goes
+// to a single segment, which forwards the data.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,19 @@ inline constexpr std::uint32_t kNotThere = UINT32_MAX;
 
 using Ranks = std::span<const std::uint32_t>;
 
-// All members, hosts, segments and sites, as numbers end to end: the processes of a host share one such
-// array. A view of it, which lies elsewhere.
+// All members, hosts, segments and sites as one array of numbers, which the processes of a host share. This
+// class is a view of the array and does not own it.
 class Places {
   public:
-    // Members of one host that claim different segments are of their leader's; so are segments in sites.
+    // Members of one host with different segments count to their leader's segment; the same holds for
+    // segments in sites.
     static std::vector<std::uint32_t> lay_out(const std::vector<MemberPlace>& places);
-    // Nothing when it is not what lay_out() makes: some number leads beyond its end.
+    // Returns nothing if a number in the array is out of bounds, which lay_out() never produces.
     static std::optional<Places> view(Ranks numbers);
 
     std::uint32_t members() const { return static_cast<std::uint32_t>(host_of_.size()); }
     std::uint32_t host_of(std::uint32_t rank) const { return host_of_[rank]; }
-    // Leaders of all hosts, and of all segments.
+    // The host leaders, and the segment leaders.
     Ranks host_leaders() const { return host_leaders_; }
     Ranks segment_leaders() const { return segment_leaders_; }
     // In ascending order.
@@ -58,9 +59,9 @@ class Places {
 
 class Placement {
   public:
-    // Of this member. The numbers that the places are a view of outlive it.
+    // The placement of one member. The array under `places` must outlive it.
     Placement(std::uint32_t self, const Places& places);
-    // With numbers of its own.
+    // With an array of its own.
     Placement(std::uint32_t self, const std::vector<MemberPlace>& places);
 
     std::uint32_t self() const { return self_; }
@@ -70,22 +71,22 @@ class Placement {
     std::uint32_t site_of(std::uint32_t rank) const { return places_.site_of_segment(segment_of(rank)); }
     std::uint32_t host_leader(std::uint32_t rank) const { return host_leaders()[host_of(rank)]; }
 
-    // Ranks of the leaders of all hosts, of this member's own host, of the leaders of its segment's hosts,
-    // and of the leaders of all segments.
+    // The ranks of: all host leaders; this member's host; the host leaders in this segment; all segment
+    // leaders.
     Ranks host_leaders() const { return places_.host_leaders(); }
     Ranks host() const { return places_.members_of(host_of(self_)); }
     const std::vector<std::uint32_t>& segment() const { return segment_; }
     Ranks segments() const { return places_.segment_leaders(); }
     std::size_t hosts() const { return host_leaders().size(); }
 
-    // This member's place in its own host, and in the segment if it leads its host; or kNotThere.
+    // This member's place in the host, and, on a host leader, in the segment; else kNotThere.
     std::uint32_t host_self() const { return host_self_; }
     std::uint32_t segment_self() const { return segment_self_; }
     bool leads_host() const { return host_self_ == 0; }
     bool leads_segment() const { return segments()[segment_of(self_)] == self_; }
 
-    // The member of this host, or of this segment, that a broadcast of this root comes from: the root itself,
-    // who replaces its host's leader, or whoever stands for the outside.
+    // The member of this host, or of this segment, from which a broadcast of this root arrives: the root
+    // itself, which replaces its host's leader, or the leader that receives from outside.
     std::uint32_t host_root(std::uint32_t root) const;
     std::uint32_t segment_root(std::uint32_t root) const;
 

@@ -7,8 +7,8 @@
 namespace mcastcoll::levels {
 namespace {
 
-// Parts that are open, for each chain: what comes next has to be posted before it comes. But not long before:
-// members ask for what they are silently waiting for.
+// Open parts per chain. A part must be posted before its data arrives, but not long before: members send NAKs
+// for awaited data after a silence.
 constexpr std::uint32_t kOpenPerChain = 2;
 
 void or_bytes(void* out, const void* one, const void* other, std::size_t bytes) {
@@ -26,7 +26,7 @@ Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels,
       hierarchy_(placement, levels, most_open, *this),
       plans_(most_open) {}
 
-// What the selection says, unless this group has not got what it takes.
+// The selection's choice, unless this group lacks a required level.
 Selection::Decision Planner::decide(const Request& request) const {
     Selection::Decision decision = selection_.decide(request.kind, longest(request));
     Choice& choice = decision.choice;
@@ -47,7 +47,7 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     const bool direct = choice.algorithm == Algorithm::levels || choice.algorithm == Algorithm::messages;
     if (direct && !hierarchy_.supports(request.kind)) return ENOSYS;
     if (next_ - first_open_ == plans_.size()) return EAGAIN;
-    if (open_ == 0) base_ = next_;  // the same memory again: it is in the cache
+    if (open_ == 0) base_ = next_;  // reuses memory that is in the cache
     Plan& plan = at(next_);
     plan = {.request = request, .choice = choice, .scratch = std::move(plan.scratch)};
     tell(request, choice);
@@ -66,11 +66,11 @@ void Planner::tell(const Request& request, const Choice& choice) {
     news_ = News{request.kind, choice, longest(request)};
 }
 
-// Makes of a request what its parts are made of, and puts this member's own block into its place.
+// Converts a request into the form of its parts, and copies this member's block into place.
 void Planner::set_up(Plan& plan) {
     Request& request = plan.request;
     const std::size_t result = longest(request);
-    if (result == 0) {  // nothing moves, but who disagrees about that shall find out
+    if (result == 0) {  // no data moves, but a member that disagrees about the length must be detected
         request.kind = Kind::barrier;
         plan.choice = {};
         return;
@@ -123,7 +123,8 @@ Slice Planner::slice_for(const Plan& plan, std::uint32_t member) const {
     return slice_of(member, placement_.members(), plan.request.bytes / element_bytes, element_bytes);
 }
 
-// Of an allreduce in place the slice is made beside it: contributions to it are read from where it will be.
+// Builds the reduce_scatter of a split. For an in-place allreduce the slice is combined in scratch memory,
+// because its place still holds contributions.
 Request Planner::scatter_part(Plan& plan) const {
     Request part = plan.request;
     part.kind = Kind::reduce_scatter;
@@ -133,7 +134,7 @@ Request Planner::scatter_part(Plan& plan) const {
     return part;
 }
 
-// The plan's next part.
+// Builds the next part.
 Request Planner::part_of(Plan& plan) const {
     const std::uint32_t part = plan.posted;
     const bool split = plan.choice.algorithm == Algorithm::split;
@@ -149,7 +150,7 @@ Request Planner::part_of(Plan& plan) const {
     return request;
 }
 
-// In the order of operations, and in each in the order of its parts, as long as there is room.
+// Posts parts in the order of operations, and in each in the order of its parts, as long as there is room.
 bool Planner::post_parts(Nanoseconds now) {
     bool moved = false;
     while (next_to_post_ < next_ && hierarchy_.error() == 0) {
@@ -176,7 +177,7 @@ bool Planner::post_parts(Nanoseconds now) {
     return moved;
 }
 
-// A part has ended well.
+// A part has completed successfully.
 void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
     Plan& plan = plans_[cookie >> 32];
     const auto part = static_cast<std::uint32_t>(cookie);

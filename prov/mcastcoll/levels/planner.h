@@ -1,30 +1,29 @@
-// Operations that are made of several.
+// Composite operations: operations that consist of several.
 //
-// The hierarchy below carries out one operation as one walk through the levels. Some are better done as a
-// *plan* of several walks, its parts:
+// The hierarchy below runs one operation through the levels. Some operations are faster as a composite
+// operation (`Plan`), a sequence of such operations (its parts):
 //
-//   chains     an allgather is one broadcast of each member's block, straight into its place in the result,
-//              so that each member multicasts its own block once, where a ring of messages sends it n - 1
-//              times. Parts are posted in the order of ranks on all members, a window of them ahead.
-//              Receivers would be overrun if all roots began together: there are C chains, and the root of
-//              part i begins when part i - C has arrived at it. Until then it holds its message back, as a
-//              leader does that has not been brought it yet. (Khalilov, Di Girolamo, Chrapek, Nudelman,
-//              Bloch, Hoefler: Network-Offloaded Bandwidth-Optimal Broadcast and Allgather for Distributed
-//              AI, SC24.)
-//   reduction  a small allgather is an allreduce with bitwise or, each member's vector being zero but for its
-//              own block: up the tree, and one multicast down.
-//   split      a large allreduce is a reduce_scatter by messages, then chains of the slices. A slice's
-//              broadcast is let go when its root has it. The input may be the result: slice j of it
-//              is read for the message to member j only, and j's broadcast comes after that message.
+//   chains     An allgather becomes one broadcast of each member's block, directly into its place in the
+//              result: each member multicasts its block once, where a ring of messages sends it n - 1 times.
+//              All members post the parts in the order of ranks, a window of parts ahead. If all roots
+//              started together, receivers would be overrun. So there are C chains, and the root of part i
+//              starts when part i - C has arrived there. Until then the root holds its data back, like a
+//              leader that still waits for data. (Khalilov, Di Girolamo, Chrapek, Nudelman, Bloch, Hoefler:
+//              Network-Offloaded Bandwidth-Optimal Broadcast and Allgather for Distributed AI, SC24.)
+//   reduction  A small allgather becomes an allreduce with bitwise or over vectors that are zero except for a
+//              member's own block: up the tree, and one multicast down.
+//   split      A large allreduce becomes a reduce_scatter by messages, then chains of the slices. The
+//              broadcast of a slice is let go when its root has the slice. The input may be the result: its
+//              slice j is read only for the message to member j, and j's broadcast comes after that message.
 //
-// Everything else is one part, passed through. Levels tell operations apart by counting, so members must
-// post the same parts in the same order: all those of a plan come before those of the next. No part waits
-// for another to be posted, and what a held one waits for was posted before it on all members; so by
-// induction over the order of parts none waits for ever, whatever the window.
+// Every other operation is a single part. Levels distinguish operations by counting, so members must post the
+// same parts in the same order: all parts of an operation come before those of the next. No part waits for a
+// later part to be posted, and a held part waits only for a part that every member posted before it. By
+// induction over the order of parts this is free of deadlock, whatever the window.
 //
-// Which algorithm it is says the selection, by arguments that are equal on all members. The memory of plans
-// is reserved when the group is made, but for the slice of an allreduce in place, which is made when first a
-// longer one comes.
+// The selection chooses the algorithm from arguments equal on every member. The memory of composite
+// operations is reserved when the group is made, except for the slice of an in-place allreduce, which grows
+// on demand.
 #pragma once
 
 #include <optional>
@@ -38,19 +37,19 @@
 namespace mcastcoll::levels {
 
 struct PlanCounters {
-    // That have ended well, and the bytes of their messages, vectors or blocks.
+    // Successful operations, and the bytes of their messages, vectors or blocks.
     std::uint64_t operations = 0, bytes = 0;
-    // Operations that were carried out so; bytes of own blocks and slices that this member broadcast.
+    // Operations per algorithm; bytes of this member's own blocks and slices, as broadcast.
     std::uint64_t reductions = 0, chains = 0, splits = 0, block_bytes_broadcast = 0;
 };
 
 class Planner final : private Owner {
   public:
-    // The first three as the hierarchy's. The owner is told of everything that was accepted, once.
+    // The first three parameters are the hierarchy's. The owner is notified of each accepted operation once.
     Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
             Owner& owner, Selection selection = {});
 
-    // These as the hierarchy's.
+    // Like the hierarchy's.
     int submit(const Request& request, Nanoseconds now);
     bool progress(Nanoseconds now);
     Nanoseconds next_deadline() const { return hierarchy_.next_deadline(); }
@@ -58,10 +57,10 @@ class Planner final : private Owner {
     void fail(int error, Nanoseconds now);
     int error() const { return error_; }
 
-    // What would carry out such an operation.
+    // The algorithm for such an operation.
     Selection::Decision decide(const Request& request) const;
 
-    // A choice made for the first time.
+    // A choice that was made for the first time.
     struct News {
         Kind kind = Kind::broadcast;
         Choice choice;
@@ -77,13 +76,13 @@ class Planner final : private Owner {
         Choice choice;
         bool over = false;
         std::uint32_t parts = 1, posted = 0, ended = 0;
-        std::uint32_t window = 1;     // parts that are open at once
+        std::uint32_t window = 1;     // parts that may be open at once
         std::size_t next_offset = 0;  // of the next block in the result
-        // Of chains and split: this member's own broadcast, and what it waits for.
+        // Of chains and split: this member's own broadcast, and the part it waits for.
         std::uint32_t own = kNoPart, awaited = kNoPart;
         bool awaiting_part = false, awaiting_slice = false, held = false;
-        std::uint64_t number = 0;        // in the hierarchy, of the own broadcast
-        std::vector<std::byte> scratch;  // of an allreduce in place: this member's slice
+        std::uint64_t number = 0;        // of the own broadcast in the hierarchy
+        std::vector<std::byte> scratch;  // this member's slice in an in-place allreduce
         bool may_begin() const { return !awaiting_part && !awaiting_slice; }
     };
 
@@ -109,11 +108,11 @@ class Planner final : private Owner {
     Hierarchy hierarchy_;
     std::vector<Plan> plans_;
     std::uint64_t next_ = 0, next_to_post_ = 0, first_open_ = 0;
-    std::uint64_t base_ = 0;  // the number whose plan is the first in memory
+    std::uint64_t base_ = 0;  // number of the first entry of plans_
     std::size_t open_ = 0;
     int error_ = 0;
     std::optional<News> news_;
-    std::uint64_t told_ = 0;  // a bit for each kind and algorithm
+    std::uint64_t told_ = 0;  // a bit per kind and algorithm
     PlanCounters counters_;
 };
 

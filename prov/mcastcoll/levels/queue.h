@@ -1,5 +1,5 @@
-// A queue that costs its elements and no more: a member has three for each that it has spoken with, and most
-// of them are empty most of the time. A std::deque takes 600 bytes before it holds anything.
+// A queue with little overhead when empty: a member has three queues for each contacted peer, mostly empty.
+// An empty std::deque takes 600 bytes.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Queue {
         }
         items_.push_back(std::move(item));
     }
-    // Cheap at the front, where nearly all is taken.
+    // Cheap at the front, where nearly all elements are removed.
     void erase(Iterator at) {
         if (at == begin()) return pop_front();
         items_.erase(at);

@@ -34,7 +34,7 @@ void Schedule::send(std::uint32_t to, std::size_t number, std::size_t after, con
     sends.push_back({{to, static_cast<std::uint32_t>(number), bytes, map}, data, after});
 }
 
-// Of a message of no bytes, too, something has to come before it goes on.
+// An empty message, too, is forwarded only after the receive.
 void Schedule::pass_on(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes) {
     send(to, number, bytes == 0 ? receives.size() : 0, data, bytes);
     sends.back().follows = receives.size() - 1;

@@ -5,7 +5,7 @@
 
 namespace mcastcoll::levels {
 
-// The numbers of what is open lie no further apart than what an engine has slots for, and keeps waiting.
+// Open operations span no more numbers than the engine has slots and pending operations.
 SegmentLevel::SegmentLevel(engine::Engine& engine)
     : engine_(engine),
       legs_(std::size_t{engine.config().operation_slots} + engine.config().pending_operations) {
@@ -13,7 +13,7 @@ SegmentLevel::SegmentLevel(engine::Engine& engine)
 }
 
 int SegmentLevel::post(Leg& leg, Nanoseconds now) {
-    if (at(engine_.next_operation()) != nullptr) return EAGAIN;  // its end has not been told yet
+    if (at(engine_.next_operation()) != nullptr) return EAGAIN;  // its operation is not complete yet
     const auto accepted = engine_.submit(leg, now);
     if (!accepted) return accepted.error().code;
     leg.handle = number_of(accepted.value());
@@ -52,7 +52,7 @@ void SegmentLevel::on_complete(OperationId operation, int status) {
     std::erase(receiving_, leg);
 }
 
-// The group's end: completions that the engine still tells find no leg.
+// The group's end: later completions of the engine are ignored.
 void SegmentLevel::fail(int error, Nanoseconds now) {
     if (engine_.phase() != engine::Phase::failed) engine_.give_up(error, now);
     for (Leg*& leg : legs_) {

@@ -1,5 +1,5 @@
-// Among the hosts of a segment, one member of each: the engine's multicast, and its tree of messages for
-// reductions. The engine itself is pumped by its owner, who hands its completions here.
+// The level among the hosts of a segment, one member per host: the engine's multicast, and its message tree
+// for reductions. The engine's owner runs the engine and passes its completions to this class.
 #pragma once
 
 #include <vector>
@@ -27,8 +27,8 @@ class SegmentLevel final : public Level {
     Leg*& at(OperationId operation) { return legs_[number_of(operation) % legs_.size()]; }
 
     engine::Engine& engine_;
-    std::vector<Leg*> legs_;       // by the engine's number, modulo their number; null when it is over
-    std::vector<Leg*> receiving_;  // broadcasts from others
+    std::vector<Leg*> legs_;       // by the engine's operation number modulo the size; null when done
+    std::vector<Leg*> receiving_;  // broadcasts of other roots
     bool moved_ = false;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kHeadBytes = 2, kRuleBytes = 20;
 
-// An allgather's, between hosts, whose blocks have up to so many bytes together.
+// Rows for an allgather between hosts whose blocks have at most this many bytes together.
 constexpr Row allgather_row(std::uint64_t most_bytes, Choice choice, std::string_view why) {
     return {Kind::allgather, {}, {2, UINT64_MAX}, {0, most_bytes}, choice, 0, why};
 }
@@ -30,7 +30,7 @@ constexpr std::array kBuiltIn = {
 };
 static_assert(kBuiltIn.size() <= kBuiltInMost);
 
-// What each operation may be carried out by; the first is what it falls back on.
+// The algorithms allowed for each operation. The first one is the fallback.
 constexpr bool kAllowed[kKinds][kAlgorithms] = {
     // levels, messages, reduction, chains, split, none
     {true, false, false, false, false, true},  // broadcast
@@ -131,7 +131,7 @@ std::optional<Selection> Selection::decode(Bytes bytes) {
     return selection;
 }
 
-// The table of algorithms as text, in and out.
+// Parsing and printing of the table.
 
 namespace {
 
@@ -169,7 +169,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
     return words;
 }
 
-// A number, with K, M or G for powers of 1024.
+// Parses a number, with K, M or G for powers of 1024.
 std::optional<std::uint64_t> number_of(std::string_view text, bool suffixes) {
     std::uint64_t value = 0;
     const char* last = text.data() + text.size();
@@ -209,7 +209,7 @@ std::optional<Choice> choice_of(Kind kind, std::string_view text) {
     return std::nullopt;
 }
 
-// The shortest way to write a number of bytes.
+// The shortest form of a number of bytes.
 std::string bytes_text(std::uint64_t value) {
     for (const auto& [letter, bits] : {std::pair{'G', 30U}, std::pair{'M', 20U}, std::pair{'K', 10U}})
         if (value > 0 && value % (std::uint64_t{1} << bits) == 0)

@@ -6,10 +6,11 @@
 namespace mcastcoll::levels {
 namespace {
 
-// Longer vectors are a matter of bandwidth, and are combined in place.
+// Longer vectors are limited by bandwidth, and are combined in place.
 constexpr std::size_t kMostExchanged = 16384;
 
-// The messages between two members in one operation: a vector on its way in, a message or result out.
+// Numbers of the messages between two members in one operation: a vector towards the root, a message or
+// result away from it.
 constexpr std::size_t kIn = 0, kOut = 1;
 
 MessageConfig in_place(SiteConfig config, const Placement& placement) {
@@ -50,7 +51,7 @@ void SiteLevel::on_grant(Peer& from) {
     for (const std::uint32_t leader : leaders)
         if (leader != placement_.self() && !peer(leader).greeted) return;
     if (greeted_) {
-        // It asks again: the answer may have come before it knew the group.
+        // The peer repeats its hello: the answer may have come before the peer knew the group.
         if (from.used == 0 && from.sent == 0) greet(from);
         return;
     }
@@ -59,7 +60,7 @@ void SiteLevel::on_grant(Peer& from) {
         if (leader != placement_.self()) greet(peer(leader));
 }
 
-// Who takes part: the root first, or the first segment's leader, then the leaders of the other segments.
+// The participants: the root first, or the first segment's leader, then the leaders of the other segments.
 SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
     const bool rooted = leg.kind == Kind::broadcast || leg.kind == Kind::reduce;
     std::vector<std::uint32_t> nodes;
@@ -69,7 +70,7 @@ SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
                                placement_.segment_of(leader) == placement_.segment_of(index_of(leg.root));
         if (!(rooted && (leader == index_of(leg.root) || with_root))) nodes.push_back(leader);
     }
-    // The first node of each site, and those of this member's own.
+    // The first node of each site, and the nodes of this member's own site.
     std::vector<std::uint32_t> heads, own;
     std::unordered_set<std::uint32_t> sites;
     for (const std::uint32_t node : nodes) {
@@ -84,7 +85,7 @@ SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
     return result;
 }
 
-// Adds this member's part of one tree to its neighbours, if it is in it.
+// Adds this member's neighbours in one tree, if this member is a node of the tree.
 void SiteLevel::connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
                         Neighbours& result) const {
     const auto self =
@@ -101,8 +102,8 @@ bool SiteLevel::exchanges(const Leg& leg) const {
            leg.bytes <= std::min<std::size_t>(kMostExchanged, piece_bytes_);
 }
 
-// Both combine the first segment's vector with the second's, in that order: the same bits. What is sent is a
-// copy, since the result may go where the input is.
+// Both combine the first segment's vector with the second's in this order, so the results are bitwise equal.
+// The sent vector is a copy, since the result may overwrite the input.
 void SiteLevel::plan_exchange(const Leg& leg, Schedule& plan) const {
     std::byte* own = plan.room(leg.bytes);
     move_block(own, leg.input, leg.bytes);
@@ -114,8 +115,7 @@ void SiteLevel::plan_exchange(const Leg& leg, Schedule& plan) const {
     plan.receives.back().combined = true;
 }
 
-// Vectors come from the children and go to the parent; a message or result comes from the parent and goes to
-// the children.
+// Vectors go from the children to the parent; a message or result goes from the parent to the children.
 void SiteLevel::plan_tree(const Leg& leg, Schedule& plan) const {
     const Neighbours near = neighbours(leg);
     if (leg.kind != Kind::broadcast && near.children.empty() && !near.is_root) {

@@ -1,16 +1,17 @@
-// Between segments: trees of reliable messages, one between sites and one between the segments of each site.
-// They are flat unless the user says otherwise, because links between sites are long and each is to be
-// crossed once: the root of a broadcast sends the message once to every other site, and to every other
-// segment of its own; of a reduction each leader sends its segment's vector once, and the first segment's
-// leader the result back. Of each site only the first segment takes part in the tree between sites, and
-// passes on within its own: so a link between sites is crossed once, however many segments are at its ends.
+// The level between segments: trees of reliable messages, one between sites and one between the segments of
+// each site. The trees are flat unless the user sets another shape, because links between sites have long
+// delays and each is to be crossed once. In a broadcast the root sends the message once to every other site,
+// and to every other segment of the root's site. In a reduction each leader sends its segment's vector once,
+// and the first segment's leader returns the result. Only the first segment of each site takes part in the
+// tree between sites, and forwards within its own: a link between sites is crossed once, however many
+// segments are at its ends.
 //
-// Two segments exchange what is short: each sends the other its vector, and both combine. The link is crossed
-// as often as by a vector there and a result back, in half the time.
+// Two segments exchange short vectors, and both combine. The link carries as many vectors as with a vector
+// one way and a result back, in half the time.
 //
-// A piece for a member that has not heard of the group yet would be lost. So segments greet before they work:
-// the first one's leader is sent an empty grant again and again, and when it has one from everybody it
-// answers all.
+// A piece for a member that does not know the group yet would be lost. So segments first exchange hellos
+// (empty grants): each leader sends hellos to the first segment's leader, which answers when it has a hello
+// from every segment.
 #pragma once
 
 #include "levels/message_level.h"
@@ -18,21 +19,21 @@
 
 namespace mcastcoll::levels {
 
-// How often a segment that is not answered greets: less and less.
+// Interval between unanswered hellos, doubled from the shortest to the longest.
 inline constexpr Nanoseconds kLeastGreetInterval = Nanoseconds::from_ms(5);
 inline constexpr Nanoseconds kMostGreetInterval = Nanoseconds::from_ms(500);
 
-// Who this member is, and how many there are, is as in the placement.
+// `self` and `members` are taken from the placement.
 struct SiteConfig : MessageConfig {
-    topology::Algorithm algorithm;         // the shape of the tree: between sites,
-    topology::Algorithm within_algorithm;  // and between the segments of one
+    topology::Algorithm algorithm;         // shape of the tree between sites,
+    topology::Algorithm within_algorithm;  // and between the segments of a site
 };
 
 class SiteLevel final : public MessageLevel {
   public:
     SiteLevel(const Placement& placement, const SiteConfig& config);
 
-    // Begins to greet. Nobody posts before greeted().
+    // Starts sending hellos. Do not post before greeted().
     void start(Nanoseconds now);
     bool greeted() const { return greeted_; }
 

@@ -1,5 +1,5 @@
-# What the gateway, the library that is loaded into programs and the provider share: the preface and the sites
-# file.  It needs neither fmt nor libfabric, since it goes into foreign programs.
+# The preface and the sites file, shared by the gateway, the library loaded into programs and the provider.
+# Depends on neither fmt nor libfabric, because it is loaded into foreign programs.
 noinst_LTLIBRARIES += %reldir%/libmccsites.la
 mcc_parts += \
 	%reldir%/endpoint.cc \

@@ -1,6 +1,5 @@
-// The preface: the 64 bytes that stand ahead of a connection's own between a process and its site's gateway,
-// and again between the other site's gateway and the process connected to.  It says who connects to whom.
-// There is no answer to it.
+// The preface: 64 bytes before a connection's own data, between a process and its site's gateway, and again
+// between the other site's gateway and the target process. It names source and target, and is not answered.
 //
 //      0  magic "MCCR"       8  source: family, port, address     48  source node
 //      4  version            (2, 2 and 16 bytes)                 52  source process
@@ -23,9 +22,9 @@ inline constexpr std::uint16_t kPrefaceVersion = 1;
 inline constexpr std::size_t kPrefaceSize = 64;
 
 struct Preface {
-    Endpoint source;  // the connecting process's own address, as it would have been seen without gateways
-    Endpoint target;  // what it connects to
-    std::uint32_t node = 0;  // of the source: whatever tells its site's hosts apart
+    Endpoint source;  // the connecting process's own address, as the target would see it without gateways
+    Endpoint target;  // the address to connect to
+    std::uint32_t node = 0;  // of the source: distinguishes the hosts of its site
     std::uint32_t process = 0;
 
     bool operator==(const Preface&) const = default;
@@ -62,7 +61,7 @@ inline std::array<std::byte, kPrefaceSize> encode_preface(const Preface& preface
     return bytes;
 }
 
-// Nothing if these bytes are no preface of this version, or name no address to connect to.
+// Returns nothing if the bytes are no preface of this version, or name no address to connect to.
 inline std::optional<Preface> decode_preface(std::span<const std::byte> bytes) {
     namespace layout = preface_layout;
     if (bytes.size() < kPrefaceSize || wire::get<std::uint32_t>(bytes.data()) != kPrefaceMagic ||

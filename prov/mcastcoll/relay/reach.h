@@ -1,8 +1,10 @@
-// What a site's processes may connect to in other sites, as an administrator says it in the sites file:
+// The targets in other sites to which a site's processes may connect, set by an administrator in the sites
+// file:
 //
 //     reach = 10.2.0.0/16, 10.3.0.0/16:5000-5999, [fd00:2::/64]:7400    or: none
 //
-// Networks, each with a port, a range of ports, or all of them.  Gateways on both sides hold to it.
+// A list of networks, each with a port, a range of ports, or all ports. The gateways of both sites enforce
+// it.
 #pragma once
 
 #include <string_view>
@@ -18,7 +20,7 @@ struct Reach {
     std::uint16_t first_port = 1, last_port = UINT16_MAX;
 
     bool contains(const Endpoint& target) const;
-    // NETWORK, NETWORK:PORT or NETWORK:PORT-PORT; an IPv6 network stands in brackets before ports.
+    // Parses NETWORK, NETWORK:PORT or NETWORK:PORT-PORT. An IPv6 network with ports is in brackets.
     static Result<Reach> parse(std::string_view text);
 };
 

@@ -37,7 +37,7 @@ bool read_number(std::string_view text, Unsigned least, Unsigned most, Unsigned&
     return status == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
 }
 
-// Reads line by line; every complaint is one sentence, behind file and line.
+// Parses line by line. Each error message is one sentence after file and line.
 class Parser {
   public:
     explicit Parser(std::string_view file) : file_(file) {}

@@ -1,16 +1,16 @@
-// The sites file: which networks belong to which site, where each site's gateway is, and how trunks between
-// gateways are.  One file for all gateways and processes; what is wrong in it is said with file and line.
+// The sites file: the networks of each site, its gateway, and settings of the gateway sessions. All gateways
+// and processes use the same file. An error is reported with file and line.
 //
 //     [site lyon]                            # any number of sites
 //     networks = 10.1.0.0/16, fd00:1::/64
-//     gateway = 10.1.0.1:7400                # where the site's processes connect to
-//     wan = 192.0.2.1:7400                   # where other gateways do; default: the same
-//     reach = 10.2.0.0/16:5000-5999          # what its processes may connect to in other sites
+//     gateway = 10.1.0.1:7400                # address for the site's processes
+//     wan = 192.0.2.1:7400                   # address for other gateways; default: the same
+//     reach = 10.2.0.0/16:5000-5999          # targets in other sites that its processes may connect to
 //                                            # (default: ports from 32768 on)
-//     [trunks]                               # optional, and every line of it is
+//     [trunks]                               # optional, like each line in it
 //     streams = 8
 //     congestion = cubic
-//     cap = 0                                # Mbit/s of a trunk in one direction; 0: none
+//     cap = 0                                # Mbit/s per gateway session and direction; 0: none
 //     key = FILE                             # relative to the sites file
 #pragma once
 
@@ -25,7 +25,7 @@ namespace mcastcoll::relay {
 
 inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxReach = 256, kMaxSiteName = 23;
 inline constexpr unsigned kMaxStreams = 32;
-// Kernels give processes that ask for no port in particular one from here on; services have lower ones.
+// Kernels assign ports from here on to processes that request no specific port; services have lower ones.
 inline constexpr std::uint16_t kFirstFreePort = 32768;
 
 struct Site {
@@ -39,7 +39,7 @@ struct Site {
 
 struct TrunkOptions {
     unsigned streams = 8;
-    std::string congestion;  // empty: what the system has
+    std::string congestion;  // empty: the system's default
     std::uint64_t cap_mbit = 0;
     std::string key_file;
 };
@@ -48,12 +48,12 @@ struct Sites {
     std::vector<Site> sites;
     TrunkOptions trunks;
 
-    // The site whose network holds this address, the most specific one; none: nullptr.
+    // Returns the site with the most specific network that contains this address, or nullptr.
     const Site* site_of(const Endpoint& endpoint) const;
     const Site* named(std::string_view name) const;
 };
 
-// name: of the file, for messages.
+// name: of the file, for error messages.
 Result<Sites> parse_sites(std::string_view text, std::string_view name);
 Result<Sites> read_sites(const std::string& path);
 

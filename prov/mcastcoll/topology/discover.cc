@@ -38,7 +38,7 @@ Result<Subnet> own_subnet(Bytes address) {
             bits += static_cast<unsigned>(std::popcount(std::to_integer<unsigned>(byte)));
         const Subnet subnet = Subnet::around(own.value().address_bytes(), bits);
         const Subnet alone = Subnet::around(own.value().address_bytes(), 128);
-        // All of 127/8 is ours although only one address of it is configured.
+        // All of 127/8 is local although only one address of it is configured.
         const bool loopback = family == AF_INET && own.value().address_bytes()[0] == std::byte{127};
         if (loopback ? subnet.contains(address) : alone.contains(address)) return subnet;
     }

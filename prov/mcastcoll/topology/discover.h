@@ -1,5 +1,5 @@
-// Where this process is: what the user says, else its own address's subnet, the host's identity, and what
-// hwloc sees of the machine.
+// Finds the place of this process from the user's settings, the subnet of its own address, the host's
+// identity, and hwloc.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -7,46 +7,47 @@
 
 namespace mcastcoll::topology {
 
-// Reads FI_MCASTCOLL_TOPOLOGY's value: words, or a file when it begins with "/", "./", "../" or "file:".
+// Reads the value of FI_MCASTCOLL_TOPOLOGY: words, or a file if it starts with "/", "./", "../" or "file:".
 Result<Override> read_override(const std::string& value);
 
 struct Discovery {
     Place place;
-    std::vector<std::string> notes;  // what could not be found out, and why, for the log
-    std::string no_memory;           // why this process shares no memory with others; empty where it can
+    std::vector<std::string> notes;  // for the log: the unknown parts and why
+    std::string no_memory;           // why this process cannot share memory with others; empty if it can
 };
 
-// `address`: the 4 or 16 bytes of the process's own address, or none. Never fails: what cannot be found out
-// is left out, and noted. The host is looked at once in a process; after that a call costs microseconds.
+// `address`: the 4 or 16 bytes of the process's own address, or empty. Never fails: unknown parts are left
+// out and noted. The host is queried once per process, and further calls cost microseconds.
 Discovery discover(const Override& override, Bytes address);
 
-// Which processes may be told that they are on the same host: those that can share memory and can see each
-// other live and die. A name or an address says neither, least of all in containers.
+// Identifies the host of a process: processes with equal identities can share memory and can detect each
+// other's death. A name or an address guarantees neither, least of all in containers.
 struct HostIdentity {
-    // One running kernel. Not the machine's name or id, which images and clones share.
+    // One running kernel. The machine's name or id would not do, because images and clones share it.
     std::string boot;
-    // Process numbers mean the same: a neighbour's death is watched by its number, and its memory read by it.
+    // Process ids have the same meaning: a peer's death is detected and its memory is read by process id.
     std::uint64_t pid_namespace = 0;
-    // 127.0.0.1 and abstract sockets mean the same; virtual hosts on one machine differ in nothing else.
+    // 127.0.0.1 and abstract sockets have the same meaning. Virtual hosts on one machine may differ in
+    // nothing else.
     std::uint64_t net_namespace = 0;
-    // User numbers mean the same.
+    // User ids have the same meaning.
     std::uint64_t user_namespace = 0;
-    // The very file system that shared memory lives in: every mount of a tmpfs has a device number of its
-    // own, and a folder of another one that is mounted here another inode.
+    // The file system of the shared memory: every tmpfs mount has a device number of its own, and a directory
+    // of another tmpfs bind-mounted here has another inode.
     std::uint64_t shm_device = 0;
     std::uint64_t shm_inode = 0;
     // Segments are private to their user, and so is reading another process's memory.
     std::uint32_t user = 0;
 };
 
-// An error where /proc or /dev/shm does not tell: such a process shares memory with nobody.
+// Fails if /proc or /dev/shm cannot be read: such a process shares no memory.
 Result<HostIdentity> read_host_identity();
-// The same for equal identities only, never 0.
+// Equal for equal identities only, never 0.
 std::uint64_t host_id(const HostIdentity& identity);
-// What to call this host: its name up to the first dot.
+// The host's name up to the first dot.
 std::string host_name();
 
-// All that is in an open file, if it is not more than so many bytes. `name` is for complaints.
+// Reads an open file of at most this many bytes. `name` is for error messages.
 Result<std::string> read_text(const FileDescriptor& file, const std::string& name, std::size_t most);
 
 }  // namespace mcastcoll::topology

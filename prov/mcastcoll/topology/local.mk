@@ -1,4 +1,4 @@
-# Where the members of a group are.  The model is pure; what asks the system is a library of its own.
+# Where the members of a group are. The model makes no system calls; discovery is a library of its own.
 noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
 %canon_reldir%_libmccsubnet_la_SOURCES = \
 	%reldir%/subnet.cc \
@@ -20,7 +20,7 @@ mcc_parts += \
 nodist_%canon_reldir%_libmcctopology_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 
-# Asks the system.
+# Queries the system.
 noinst_LTLIBRARIES += %reldir%/libmccdiscover.la
 %canon_reldir%_libmccdiscover_la_SOURCES = \
 	%reldir%/discover.cc \

@@ -1,9 +1,9 @@
-// What is inside a host: its packages, NUMA nodes, shared caches and cores, as hwloc sees them, and where in
-// them a set of processors lies. The same code for this machine and one made up from a few words.
+// The inside of a host: its packages, NUMA nodes, shared caches and cores, as reported by hwloc, and the
+// location of a set of processors in it. Works for this machine and for a synthetic one.
 //
-// Numbers have to be the same for all processes of a host, also for those that may use only a part of it. So
-// the whole machine is looked at, and objects are known by the system's numbers or their lowest processor,
-// never by their position in what a process may see.
+// The processes of a host must get the same numbers, even with access to only a part of the host. So the
+// whole machine is loaded, and objects are identified by the system's numbers or their lowest processor,
+// never by their position in the visible part.
 #pragma once
 
 #include <memory>
@@ -15,24 +15,24 @@ struct hwloc_topology;
 
 namespace mcastcoll::topology {
 
-// The system's numbers of processors (hardware threads), ascending.
+// Processor (hardware thread) numbers of the system, ascending.
 using Processors = std::vector<unsigned>;
 
 class Machine {
   public:
-    // This one; hwloc's own variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC) may say otherwise.
+    // This machine, unless hwloc's own variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC) name another.
     static Result<Machine> of_this_system() { return load(nullptr); }
-    // "package:2 numa:2 l3:2 core:8 pu:2"
+    // Example: "package:2 numa:2 l3:2 core:8 pu:2".
     static Result<Machine> of_synthetic(const std::string& description) { return load(description.c_str()); }
 
-    // Those this process may run on: its binding, or all that its control group leaves it.
+    // The processors of this process: its binding, or those of its control group.
     Processors own() const;
-    // All that may be used here.
+    // The usable processors.
     Processors allowed() const;
-    // Of each object of a level inside the host, in the machine's order; none for a level it has not.
+    // The processors of each object of a level, in the machine's order; empty if the machine lacks the level.
     std::vector<Processors> objects(Level level) const;
-    // Sets the coordinates of the objects that hold all of these processors, so that a process bound to
-    // nothing ends at the innermost object that holds everything it may use.
+    // Sets the coordinates of the objects that contain all of these processors. For an unbound process this
+    // is the innermost object with every usable processor.
     void locate(const Processors& processors, Place& place) const;
 
   private:

@@ -14,7 +14,7 @@ namespace {
 
 Processors processors_of(hwloc_const_bitmap_t bitmap) {
     Processors processors;
-    if (hwloc_bitmap_weight(bitmap) < 0) return processors;  // unlimited: no machine has that
+    if (hwloc_bitmap_weight(bitmap) < 0) return processors;  // infinite set: no machine has one
     for (int at = hwloc_bitmap_first(bitmap); at >= 0; at = hwloc_bitmap_next(bitmap, at))
         processors.push_back(static_cast<unsigned>(at));
     return processors;
@@ -41,7 +41,7 @@ hwloc_obj_type_t type_of(Level level) {
     return HWLOC_OBJ_MACHINE;
 }
 
-// The same for all processes of the machine, whatever part of it they see.
+// The same number in every process of the machine, whatever part of it the process sees.
 unsigned number_of(hwloc_obj_t object) {
     const bool numbered = object->type == HWLOC_OBJ_PACKAGE || object->type == HWLOC_OBJ_NUMANODE;
     if (numbered && object->os_index != HWLOC_UNKNOWN_INDEX) return object->os_index;
@@ -53,11 +53,11 @@ void for_each_object(hwloc_topology_t topology, Level level, const Visit& visit)
     for (hwloc_obj_t object = nullptr;
          (object = hwloc_get_next_obj_by_type(topology, type_of(level), object)) != nullptr;)
         if (!hwloc_bitmap_iszero(object->cpuset))
-            visit(object);  // memory without processors is nobody's place
+            visit(object);  // memory without processors cannot be a place
 }
 
 unsigned long wanted_flags() {
-    // All of the machine, so that numbers agree; and nothing that takes time or moves us about.
+    // The whole machine, so that numbers agree, and nothing slow and no change of this thread's binding.
     unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020500
     flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
@@ -89,9 +89,9 @@ Processors Machine::allowed() const {
 }
 
 Processors Machine::own() const {
-    // Of the main thread: threads that others have started (drivers do) may run anywhere.  Asked of the
-    // system also where the machine is only described: resource managers hand descriptions of this very one
-    // out.
+    // The binding of the main thread counts, because threads started by others (such as drivers) may run
+    // anywhere. The system is asked even if hwloc loaded a description, because resource managers provide
+    // descriptions of the very machine.
     cpu_set_t bound;
     CPU_ZERO(&bound);
     if (::sched_getaffinity(::getpid(), sizeof bound, &bound) != 0) return allowed();
@@ -112,7 +112,7 @@ void Machine::locate(const Processors& processors, Place& place) const {
     if (processors.empty()) return;
     for (std::size_t i = index_of(Level::host) + 1; i < kLevels; ++i) {
         const Level level = level_of(i);
-        // The lowest number, where several hold it: two kinds of memory beside the same processors.
+        // The lowest number if several objects contain them: two kinds of memory beside the same processors.
         std::optional<unsigned> number;
         for_each_object(topology_.get(), level, [&](hwloc_obj_t object) {
             const bool holds_all = std::all_of(processors.begin(), processors.end(), [object](unsigned one) {

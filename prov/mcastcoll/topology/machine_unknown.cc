@@ -1,4 +1,4 @@
-// Built where there is no hwloc: places end at the host.
+// Used in builds without hwloc: places end at the host.
 #include <errno.h>
 
 #include "topology/machine.h"

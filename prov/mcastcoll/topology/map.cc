@@ -7,7 +7,7 @@
 namespace mcastcoll::topology {
 namespace {
 
-// What a member has to share with another one to be in the same cluster.
+// Two members with equal keys are in the same cluster.
 struct Key {
     std::uint32_t outside = 0;  // number of the enclosing cluster
     enum class Kind : std::uint8_t { shared, known, alone } kind = Kind::shared;
@@ -32,7 +32,7 @@ Key key_of(const Place& place, const Policy& policy, Level level, std::uint32_t 
     return {outside, Key::Kind::alone, rank};
 }
 
-// The clusters of a level inside those outside it, by rank: dense numbers in the order of first appearance.
+// The clusters of a level inside the outer clusters, by rank: dense numbers in the order of first appearance.
 std::vector<std::uint32_t> refine(std::span<const Place> places, const Policy& policy, Level level,
                                   const std::vector<std::uint32_t>& outside) {
     std::map<Key, std::uint32_t> numbers;
@@ -46,7 +46,7 @@ std::vector<std::uint32_t> refine(std::span<const Place> places, const Policy& p
     return cluster_of;
 }
 
-// A host is in the segment of its first rank.
+// Moves each host into the segment of its first rank.
 void settle_segments(std::vector<Place>& places, const Policy& policy,
                      const std::vector<std::uint32_t>& sites) {
     if (!policy.counts(Level::host)) return;
@@ -96,8 +96,8 @@ Map::Map(std::span<const Place> places, const Policy& policy)
             if (place.at(level_of(i))) known_.add(level_of(i));
 }
 
-// Of levels that divide alike one speaks for all: the host if it is among them, else the innermost outside
-// the host (a site that is one segment has multicast) and the outermost inside it.
+// Chooses a representative among levels that divide alike: the host if it is among them, else the innermost
+// level outside the host (a site of one segment has multicast), or the outermost inside it.
 void Map::name_levels() {
     const auto parts = [this](std::size_t i) { return partitions_[i].starts.size() - 1; };
     for (std::size_t first = 0, next = 0; first < kLevels; first = next) {
@@ -149,7 +149,7 @@ std::string Map::title(Level level, std::uint32_t cluster) const {
 
 std::string Map::why(Level level) const {
     if (connects(level)) {
-        // The outermost level that tells apart what is connected here, or else the processes.
+        // The outermost level that distinguishes the connected units, or else the processes.
         const std::size_t parts = level == Level::host ? members_ : below(level).starts.size() - 1;
         std::size_t inner = level == Level::host ? kLevels : below_[index_of(level)];
         while (inner < kLevels && !(known_.has(level_of(inner)) && policy_.counts(level_of(inner)))) ++inner;

@@ -44,10 +44,10 @@ constexpr std::string_view kLines = "a line begins with auto, flat, level, algor
 
 }  // namespace
 
-// Takes one statement after the other and keeps the first complaint.
+// Takes statements one by one and keeps the first error.
 class OverrideParser {
   public:
-    std::string where;  // begins each complaint
+    std::string where;  // prefix of each error message
 
     bool good() const { return complaint_.empty(); }
     Result<Override> finish() && {
@@ -120,7 +120,7 @@ class OverrideParser {
 
 namespace {
 
-// NAME or NAME:SUBNET; true for the latter, which more may follow.
+// Parses NAME or NAME:SUBNET. Returns true for the latter, after which more may follow.
 bool take_value(OverrideParser& parser, Level level, Token value) {
     const std::size_t colon = value.text.find(':');
     if (colon == std::string_view::npos) return parser.take_own_name(level, value), false;
@@ -159,7 +159,7 @@ void take_line(OverrideParser& parser, std::span<const Token> words) {
 
 Result<Override> Override::parse_words(std::string_view text) {
     OverrideParser parser;
-    Level list = Level::wan;  // where NAME:SUBNET goes on; the wan: nowhere
+    Level list = Level::wan;  // level to which a further NAME:SUBNET belongs; wan: none
     for (const Token raw : split(text, ",")) {
         if (!parser.good()) break;
         const Token token = trim(raw);
@@ -228,7 +228,7 @@ void Override::apply(Place& place, Bytes address) const {
         if (const Name name = name_at(level, address); !name.empty()) place.set_named(level, name.view());
     const Name host = name_at(Level::host, address);
     if (host.empty() || !place.at(Level::host)) return;
-    // A part of the real host.
+    // Makes a part of the real host.
     const std::uint64_t part = Place::id_of_name(host.view());
     place.set(Level::host, place.at(Level::host)->id ^ part, host.view());
 }

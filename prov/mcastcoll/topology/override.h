@@ -1,18 +1,18 @@
-// What the user says about the topology: FI_MCASTCOLL_TOPOLOGY, a few words or a file. Pure: discover.h
-// reads the file.
+// The user's topology settings: FI_MCASTCOLL_TOPOLOGY, a list of words or a file. Makes no system calls:
+// discover.h reads the file.
 //
 // Words, separated by commas:
 //
-//     auto                         what is discovered counts (the default)
-//     flat                         one level: everybody alone on its host, all in one segment
-//     -LEVEL                       this level does not count: any but the wan
-//     ALGORITHM@LEVEL              how a level connects what lies in it: chain@wan, 4-ary@segment
+//     auto                         use the discovered place (the default)
+//     flat                         one level: each process is a host of its own, all in one segment
+//     -LEVEL                       ignore this level; any level except the wan
+//     ALGORITHM@LEVEL              algorithm of a level for connecting clusters: chain@wan, 4-ary@segment
 //     site=NAME                    this process is at that site; also segment=, host=
-//     site=NAME:SUBNET,NAME:SUBNET ...   where a process is by its own address; the longest prefix counts
+//     site=NAME:SUBNET,NAME:SUBNET ...   site by the process's own address; the longest prefix counts
 //
-// host=NAME divides a real host, it never joins two: what cannot share memory must not be told to.
+// host=NAME divides a real host and never joins two: processes that cannot share memory must not try.
 //
-// In a file each line is one of these; # begins a comment:
+// In a file each line is one of these; # starts a comment:
 //
 //     auto                         site NAME [SUBNET ...]        (also segment, host)
 //     flat                         level LEVEL on|off
@@ -27,20 +27,20 @@ namespace mcastcoll::topology {
 
 class Override {
   public:
-    // The error says where and what is allowed.
+    // The error names the position and the allowed values.
     static Result<Override> parse_words(std::string_view text);
-    // `file` is its name, for complaints.
+    // `file` is its name, for error messages.
     static Result<Override> parse_file(std::string_view text, std::string_view file);
 
-    // What a list of sites says; where the user has given sites addresses already, those count.
+    // Sites by subnet, from the sites file. Subnets that the user has given take precedence.
     bool places_sites() const;
     void add_site(Name name, const Subnet& subnet) { assignments_.push_back({Level::site, name, subnet}); }
 
-    // For the group this process is rank 0 of.
+    // Applies to groups of which this process is rank 0.
     const Policy& policy() const { return policy_; }
-    // The name that is given to a process with this own address (4 or 16 bytes, or none), empty: none.
+    // The name given to a process with this own address (4 or 16 bytes, or empty), or an empty name.
     Name name_at(Level level, Bytes address) const;
-    // Puts what is given into a discovered place.
+    // Replaces the given coordinates in a discovered place.
     void apply(Place& place, Bytes address) const;
 
   private:

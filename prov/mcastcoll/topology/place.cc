@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, kLevels> kNouns{"group",     "site",     
 
 constexpr std::uint8_t kPlaceVersion = 1;
 
-// Reads past the end yield zeros and make good false.
+// Reads past the end return zeros and set good to false.
 struct Reader {
     Bytes rest;
     bool good = true;
@@ -98,7 +98,7 @@ std::vector<std::byte> encode(const Place& place) {
     };
     out.reserve(kMostPlaceBytes);
     number(kPlaceVersion);
-    number(std::uint8_t{0});  // the count, when it is known
+    number(std::uint8_t{0});  // the count, filled in below
     std::uint8_t count = 0;
     for (std::size_t i = 1; i < kLevels; ++i) {
         const auto& coordinate = place.at(level_of(i));
@@ -124,7 +124,7 @@ std::optional<Place> decode_place(Bytes bytes) {
     if (in.number<std::uint8_t>() != kPlaceVersion) return std::nullopt;
     const std::size_t count = in.number<std::uint8_t>();
     Place place;
-    std::size_t last = 0;  // the wan, which no place names
+    std::size_t last = 0;  // the wan, which no place contains
     for (std::size_t i = 0; i < count && in.good; ++i) {
         const std::size_t at = in.number<std::uint8_t>();
         if (at <= last || at >= kLevels) return std::nullopt;

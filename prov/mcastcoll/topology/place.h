@@ -1,12 +1,11 @@
-// Where a member of a group is: the cluster it belongs to at each level, outside in. Pure: no system is
-// asked.
+// The place of a member: the cluster it belongs to at each level, outermost first. Makes no system calls.
 //
-// The levels are those of Karonis et al. (2000), continued inside the host. Each names what its clusters
-// have in common: two processes of one site, of one host, of one shared cache. The outermost, the wan, has
-// the whole group for its only cluster. How deep a member's place reaches is its own affair: a process that
-// is bound to nothing ends at its host.
+// The levels are those of Karonis et al. (2000), continued inside the host. A level is named after the shared
+// resource of a cluster: a site, a host, a cache. The outermost level, the wan, has one cluster, the whole
+// group. Places may differ in depth: the place of an unbound process ends at the innermost object around its
+// processors, often the host.
 //
-// Identities are numbers, compared only within the enclosing cluster. Names are for people.
+// Identities are numbers, compared only within the enclosing cluster. Names are for users.
 #pragma once
 
 #include <array>
@@ -22,11 +21,11 @@
 namespace mcastcoll::topology {
 
 enum class Level : std::uint8_t {
-    wan,      // everybody: what connects the sites
-    site,     // near each other: what connects the segments of a site
-    segment,  // one multicast domain: connects its hosts
-    host,     // shares memory: connects its processes
-    package,  // and what is inside a host
+    wan,      // the whole group; connects sites
+    site,     // networks near each other; connects the segments of a site
+    segment,  // one multicast domain; connects its hosts
+    host,     // shared memory; connects its processes
+    package,  // levels inside a host
     numa,
     l3,
     l2,
@@ -47,7 +46,7 @@ constexpr bool is_inside_host(Level level) {
 std::string_view name_of(Level level);
 std::string counted(Level level, std::size_t count);
 std::optional<Level> level_named(std::string_view name);
-// "site, segment, host ..." for complaints; without the wan, which cannot be left out.
+// "site, segment, host ..." for error messages. The wan is left out, because it cannot be switched off.
 std::string level_names();
 
 struct LevelSet {
@@ -59,13 +58,13 @@ struct LevelSet {
     bool operator==(const LevelSet&) const = default;
 };
 
-// A few printable characters, without an allocation.
+// Up to 23 printable characters, without an allocation.
 class Name {
   public:
     static constexpr std::size_t kMost = 23;
 
     Name() = default;
-    // Cuts what is too long, ending it with "..", and turns what is not printable into '?'.
+    // Shortens a long text, ending it with "..", and replaces unprintable characters by '?'.
     explicit Name(std::string_view text);
     std::string_view view() const { return {text_.data(), size_}; }
     bool empty() const { return size_ == 0; }
@@ -78,11 +77,11 @@ class Name {
 
 struct Coordinate {
     std::uint64_t id = 0;
-    Name name;  // empty inside a host, where the number tells it
+    Name name;  // empty inside a host, where the number is enough
     bool operator==(const Coordinate&) const = default;
 };
 
-// The place of one member. A level that is not known has no coordinate; the wan never has one.
+// The place of one member. An unknown level has no coordinate, and neither has the wan.
 class Place {
   public:
     std::optional<Coordinate>& at(Level level) { return coordinates_[index_of(level)]; }
@@ -90,20 +89,20 @@ class Place {
     void set(Level level, std::uint64_t id, std::string_view name = {}) {
         at(level) = Coordinate{id, Name(name)};
     }
-    // A cluster that is known by its name alone.
+    // Sets a cluster identified by its name.
     void set_named(Level level, std::string_view name) { set(level, id_of_name(name), name); }
-    // "site A, host h3, package 0, core 4"
+    // Example: "site A, host h3, package 0, core 4".
     std::string to_string() const;
     bool operator==(const Place&) const = default;
 
-    // Stable: the same everywhere.
+    // Stable: the same on every host.
     static std::uint64_t id_of_name(std::string_view name);
 
   private:
     std::array<std::optional<Coordinate>, kLevels> coordinates_{};
 };
 
-// In a join message:
+// Encoding in a join message:
 //
 //     u8 version (1), u8 count, then for each coordinate, outside in:
 //     u8 level; site, segment and host: u64 identity, u8 length, name; inside a host: u32 identity
@@ -112,8 +111,8 @@ inline constexpr std::size_t kMostPlaceBytes =
     2 + kOuterLevels * (1 + 8 + 1 + Name::kMost) + (kLevels - 1 - kOuterLevels) * (1 + 4);
 static_assert(kMostPlaceBytes <= 128);
 std::vector<std::byte> encode(const Place& place);
-// Takes exactly the bytes of one place.  What arrives is input: anything malformed is nothing, and nothing
-// throws.
+// Accepts exactly the bytes of one place. The input is untrusted: malformed bytes give an empty result,
+// without an exception.
 std::optional<Place> decode_place(Bytes bytes);
 
 }  // namespace mcastcoll::topology

@@ -9,16 +9,16 @@ namespace {
 
 enum ShapeNumber : std::uint8_t { kFlat, kChain, kBinomial, kAry, kMulticast, kShm, kShapes };
 
-// The root sends to each; with multicast or shared memory, to all at once.
+// The root sends to each node; with multicast or shared memory, to all at once.
 std::size_t flat(std::size_t, std::size_t) {
     return 0;
 }
-// Each hands on to the next.
+// Each node forwards to the next.
 std::size_t chain(std::size_t node, std::size_t) {
     return node - 1;
 }
-// Whoever has it sends to one more, again and again. The lowest bit that is set goes: node 12 (1100) hangs
-// from 8 (1000) and has 13 and 14 below it.
+// In each round every node with the data sends to another node. The parent is the node number without its
+// lowest set bit: node 12 (1100) has the parent 8 (1000) and the children 13 and 14.
 std::size_t binomial(std::size_t node, std::size_t) {
     return node & (node - 1);
 }

@@ -1,9 +1,8 @@
-// What has to be the same for all members of a group, or they would not compute the same tree: which levels
-// count and how each is connected. Rank 0's word travels in the welcome.
+// Settings shared by the members of a group, because different values would lead to different trees: the
+// levels in use and the algorithm of each. Rank 0's policy travels in the welcome.
 //
-// How the clusters inside a cluster are connected goes by name: a table of shapes behind one type. A shape
-// says who the parent of the i-th of n nodes is, node 0 being the root. Each level takes the shapes that it
-// carries out, and no others.
+// An algorithm that connects the clusters inside a cluster is an entry in a table of shapes. A shape returns
+// the parent of the i-th of n nodes, node 0 being the root. A level accepts implemented shapes only.
 #pragma once
 
 #include "topology/place.h"
@@ -12,11 +11,11 @@ namespace mcastcoll::topology {
 
 struct Shape {
     std::string_view name;
-    std::size_t (*parent_of)(std::size_t node, std::size_t arity);  // of a node other than 0
+    std::size_t (*parent_of)(std::size_t node, std::size_t arity);  // for nodes other than 0
     Level outermost, innermost;
 };
 
-// One entry of the table, with the arity of those that have one.
+// An entry of the table, with an arity for shapes that need it.
 struct Algorithm {
     static constexpr std::uint8_t kMostArity = 64;
     static constexpr std::uint8_t kMostSegmentArity = 8;
@@ -32,18 +31,18 @@ struct Algorithm {
     static constexpr std::uint8_t most_arity(Level level) {
         return level == Level::segment ? kMostSegmentArity : kMostArity;
     }
-    // "flat", "4-ary"
+    // Example: "flat", "4-ary".
     std::string name() const;
     bool operator==(const Algorithm&) const = default;
 };
 
 std::optional<Algorithm> algorithm_named(std::string_view name);
-// Nothing when there is no such shape or arity.
+// Returns nothing if there is no such shape or arity.
 std::optional<Algorithm> algorithm_of(std::uint8_t shape, std::uint8_t arity);
-// "flat, chain, ..." that may be used at this level.
+// The names allowed at this level: "flat, chain, ...".
 std::string algorithm_names(Level level);
 
-// The algorithm of each level: wan and site flat, segment multicast, the host and what is in it shm.
+// The algorithm of each level. Defaults: wan and site flat, segment multicast, host and inner levels shm.
 class Algorithms {
   public:
     Algorithms();
@@ -56,10 +55,10 @@ class Algorithms {
 };
 
 struct Policy {
-    // One level only: everybody is alone on its host, and all of them are in one segment.
+    // A single level: each member is a host of its own, in one common segment.
     bool flat = false;
-    // Levels that do not count. Without the segment every host is one of its own (there is no multicast);
-    // without the host there is nothing in it either, and every process is a host of its own.
+    // Levels that are ignored. Without the segment level every host is a segment of its own (no multicast).
+    // Without the host level the levels inside it are ignored, too, and every process is a host of its own.
     LevelSet off;
     Algorithms algorithms;
 

@@ -48,7 +48,7 @@ std::string hex(Bytes bytes) {
     return text;
 }
 
-// How many bytes the character has that the text begins with; 0 when it is none in UTF-8.
+// Length of the UTF-8 character at the start of the text in bytes; 0 if it is not valid UTF-8.
 std::size_t utf8_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned first = byte(0);
@@ -56,14 +56,14 @@ std::size_t utf8_length(std::string_view text) {
     if (first > 0xf4 || length > text.size()) return 0;
     for (std::size_t i = 1; i < length; ++i)
         if ((byte(i) & 0xc0) != 0x80) return 0;
-    // Longer than need be, halves of pairs, beyond the last.
+    // Overlong encodings, surrogates, code points beyond U+10FFFF.
     const unsigned second = length > 1 ? byte(1) : 0;
     const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
                        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
     return wrong ? 0 : length;
 }
 
-// As a JSON string. A name may hold any bytes; only text goes out: what is not UTF-8 becomes U+FFFD.
+// Returns a JSON string. Names may contain any bytes: invalid UTF-8 becomes U+FFFD.
 std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     while (!text.empty()) {
@@ -88,7 +88,7 @@ std::string to_json(const ReportedLevel& level) {
                        in_quotes(level.algorithm), in_quotes(level.why));
 }
 
-// A list of what `text` makes of each, one a line.
+// A JSON list of text(item), one item per line.
 template <typename Items, typename Text>
 std::string list_of(const Items& items, Text text) {
     std::string out;
@@ -114,7 +114,7 @@ std::string to_json(const ReportedGroup& group) {
         list_of(group.places, [](const Place& place) { return '"' + hex(encode(place)) + '"'; }));
 }
 
-// The process is known to be gone, or another one has its number.
+// The process is known to be gone, or its id belongs to another process.
 bool is_dead(const ReportName& name) {
     const auto pid = static_cast<pid_t>(name.pid);
     if (::kill(pid, 0) != 0) return errno == ESRCH;

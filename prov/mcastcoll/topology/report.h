@@ -1,14 +1,14 @@
-// What a running process tells mcastcoll-topo about its groups: a small JSON file in a folder that only its
-// user may enter, replaced as a whole whenever something changes, and removed when its writer goes.
+// The report of a running process to mcastcoll-topo about its groups: a small JSON file in a directory that
+// only its user may enter, replaced as a whole at each change, and removed when the process ends.
 //
 //     $XDG_RUNTIME_DIR/mcastcoll, or /dev/shm/mcastcoll-UID where there is no such folder
 //     PID.START.NAMESPACE.PART.json
 //
-// The name tells which process it is of: its number, start time and pid namespace (containers may share the
-// folder), and a part, since a process may have several writers. Files of processes that have died are
-// removed by readers and by leaders of hosts, unless they are of another pid namespace, where nobody here can
-// tell. Whoever wants to see counters grow keeps a file "watched" there young; processes then write their
-// reports anew now and then, and not otherwise.
+// The name contains the process id, start time and pid namespace (containers may share the directory), and a
+// part, since a process may have several writers. Files of dead processes are removed by readers and host
+// leaders, unless they are from another pid namespace, whose processes are not visible here. A reader that
+// wants current counters keeps the modification time of a file "watched" recent; only then do processes
+// rewrite their reports periodically.
 #pragma once
 
 #include <utility>
@@ -21,25 +21,25 @@ namespace mcastcoll::topology {
 
 struct Report {
     std::vector<ReportedGroup> groups;
-    Counts counters;  // of all groups, closed ones included
+    Counts counters;  // of all groups, including closed ones
 };
 
-// Where reports of this user may be, the best first.
+// The possible directories of this user's reports, the preferred first.
 std::vector<std::string> report_folders();
 
 class JobReport {
   public:
-    // In the first of the folders that can be used. Parts of a process have different numbers.
+    // Uses the first usable directory. The parts of a process have different numbers.
     static Result<JobReport> open(unsigned part, const std::vector<std::string>& folders = report_folders());
     JobReport(JobReport&&) = default;
     JobReport& operator=(JobReport&&) = delete;
     ~JobReport();
 
-    // What dead processes have left: a look at each report of this host.
+    // Removes the files of dead processes, after checking each report of this host.
     void remove_dead() const;
-    // Somebody has asked for news a short while ago.
+    // Whether a reader has recently requested current counters.
     bool is_watched() const;
-    // Replaces what was written before.
+    // Replaces the previous report.
     Result<void> write(const Report& report);
     std::string path() const { return folder_name_ + '/' + file_name_; }
 
@@ -48,20 +48,20 @@ class JobReport {
     std::string folder_name_;
     std::string file_name_;
     FileDescriptor folder_;
-    int owner_;  // a child of fork() leaves its parent's file alone
+    int owner_;  // a child of fork() must not remove its parent's file
 };
 
-// Opens a folder that belongs to this user and is closed to others, and makes it if asked to.
+// Opens a directory that belongs to this user and is closed to others. make: creates it if needed.
 Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
-// Asks the writers in this folder for news during the next seconds.
+// Requests current reports from the writers in this directory for the next seconds.
 void ask_for_news(const FileDescriptor& folder);
-// The names of all reports that are complete. Removes those of dead processes before.
+// Returns the names of complete reports, after removing reports of dead processes.
 std::vector<std::string> list_reports(const FileDescriptor& folder);
 
-// Out of a file's name, nothing when it is not one of ours.
+// The fields of a report's file name; parse_report_name() rejects other files.
 struct ReportName {
     std::uint64_t pid = 0, start_time = 0, pid_namespace = 0, part = 0;
-    bool complete = false;  // not one that is still being written
+    bool complete = false;  // false while the file is still being written
 };
 std::optional<ReportName> parse_report_name(std::string_view name);
 std::string to_string(const ReportName& name);

@@ -9,7 +9,7 @@ namespace {
 constexpr Nanoseconds kNear = Nanoseconds::from_ms(1), kCampus = Nanoseconds::from_ms(10);
 constexpr std::int64_t kFactor = 10;
 
-// Round trips up to this long are within a site.
+// Round trips up to this time are within a site.
 Nanoseconds site_diameter(std::span<const RoundTrip> round_trips) {
     std::vector<Nanoseconds> times;
     for (const RoundTrip& one : round_trips)
@@ -20,7 +20,7 @@ Nanoseconds site_diameter(std::span<const RoundTrip> round_trips) {
     return kNear - Nanoseconds{1};
 }
 
-// The site was taken from the segment: nobody has named it.
+// The site equals the segment, so the user has not named it.
 bool is_network(const Place& place) {
     const auto& site = place.at(Level::site);
     const auto& segment = place.at(Level::segment);
@@ -83,7 +83,7 @@ void SiteSurvey::apply(std::span<Place> places) const {
         if (!is_network(place)) continue;
         const auto network = network_of(place);
         if (!network) continue;
-        // A site is called after its first network.
+        // A site is named after its first network.
         const auto first = std::find(site_of.begin(), site_of.end(), site_of[*network]) - site_of.begin();
         place.at(Level::site) = networks_[static_cast<std::size_t>(first)].coordinate;
     }

@@ -1,11 +1,12 @@
-// How rank 0 makes sites of networks at a join. A process knows its subnet, which is its segment, and takes
-// it for its site, too, unless the user has named that. One member of each such network measures round trips
-// to those of the others, and networks that are near each other become one site of several segments. Pure:
-// says who is to measure what, is told the times, and rewrites the places.
+// Merges networks into sites at a join, on rank 0. A process uses its subnet as its segment and, unless the
+// user has named a site, as its site. One member per network measures round trips to a member of each other
+// network, and nearby networks become one site of several segments. Contains no socket and no clock: selects
+// the pairs to measure, is given the times, and rewrites the places.
 //
-// Networks less than a millisecond apart are one site. Campuses are wider: when the round trips above that
-// fall in two classes, ten times apart, and the nearer ones are below ten milliseconds, the nearer ones too
-// are within a site. Nearness is passed on: who is near one network of a site belongs to it.
+// Networks less than a millisecond apart are one site. Campuses are wider: if the round trips above that fall
+// into two classes a factor of ten apart, and the nearer class is below ten milliseconds, then the nearer
+// class counts as within a site, too. Nearness is transitive: a network near one network of a site belongs to
+// the site.
 #pragma once
 
 #include <span>
@@ -15,29 +16,29 @@
 namespace mcastcoll::topology {
 
 // Numbers of two networks (or hosts, to find out whether a network is more than one site), and the shortest
-// round trip seen between them.
+// measured round trip between them.
 struct RoundTrip {
     std::uint32_t one = 0, other = 0;
     Nanoseconds time{};
 };
 
-// Sites of `count` networks, dense numbers in order of their first ones. What was not measured is not near;
-// numbers beyond `count` are ignored.
+// Returns the sites of `count` networks, dense numbers in the order of their first networks. Unmeasured pairs
+// count as far apart; numbers from `count` on are ignored.
 std::vector<std::uint32_t> merge_sites(std::uint32_t count, std::span<const RoundTrip> round_trips);
 
 class SiteSurvey {
   public:
-    // Networks beyond the first so many stay sites of their own.
+    // Networks beyond this number remain sites of their own.
     static constexpr std::size_t kMostNetworks = 16;
 
-    // The round trip of a pair that gave no answer in time.
+    // The round trip of a pair without a timely answer.
     static constexpr Nanoseconds kFar = Nanoseconds::from_ms(60'000);
 
-    // Of a group's members, in rank order.
+    // Places of a group's members, in rank order.
     explicit SiteSurvey(std::span<const Place> places);
 
     std::size_t networks() const { return networks_.size(); }
-    // The first member that is there.
+    // The first member in this network.
     Rank representative(std::size_t network) const { return networks_[network].first; }
     // The same for the same network in every group.
     std::uint64_t identity(std::size_t network) const { return networks_[network].coordinate.id; }
@@ -46,9 +47,9 @@ class SiteSurvey {
     bool knows(std::size_t one, std::size_t other) const;
     void learn(std::size_t one, std::size_t other, Nanoseconds round_trip);
 
-    // Puts the sites into the places that this was made from. What was not measured stays apart.
+    // Writes the sites into the places given to the constructor. Unmeasured networks stay apart.
     void apply(std::span<Place> places) const;
-    // "10.0.0.0/24 and 10.0.1.0/24: 120 us, one site", a line for each pair that was measured.
+    // One line per measured pair, like "10.0.0.0/24 and 10.0.1.0/24: 120 us, one site".
     std::vector<std::string> explain() const;
 
   private:

@@ -1,5 +1,5 @@
-// A range of IP addresses, "10.77.0.0/24" or "fd00::/64": how users say which addresses are one site, and
-// what a process takes for its site when nobody says. Pure.
+// A range of IP addresses, "10.77.0.0/24" or "fd00::/64": assigns addresses to sites, and is the default site
+// of a process. Makes no system calls.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@ namespace mcastcoll::topology {
 
 class Subnet {
   public:
-    // Without "/BITS" a single address. Bits beyond the prefix have to be 0.
+    // A text without "/BITS" is a single address. Bits beyond the prefix must be 0.
     static Result<Subnet> parse(std::string_view text);
-    // The subnet of an address of 4 or 16 bytes; an IPv4 address within IPv6 counts as IPv4. Any other number
-    // of bytes makes one that contains nothing.
+    // The subnet of an address of 4 or 16 bytes; an IPv4-mapped IPv6 address counts as IPv4. Any other size
+    // gives an empty subnet.
     static Subnet around(Bytes address, unsigned prefix_bits);
 
     bool contains(Bytes address) const;
@@ -30,7 +30,7 @@ class Subnet {
     std::uint8_t prefix_bits_ = 0;
 };
 
-// The IPv4 address in an IPv6 one that only wraps it (::ffff:10.0.0.1); any other as it is.
+// Returns the IPv4 address in an IPv4-mapped IPv6 address (::ffff:10.0.0.1), any other address unchanged.
 Bytes unwrap(Bytes address);
 
 }  // namespace mcastcoll::topology

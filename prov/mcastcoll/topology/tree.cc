@@ -6,7 +6,7 @@
 namespace mcastcoll::topology {
 namespace {
 
-// What a level connects in one of its clusters, the top of this part of the tree first.
+// The nodes that a level connects in one of its clusters, the top of this subtree first.
 std::vector<Rank> nodes_of(const Map& map, Level level, std::uint32_t cluster, Rank root) {
     const Rank sender =
         level == Level::segment ? map.leader(Level::host, map.cluster(root, Level::host)) : root;
@@ -14,7 +14,7 @@ std::vector<Rank> nodes_of(const Map& map, Level level, std::uint32_t cluster, R
     std::vector<Rank> nodes =
         level == Level::host ? std::vector(all.begin(), all.end()) : map.connected_by(level, cluster, sender);
     const auto top = std::find(nodes.begin(), nodes.end(), map.leader(level, cluster, sender));
-    // Hosts of a segment stand in a ring (engine/supply_graph.h); the others keep their order, in which
+    // The hosts of a segment form a ring (engine/supply_graph.h). Other levels keep the order in which
     // vectors of sites and segments are combined.
     std::rotate(nodes.begin(), top, level == Level::segment ? nodes.end() : top + 1);
     return nodes;
@@ -28,7 +28,7 @@ Tree::Tree(const Map& map, Rank root)
       edge_levels_(map.members(), Level::wan),
       starts_(map.members() + 1) {
     assert(index_of(root) < map.members());
-    // Children, outside in.
+    // Children, outermost level first.
     std::vector<Rank> children;
     children.reserve(map.members());
     for (const Level level : map.levels()) {

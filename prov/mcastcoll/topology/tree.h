@@ -1,11 +1,12 @@
 // The multilevel tree of a broadcast (Karonis et al. 2000): at each level the leaders of neighbouring
-// clusters are connected by that level's algorithm, the root standing in for the leader of every cluster it
-// is in. So one edge leads into each cluster other than the root's, and a slow link is crossed once.
+// clusters are connected by that level's algorithm, and the root replaces the leader of every cluster it is
+// in. So one edge leads into each cluster except the root's, and a slow link is crossed once.
 //
-// Two levels do otherwise. In a segment the leader of the root's host sends, since only leaders take part in
-// the multicast. In a host all others read what one has written: one step, whatever is inside the host.
+// Two levels differ. In a segment the leader of the root's host sends, since only host leaders take part in
+// the multicast. In a host every receiver reads the sender's data in one step, whatever the levels inside the
+// host.
 //
-// This is what the levels walk; fabtests/unit/test_walk.cc compares the two for every root.
+// The levels follow this tree; fabtests/unit/test_walk.cc compares the two for every root.
 #pragma once
 
 #include "topology/map.h"
@@ -20,9 +21,9 @@ class Tree {
     std::size_t members() const { return parents_.size(); }
     // kNoRank for the root.
     Rank parent(Rank rank) const { return parents_[index_of(rank)]; }
-    // The level that connects it to its parent; of the root: the wan.
+    // The level of the edge to the parent; wan for the root.
     Level level(Rank rank) const { return edge_levels_[index_of(rank)]; }
-    // The far ones first.
+    // The children at outer levels first.
     std::span<const Rank> children(Rank rank) const {
         const std::size_t i = index_of(rank);
         return std::span(children_).subspan(starts_[i], starts_[i + 1] - starts_[i]);

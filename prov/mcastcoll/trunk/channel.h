@@ -1,7 +1,7 @@
-// A channel: one connection as it crosses a trunk, and what a trunk must remember of it.  Both sides number
-// the frames they send on it ("order"); the receiver puts them in order again, since they come over several
-// streams.  It lives until each side has sent its last frame (reset or close) and got the other's, so that
-// its number is never mistaken for another's.
+// The state of a channel: a connection carried by a gateway session (`Trunk`). The sender numbers the frames
+// of a channel ("order"), and the receiver restores the order, because frames arrive over several streams. A
+// channel exists until each side has sent its last frame (reset or close) and received the peer's, so that a
+// number is never reused too early.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 
 namespace mcastcoll::trunk {
 
-// What the windows of all channels of a gateway may still take beyond their first, together.
+// Memory left for enlarging the windows of a gateway's channels.
 struct WindowPool {
     std::size_t free;
 };
 
-// How much of a channel's data its receiver takes: what it has granted, and a window beyond what its owner
-// has taken. A channel that uses its window up gets a larger one as long as there is memory. All in cost
+// Flow control of one channel at its receiver: the data granted so far, and a window beyond the consumed
+// data. A window that is used up grows as long as there is memory. All values are in cost units
 // (trunk/frame.h).
 class ReceiveWindow {
   public:
@@ -33,14 +33,14 @@ class ReceiveWindow {
     ReceiveWindow(const ReceiveWindow&) = delete;
     ReceiveWindow& operator=(const ReceiveWindow&) = delete;
 
-    // Data has come. False: more than was granted.
+    // Counts received data. Returns false if the sender exceeded its credit.
     bool receive(std::uint64_t cost) {
         received_ += cost;
         return received_ <= granted_;
     }
-    // The owner has taken a frame's payload.
+    // The owner has consumed a frame's payload.
     void consume(std::uint64_t cost) { consumed_ += cost; }
-    // Grows if all of it was used since it last did.
+    // Grows the window if a full window was consumed since the last growth.
     void follow(std::uint64_t most) {
         if (consumed_ - grown_at_ < window_) return;
         grown_at_ = consumed_;
@@ -48,16 +48,16 @@ class ReceiveWindow {
     }
     void grow(std::uint64_t to, std::uint64_t most) {
         to = std::min(to, most);
-        // Half of what is left at most: the next ones want some, too.
+        // Takes at most half of the free memory, so that later channels can grow, too.
         if (to <= window_ || (to - window_) * 2 > pool_.free) return;
         const auto more = static_cast<std::size_t>(to - window_);
         pool_.free -= more;
         from_pool_ += more;
         window_ = to;
     }
-    // Enough was taken to be worth a frame of credit.
+    // Enough data was consumed to be worth a credit frame.
     bool should_grant() const { return consumed_ + window_ >= granted_ + window_ / 2; }
-    // Up to where data is taken from now on.
+    // Raises the limit up to which data is accepted, and returns it.
     std::uint64_t grant() { return granted_ = std::max(granted_, consumed_ + window_); }
     bool has_grown() const { return consumed_ + window_ > granted_; }
 
@@ -73,51 +73,52 @@ struct Channel {
         std::vector<std::byte> payload;
     };
 
-    // limit: what the peer takes before credit; window: what this side takes.
+    // limit: cost accepted by the peer before any credit; window: cost accepted by this side.
     Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window,
             WindowPool& pool)
         : id(number), ours(is_ours), limit(peer_limit), window(first_window, pool) {}
 
     const ChannelId id;
-    const bool ours;     // we opened it
-    bool known = false;  // to the host
+    const bool ours;     // opened by this side
+    bool known = false;  // the host was informed of the channel
 
     // Sending.
     std::uint32_t next_order = 0;
     std::uint64_t sent = 0, limit;  // in cost
-    unsigned in_bulk = 0;           // frames in the queue of bulk: smaller ones must not count as urgent
+    unsigned in_bulk = 0;           // frames in the bulk queue: smaller ones must wait behind them
     bool finish_queued = false, last_queued = false;
     bool wants_credit = false, wants_room = false, is_sendable = false;
 
     // Receiving.
     std::uint64_t expected = 0;
     std::map<std::uint64_t, Held> early;
-    std::deque<std::vector<std::byte>> inbox;  // in order, but nobody has taken it yet
+    std::deque<std::vector<std::byte>> inbox;  // in order, not yet taken by the owner
     std::size_t taken_of_first = 0;
     ReceiveWindow window;
     bool credit_due = false, finish_received = false, finish_told = false, last_received = false;
-    bool discarding = false;  // the owner has dropped it: what still comes is for nobody
+    bool discarding = false;  // dropped by the owner: further data is discarded
 
     bool over() const { return last_queued && last_received; }
 };
 
-// The channels of a trunk, by number. Those that are over stay until nobody can be using them.
+// The channels of a gateway session, by number. Finished channels stay until bury(), which is called when no
+// caller holds a reference.
 class Channels {
   public:
     using Map = std::unordered_map<ChannelId, std::unique_ptr<Channel>>;
 
-    // Ours have even numbers or odd ones.
+    // even: this side's numbers are even, otherwise odd.
     Channels(bool even, WindowPool& pool) : next_(even ? 2 : 1), pool_(pool) {}
 
     Channel* find(ChannelId id) const {
         const auto found = all_.find(id);
         return found == all_.end() ? nullptr : found->second.get();
     }
-    // limit: what the peer takes; window: what this side takes.
+    // limit: cost accepted by the peer; window: cost accepted by this side.
     Channel& create(ChannelId id, bool ours, std::uint64_t limit, std::uint64_t window) {
         return *all_.emplace(id, std::make_unique<Channel>(id, ours, limit, window, pool_)).first->second;
     }
-    // A free number of ours.
+    // Returns a free number of this side.
     ChannelId new_id() {
         while (all_.count(next_) != 0 || next_ == 0) next_ += 2;
         const ChannelId id = next_;

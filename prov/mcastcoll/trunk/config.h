@@ -1,4 +1,4 @@
-// What a trunk is told when it is made, what it counts, and who it tells what comes out of it.
+// Settings and counters of a gateway session, and the interface to which it reports.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 namespace mcastcoll::trunk {
 
 inline constexpr unsigned kMaxStreams = 32;
-inline constexpr std::size_t kUrgent = 4096;  // frames up to here go ahead of bulk
+inline constexpr std::size_t kUrgent = 4096;  // frames up to this payload size overtake bulk
 inline constexpr std::uint32_t kMinWindow = 4096;
 
 struct Config {
-    bool even = false;  // our channels have even numbers; the peer's then odd ones
+    bool even = false;  // this side's channels have even numbers, the peer's odd ones
     std::uint32_t first_window = 64 * 1024, opened_window = 256 * 1024, max_window = 8 * 1024 * 1024;
     std::size_t send_memory = 64 * 1024 * 1024, bulk_queue = 1024 * 1024;
     std::size_t max_channels = 32768;
@@ -33,13 +33,13 @@ struct Counters {
 class Host {
   public:
     virtual ~Host() = default;
-    // The peer opened a channel; this is what its open_channel() was given.
+    // The peer opened a channel; preface is the argument of its open_channel().
     virtual void opened(ChannelId channel, Bytes preface) = 0;
-    // Takes as much as it can at once; the rest waits for drain().
+    // Takes as many bytes as it can now; the rest waits for drain().
     virtual std::size_t deliver(ChannelId channel, Bytes bytes) = 0;
-    // All bytes were delivered, there will be no more.
+    // All bytes were delivered and no more will follow.
     virtual void finished(ChannelId channel) = 0;
-    // The channel is gone; the trunk has forgotten it as far as the host is concerned.
+    // The channel is gone. The host must not use its number again.
     virtual void was_reset(ChannelId channel) = 0;
 };
 

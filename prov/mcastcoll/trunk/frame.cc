@@ -8,7 +8,7 @@
 namespace mcastcoll::trunk {
 namespace {
 
-// The least and the most.
+// Smallest and largest payload.
 std::pair<std::size_t, std::size_t> payload_size(FrameType type) {
     if (type == FrameType::open || type == FrameType::data) return {1, kMaxPayload};
     if (type == FrameType::credit) return {kCreditSize, kCreditSize};

@@ -1,13 +1,13 @@
-// Frames: what a trunk's streams carry once they are up.  A header of 24 bytes, in network byte order, and a
-// payload:
+// Frames: the contents of a stream after the hello. A frame is a header of 24 bytes in network byte order,
+// and a payload:
 //
 //      0  type, 1 byte, and three bytes of zero      12  order: number of the frame in its channel
-//      4  length of the payload                      16  sequence: number of the frame in its trunk, from 1
+//      4  length of the payload                      16  sequence: number of the frame in its session, from 1
 //      8  channel
 //
-// Frames with a sequence are kept by their sender until they are acknowledged, and sent again on another
-// stream if theirs breaks. ack, ping and pong belong to one stream, have no sequence and use the field for
-// their own number.
+// The sender stores a frame with a sequence number until the acknowledgement, and sends the frame again on
+// another stream if the first one breaks. ack, ping and pong belong to one stream: without a sequence number,
+// these types use the field for other values.
 #pragma once
 
 #include <bitset>
@@ -21,17 +21,17 @@
 namespace mcastcoll::trunk {
 
 enum class FrameType : std::uint8_t {
-    open = 1,    // a new connection; payload: its preface and how much the opener takes
+    open = 1,    // new connection; payload: the opener's first window and the preface
     data = 2,    // bytes of a connection
     finish = 3,  // no more bytes: the sender's half is closed
-    reset = 4,   // the connection is gone, both halves; the sender's last frame of the channel
+    reset = 4,   // both halves of the connection are gone; the sender's last frame of the channel
     close = 5,   // the sender's last frame of the channel: both halves are finished, or the peer has reset it
-    credit = 6,  // payload: up to where, in cost, the receiver takes this channel's data
-    ack = 7,     // so many frames with a sequence have come on this stream
-    ping = 8,    // keeps a stream warm; the number comes back in a pong
+    credit = 6,  // payload: limit, in cost, up to which the receiver accepts this channel's data
+    ack = 7,     // number of frames with a sequence received on this stream
+    ping = 8,    // keeps a stream alive; its number is returned in a pong
     pong = 9,
-    welcome =
-        10,  // the acceptor's first frame: its session, the connector's as it knows it, its first window
+    welcome = 10,  // the acceptor's first frame: its session, the connector's session as known to it, its
+                   // first window
 };
 
 using ChannelId = std::uint32_t;
@@ -51,32 +51,34 @@ inline constexpr std::size_t kCreditSize = 8, kWelcomeSize = 20;
 constexpr bool is_sequenced(FrameType type) {
     return type <= FrameType::credit;
 }
-// Has its place among its channel's frames: all with a sequence but credit, which may overtake.
+// Whether a frame takes part in the order of its channel: all frames with a sequence do except credit, which
+// may overtake.
 constexpr bool is_ordered(FrameType type) {
     return type <= FrameType::close;
 }
-// What a data frame takes of its channel's credit: many tiny frames cost memory, too.
+// The cost of a data frame against its channel's credit. It includes the header because many tiny frames cost
+// memory, too.
 constexpr std::uint64_t cost_of(std::size_t payload) {
     return payload + kHeaderSize;
 }
 
 void put_header(std::byte* at, const FrameHeader& header);
-// Nothing if these 24 bytes are no header of a frame.
+// Returns nothing if the 24 bytes are no valid frame header.
 std::optional<FrameHeader> get_header(Bytes bytes);
 
-// A frame and the memory that it is read into and written from.
+// A frame with its memory for input and output.
 class Frame {
   public:
     explicit Frame(std::size_t capacity)
         : bytes_(std::make_unique_for_overwrite<std::byte[]>(kHeaderSize + capacity)), capacity_(capacity) {}
-    explicit Frame(const FrameHeader& header, Bytes payload = {});  // its length is the payload's
+    explicit Frame(const FrameHeader& header, Bytes payload = {});  // sets header.length
 
     FrameHeader header;
-    bool bulk = false;  // not ahead of others
+    bool bulk = false;  // must not overtake other frames
 
     MutableBytes space() { return {bytes_.get() + kHeaderSize, capacity_}; }
     Bytes payload() const { return {bytes_.get() + kHeaderSize, header.length}; }
-    // Header and payload as they travel; after seal() alone.
+    // Header and payload as sent. Valid only after seal().
     Bytes bytes() const { return {bytes_.get(), kHeaderSize + header.length}; }
     void seal() { put_header(bytes_.get(), header); }
     std::size_t memory() const { return sizeof(Frame) + kHeaderSize + capacity_; }
@@ -87,9 +89,9 @@ class Frame {
 };
 using FramePointer = std::unique_ptr<Frame>;
 
-// Which of a trunk's frames have come (at the receiver) or are acknowledged (at the sender): all below a
-// number, and some of the next 65536.  The sender keeps within that of its oldest unacknowledged frame, so a
-// number beyond is nobody's mistake but the peer's.
+// Set of the sequence numbers that were received (at the receiver) or acknowledged (at the sender): all below
+// a bound, and some of the next 65536. The sender stays within that distance of its oldest unacknowledged
+// frame, so a number beyond the window is a protocol violation by the peer.
 class SequenceWindow {
   public:
     static constexpr std::uint64_t kSize = 65536;

@@ -19,7 +19,7 @@ void put_name(std::byte* at, const std::string& name) {
     std::memcpy(at, name.data(), name.size());
 }
 
-// Ends with the first zero, behind which there is nothing but zeros; empty otherwise.
+// Returns the text before the first zero byte; empty if none, or if other bytes than zeros follow.
 std::string get_name(const std::byte* at) {
     const std::string_view field(reinterpret_cast<const char*>(at), kSiteNameSize);
     const std::size_t end = field.find('\0');

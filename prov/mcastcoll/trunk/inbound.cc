@@ -1,5 +1,5 @@
-// What comes into a trunk on its channels: frames are put in order, handed to the host as far as it takes
-// them, and what it has taken is granted again.
+// Incoming side of a gateway session: restores the order of frames, delivers data to the host at the host's
+// speed, and grants credit for the consumed data.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,7 +10,7 @@
 namespace mcastcoll::trunk {
 namespace {
 
-constexpr int kMostWords = 2;  // of a channel: finish, and close or reset
+constexpr int kMostWords = 2;  // per channel: finish, and close or reset
 
 }  // namespace
 
@@ -34,8 +34,8 @@ Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
     if (header.type == FrameType::data && !channel->window.receive(cost_of(header.length)))
         return violation("more data than there is credit for");
     if (ahead > 0) {
-        // Data is bounded by the credit for it. Of all else a channel has two words at most, and one to
-        // begin.
+        // Early data is bounded by credit. Of the other types a channel has at most two frames, and open must
+        // be its first.
         if (header.type == FrameType::open)
             return violation("a channel does not begin with open, or has another");
         constexpr auto is_word = [](const auto& one) { return one.second.type != FrameType::data; };
@@ -106,12 +106,12 @@ void Trunk::on_data(Channel& channel, Bytes payload) {
     counters_.received_bytes += payload.size();
     if (channel.discarding) return;
     const std::size_t taken = channel.inbox.empty() ? host_.deliver(channel.id, payload) : 0;
-    if (channel.discarding) return;  // the host found out that it does not want it any more
+    if (channel.discarding) return;  // the host reset the channel during deliver()
     if (taken == payload.size()) {
         consume(channel, payload.size());
         return;
     }
-    // The part that was taken stays, to be counted with the rest of its frame.
+    // A frame counts as consumed only when it was taken completely.
     if (channel.inbox.empty()) channel.taken_of_first = taken;
     channel.inbox.emplace_back(payload.begin(), payload.end());
     inbox_bytes_ += payload.size();
@@ -151,7 +151,7 @@ void Trunk::on_reset(Channel& channel) {
     outbound_.check_over(channel);
 }
 
-// Nobody takes what has come, and what comes.
+// Drops the received data and all data to come.
 void Trunk::discard(Channel& channel) {
     channel.discarding = true;
     for (const auto& piece : channel.inbox) inbox_bytes_ -= piece.size();
@@ -161,7 +161,7 @@ void Trunk::discard(Channel& channel) {
         if (held.type == FrameType::data) std::vector<std::byte>().swap(held.payload);
 }
 
-// The host has taken a frame's payload.
+// The host has consumed a frame's payload.
 void Trunk::consume(Channel& channel, std::size_t payload) {
     channel.window.consume(cost_of(payload));
     if (channel.finish_received) return;
@@ -174,7 +174,7 @@ void Trunk::owe_credit(Channel& channel) {
     credits_.push_back(channel.id);
 }
 
-// A frame of credit that is due, or null.
+// Returns a due credit frame, or null.
 FramePointer Trunk::take_credit() {
     while (!credits_.empty()) {
         Channel* channel = channels_.find(credits_.front());

@@ -1,4 +1,4 @@
-# Trunks between sites' gateways: the protocol, pure.
+# The protocol of gateway sessions; makes no system calls.
 noinst_LTLIBRARIES += %reldir%/libmcctrunk.la
 mcc_parts += \
 	%reldir%/channel.h \

@@ -8,9 +8,9 @@
 namespace mcastcoll::trunk {
 namespace {
 
-// Less credit than this is not worth a frame: more comes when the receiver has taken what it got.
+// Smaller credit is not worth a data frame: more follows when the receiver has consumed data.
 constexpr std::uint64_t kLeast = 512;
-// So many bytes of urgent frames go ahead of bulk that waits, then it is bulk's turn once.
+// Bytes of urgent frames sent before waiting bulk; then one bulk frame is sent.
 constexpr std::size_t kUrgentInARow = 64 * 1024;
 
 template <typename One>
@@ -52,7 +52,7 @@ void Outbound::send(Channel& channel, FramePointer frame) {
 void Outbound::enqueue(Channel& channel, FramePointer frame) {
     frame->header.order = channel.next_order++;
     held_ += frame->memory();
-    // Behind its own channel's bulk it could not be delivered anyway.
+    // Behind bulk of its own channel a small frame could not be delivered early anyway.
     if (frame->header.length <= kUrgent && channel.in_bulk == 0) {
         ++counters_.urgent_frames;
         urgent_.push_back(std::move(frame));
@@ -79,9 +79,9 @@ void Outbound::check_over(Channel& channel) {
 
 void Outbound::on_credit(const FrameHeader& header, Bytes payload) {
     Channel* channel = channels_.find(header.channel);
-    if (channel == nullptr) return;  // we are done with it
+    if (channel == nullptr) return;  // finished channel
     const auto limit = wire::get<std::uint64_t>(payload.data());
-    if (limit <= channel->limit) return;  // overtaken by a later one
+    if (limit <= channel->limit) return;  // overtaken by a later credit
     channel->limit = limit;
     if (channel->wants_credit && !channel->is_sendable) {
         channel->is_sendable = true;
@@ -120,7 +120,7 @@ FramePointer Outbound::take(Nanoseconds now, FunctionRef<FramePointer()> take_cr
 }
 
 FramePointer Outbound::take_queued() {
-    // Those that were given back have their numbers already.
+    // Returned frames have a sequence already.
     const bool fits = window_fits();
     const auto has = [fits](const std::deque<FramePointer>& queue) {
         return !queue.empty() && (fits || queue.front()->header.sequence != 0);

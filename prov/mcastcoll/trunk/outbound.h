@@ -1,6 +1,6 @@
-// What goes out of a trunk: which frame is next, and what becomes of it. Small frames go ahead of bulk, so
-// long as bulk has its turn; what a broken stream has lost goes first. Channels that had no credit, or for
-// which there was no room, are handed out when they may send again.
+// Outgoing side of a gateway session: chooses the next frame and tracks frames until they are acknowledged.
+// Small frames overtake bulk, but bulk gets its turn; frames of a broken stream go first. Channels without
+// credit or memory are reported when sending is possible again.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace mcastcoll::trunk {
 
-// The cap of a trunk: so many bytes per second, and a burst of ten milliseconds' worth.  It may be overdrawn
-// by one frame, and says when it is in credit again.
+// Rate limit of a gateway session in bytes per second, with a burst of 10 ms (at least 16 KiB). It may be
+// overdrawn by one frame.
 class TokenBucket {
   public:
-    // 0 bytes per second: no cap.
+    // 0 bytes per second: unlimited.
     explicit TokenBucket(std::uint64_t bytes_per_second = 0)
         : rate_(static_cast<std::int64_t>(bytes_per_second)),
           burst_(std::max<std::int64_t>(rate_ / 100, 16 * 1024)),
@@ -28,11 +28,11 @@ class TokenBucket {
         fill(now);
         return tokens_ > 0;
     }
-    // Less than none: they are given back.
+    // A negative amount returns tokens.
     void spend(std::int64_t bytes) {
         if (rate_ != 0) tokens_ -= bytes;
     }
-    // kNever if it is now.
+    // When sending is allowed again; kNever if it is allowed now.
     Nanoseconds in_credit_at() const {
         if (rate_ == 0 || tokens_ > 0) return kNever;
         return filled_ + Nanoseconds{(1 - tokens_) * kSecond / rate_ + 1};
@@ -57,34 +57,36 @@ class Outbound {
   public:
     Outbound(const Config& config, Channels& channels, Counters& counters);
 
-    // How many bytes a frame of data may have now; if none, the channel comes out of next_sendable() later.
+    // Number of bytes that a data frame may have now. If 0, next_sendable() returns the channel later.
     std::size_t may_send(ChannelId channel);
     void send(Channel& channel, FramePointer frame);
-    // Any frame that has an order in its channel.
+    // Queues any frame with an order in its channel.
     void enqueue(Channel& channel, FramePointer frame);
-    // One without a payload; its last, unless it has one already.
+    // Queues a frame without payload; enqueue_last() only if the channel has no last frame yet.
     void enqueue_word(Channel& channel, FrameType type);
     void enqueue_last(Channel& channel, FrameType type);
-    // Both halves are done with: says so, and lets the channel go once the peer has said it, too.
+    // Queues close when both halves are finished, and releases the channel once the peer has sent its last
+    // frame, too.
     void check_over(Channel& channel);
     std::optional<ChannelId> next_sendable();
-    // The peer takes more.
+    // The peer accepts more data.
     void on_credit(const FrameHeader& header, Bytes payload);
 
-    // The next frame with a sequence, or null. Credit that is due is asked for in its turn.
+    // Returns the next frame with a sequence, or null. Calls take_credit for a credit frame when its turn
+    // comes.
     FramePointer take(Nanoseconds now, FunctionRef<FramePointer()> take_credit);
-    // It was not written after all: before all others of its kind, as it was.
+    // Returns an unwritten frame, with its sequence, to the head of its queue.
     void put_back(FramePointer frame);
-    // Their stream is gone.
+    // Queues the unacknowledged frames of a broken stream again.
     void lost(std::vector<FramePointer> frames);
     void acknowledged(FramePointer frame);
-    // The session is gone.
+    // The session has ended.
     void clear();
 
     bool waits() const { return !again_.empty() || !urgent_.empty() || !bulk_.empty(); }
-    // When what waits may leave.
+    // When a waiting frame may leave.
     Nanoseconds in_credit_at() const { return bucket_.in_credit_at(); }
-    // Whether more than small frames wait.
+    // Whether bulk or frames of a broken stream wait.
     bool bulk_waits() const { return !bulk_.empty() || !again_.empty(); }
     std::size_t bulk_bytes() const { return bulk_bytes_; }
     std::size_t memory_held() const { return held_; }

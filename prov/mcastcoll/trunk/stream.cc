@@ -6,7 +6,7 @@
 namespace mcastcoll::trunk {
 namespace {
 
-// An acknowledgement at once after so much; less waits for a while.
+// An acknowledgement is due at once after this many frames or bytes, else after ack_delay.
 constexpr std::uint64_t kAckFrames = 64, kAckBytes = 256 * 1024;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// One stream of a trunk, a TCP connection between two gateways: what is being written on it and what is not
-// acknowledged, the acknowledgements and heartbeats that it owes, and its round trip.
+// One stream of a gateway session, a TCP connection between two gateways: frames being written,
+// unacknowledged frames, due acknowledgements and heartbeats, and the measured round trip.
 #pragma once
 
 #include <deque>
@@ -13,21 +13,21 @@ class Stream {
   public:
     bool is_up() const { return up_; }
     void come_up(Nanoseconds now);
-    // The frames that have a sequence and may not have arrived.
+    // Returns the frames with a sequence that may not have arrived.
     std::vector<FramePointer> go_down();
 
-    // Whether it has something to say of its own, which goes first.
+    // Whether an acknowledgement or heartbeat is due. It goes before other frames.
     bool has_control() const { return up_ && (ack_due_ || ping_due_ || pong_due_); }
-    // That, or null.
+    // Returns this frame, or null.
     FramePointer take_control(Nanoseconds now, Counters& counters);
-    // What is written next.
+    // Appends the next frame to write.
     Frame* enqueue(FramePointer frame, Nanoseconds now);
     void written(std::size_t frames);
     const std::deque<FramePointer>& writing() const { return writing_; }
-    // The last that is to be written; null if it is the stream's own.
+    // Removes and returns the last frame of writing(); null if it is an acknowledgement or heartbeat.
     FramePointer take_back();
 
-    // So many frames have come there. False: more than were sent.
+    // The peer has received this number of frames. Returns false if fewer were sent.
     template <typename Acknowledged>
     bool acknowledge(std::uint64_t count, Acknowledged acknowledged) {
         if (count < acked_ || count - acked_ > unacked_.size()) return false;
@@ -39,20 +39,20 @@ class Stream {
         }
         return true;
     }
-    // A frame with a sequence has come: it is acknowledged now or soon.
+    // Counts a received frame with a sequence, to be acknowledged now or after ack_delay.
     void on_sequenced(std::size_t bytes, Nanoseconds ack_delay, Nanoseconds now);
     void on_ping(std::uint64_t number);
     void on_pong(Nanoseconds round_trip);
 
-    // Anything came.
+    // Any frame arrived.
     void heard(Nanoseconds now) { heard_ = now; }
     void on_time(Nanoseconds heartbeat, Nanoseconds now);
     Nanoseconds next_deadline(const Config& config) const;
     bool is_silent(Nanoseconds silence, Nanoseconds now) const { return up_ && heard_ + silence <= now; }
 
-    // Bytes that were handed to the stream and are not acknowledged.
+    // Unacknowledged bytes given to the stream.
     std::size_t in_flight() const { return in_flight_; }
-    // Smoothed, of heartbeats; 0: not known.
+    // Smoothed round trip of heartbeats; 0: unknown.
     Nanoseconds round_trip() const { return round_trip_; }
 
   private:

@@ -36,11 +36,11 @@ void Trunk::abandon() {
     credits_.clear();
     inbox_bytes_ = 0;
     received_ = SequenceWindow();
-    peer_window_ = kMinWindow;  // the next session's is told anew
+    peer_window_ = kMinWindow;  // set anew for the next session
     ++counters_.sessions_lost;
-    // The host may call back for channels that are no longer there, or open new ones.
+    // The host may call back for channels already removed, or open new channels.
     for (auto& [id, channel] : channels_.take_all()) {
-        // Of a channel whose open was still to come, the host knows nothing.
+        // The host was not informed of a channel whose open frame is missing.
         const bool tell = !channel->discarding && channel->known;
         channel.reset();
         if (tell) host_.was_reset(id);

@@ -1,9 +1,9 @@
-// Trunk: one gateway's side of what connects two sites.  Channels (connections of processes) are multiplexed
-// over several streams (TCP connections between the gateways); README.md says how.
+// Trunk: one gateway's side of a gateway session between two sites. Channels (connections of processes) are
+// multiplexed over several streams (TCP connections between the gateways); see README.md.
 //
-// Pure: no socket and no clock.  The owner says when streams come and go and what arrives, asks next() for
-// what to write, and is told through Host what came out.  Host's functions may call back into the trunk, but
-// for on_frame(), on_time() and abandon().
+// Contains no socket and no clock. The owner reports when streams come and go and which frames arrive, asks
+// next() for frames to write, and receives results through Host. Host's functions may call back, except for
+// on_frame(), on_time() and abandon().
 #pragma once
 
 #include <array>
@@ -25,15 +25,16 @@ class Trunk {
     void stream_down(unsigned stream);
     const Stream& stream(unsigned index) const { return streams_[index]; }
     unsigned streams_up() const;
-    // What the peer takes of each channel before credit; from its hello, before the first stream of a session
-    // is up.
+    // Cost that the peer accepts on each channel before any credit. The value is in its hello, and is set
+    // before the first stream of a session is up.
     void set_peer_window(std::uint32_t window) { peer_window_ = window; }
-    // Drops everything: all channels are reset, all streams are down.
+    // Drops the whole state: channels are reset, streams are down.
     void abandon();
 
-    // Channels.  Nothing if there are too many.
+    // Returns nothing if there are too many channels.
     std::optional<ChannelId> open_channel(Bytes preface);
-    // How many bytes a frame to send() may have now; if none, the channel comes out of next_sendable() later.
+    // Number of bytes that a frame passed to send() may have now. If 0, next_sendable() returns the channel
+    // later.
     std::size_t may_send(ChannelId channel) { return outbound_.may_send(channel); }
     void send(ChannelId channel, FramePointer frame);
     void finish(ChannelId channel);
@@ -42,23 +43,23 @@ class Trunk {
     // The owner of the channel can take bytes again.
     void drain(ChannelId channel);
 
-    // What is to be written on this stream next, nothing at the moment if nullptr.  It is the last of the
-    // stream's writing() until it is written() or given back, or until the stream is down.
+    // Returns the next frame to write on this stream, or nullptr if there is none now. The frame is the last
+    // of the stream's writing() until it is written() or given back, or until the stream is down.
     Frame* next(unsigned stream, Nanoseconds now);
     void written(unsigned stream, std::size_t frames) { streams_[stream].written(frames); }
-    // The stream has no room for the last of what it got, up to so many frames, and has written nothing of
-    // them: another one may have it sooner.  Acknowledgements and heartbeats, and what is before them, stay.
+    // Returns up to this number of frames, the last ones passed to the stream and still unwritten, because
+    // another stream may send them sooner. Stops at the first acknowledgement or heartbeat.
     void give_back(unsigned stream, std::size_t frames);
     const Outbound& outbound() const { return outbound_; }
 
-    // Anything came on this stream.
+    // Any bytes arrived on this stream.
     void heard(unsigned stream, Nanoseconds now) { streams_[stream].heard(now); }
-    // The time since was not the peers' fault: this process did not run.
+    // Restarts the silence timeouts after this process was suspended, which is not the peers' fault.
     void forgive(Nanoseconds now);
-    // An error is a violation of the protocol: the owner is to abandon() the session.
+    // An error is a protocol violation: the owner must abandon() the session.
     Result<void> on_frame(unsigned stream, const FrameHeader& header, Bytes payload, Nanoseconds now);
 
-    // Acknowledgements and heartbeats that are due come out of next() after this; channels that are over go.
+    // Makes due acknowledgements and heartbeats available to next(), and removes finished channels.
     void on_time(Nanoseconds now);
     Nanoseconds next_deadline() const;
 
@@ -89,7 +90,7 @@ class Trunk {
     Outbound outbound_;
     std::uint32_t peer_window_ = kMinWindow;
     SequenceWindow received_;
-    std::deque<ChannelId> credits_;  // that are due
+    std::deque<ChannelId> credits_;  // channels that owe a credit frame
     std::size_t inbox_bytes_ = 0;
 };
 
