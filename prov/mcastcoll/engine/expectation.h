@@ -1,8 +1,8 @@
-// Which way what a member's open operations wait for will come.
+// Paths on which the data for a member's open operations is expected.
 //
-// Why it exists: a rank that waits looks at each way by system calls, most of which bring nothing. The
-// protocol knows which way is next, so whoever reads for it can look there first, and elsewhere now and then:
-// what is not expected comes too, as a question for what somebody has lost.
+// A waiting rank checks each path with a system call, and most of these calls return nothing. The protocol
+// knows which path is next, so the reader can check that path first and the others less often. Unexpected
+// input arrives as well, for instance a NAK from a peer.
 #pragma once
 
 namespace mcastcoll::engine {
