@@ -7,7 +7,7 @@
 
 namespace mcastcoll::engine {
 
-// Interval between repeated `ready` messages; it doubles from the least to the most.
+// Interval between repeated `ready` messages, doubled from the least to the most.
 inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
 inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
 
@@ -17,9 +17,8 @@ class Admission {
   public:
     explicit Admission(Core& core) : core_(core), unready_(core.children.bits()) {}
 
-    // Both are called when something became ready: start() when this member listens, on_ready() when a
-    // child's subtree does, perhaps earlier. Return true on rank 0 when all members are ready: the caller
-    // then starts the first election.
+    // start() reports that this member listens, on_ready() that a child's subtree does (perhaps earlier).
+    // Return true on rank 0 when the whole group is ready: the caller then starts the first election.
     bool start() {
         started_ = true;
         return check_ready();

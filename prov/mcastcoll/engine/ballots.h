@@ -1,9 +1,9 @@
 // An election about the multicast: which members probe, the ballots, the rule that turns ballots into a
 // reachability map (`Verdict`), and the map in force.
 //
-// Nearly every member receives nearly every other one, so a ballot lists exceptions: only a voter that missed
-// a probe casts one. The votes of a subtree of any size then fit in one message. Ballots that do not fit
-// leave the group without multicast.
+// Nearly every member receives nearly every probe, so a ballot lists exceptions: only a voter that missed a
+// probe casts a ballot. The votes of a subtree of any size then fit in one message. If the ballots do not
+// fit, the group goes without multicast.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@
 
 namespace mcastcoll::engine {
 
-inline constexpr std::uint32_t kEverybodySpeaks = 256;  // up to this many members, all of them probe
+inline constexpr std::uint32_t kEverybodySpeaks = 256;  // in groups up to this size every member probes
 // Number of members that probe in larger groups, evenly spread.
 inline constexpr std::uint32_t kSpeakersOfMany = 16;
 inline constexpr std::uint32_t kNoSpeaker = UINT32_MAX;
 
 // Members that probe in an election. In a group of more than kEverybodySpeaks members only kSpeakersOfMany
-// probe, because probes from all members to all would be a storm. Each election shifts them by one rank, and
-// adds the member named by the election request as suspected.
+// probe, because probes from and to all members would be a storm. Each election shifts the speakers by one
+// rank, and adds the member that the election request suspects.
 class Speakers {
   public:
     // doubted: a suspected member, which probes in addition to the regular ones. Ignored if the rank probes
@@ -47,12 +47,12 @@ class Speakers {
     Rank doubted_ = kNoRank;
 };
 
-// Votes of a subtree. Each voter that did not receive all speakers contributes a ballot: its rank (4 bytes,
-// big-endian) and a bitmap with one bit per speaker whose probe it received (its own bit set). One more bit
-// after the last speaker's is set if the voter cannot multicast.
+// Votes of a subtree. Each voter that missed a speaker contributes a ballot: rank (4 bytes, big-endian) and a
+// bitmap with one bit per received speaker (the voter's own bit is set). One more bit after the last
+// speaker's is set if the voter cannot multicast.
 class Ballots {
   public:
-    // most_bytes: payload that fits in a message; at least one ballot must fit.
+    // most_bytes: payload of a message; must have room for a ballot.
     Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_bytes);
 
     // Prepares for an election with these speakers.
@@ -62,9 +62,9 @@ class Ballots {
         too_many_ = false;
     }
     const Speakers& speakers() const { return speakers_; }
-    // heard: at least one entry per speaker.
+    // heard: an entry per speaker, or more.
     void cast(Rank voter, const std::vector<bool>& heard, bool can_multicast);
-    // Adds the ballots of a child's subtree. Returns false and changes nothing if they are malformed.
+    // Adds the ballots of a child's subtree. Malformed ballots change nothing and return false.
     bool merge(Bytes ballots, bool too_many);
 
     Bytes bytes() const { return Bytes(bytes_).first(used_); }
@@ -72,8 +72,8 @@ class Ballots {
     bool too_many() const { return too_many_; }
 
     // Computes the map. A speaker is mute if fewer than half of the members that receive any probe received
-    // its own. A member is deaf if it received fewer than half of the other speakers that are not mute. A
-    // member that did not probe is mute if its ballot says so or if it was mute in `so_far`.
+    // this speaker. A member is deaf if it received fewer than half of the speakers that are not mute. A
+    // member outside the speakers is mute if its ballot says so or if `so_far` does.
     Verdict judge(const Verdict& so_far) const;
 
   private:
@@ -96,11 +96,11 @@ void encode(const Verdict& verdict, std::vector<std::byte>& out);
 // Returns false if the bytes are not a map of a group of this many members.
 bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdict& verdict);
 
-// The reachability maps that the members agreed on, and the operations to which each applies.
+// The reachability maps of the group, and the operations to which each applies.
 //
-// A new map applies from an operation on that no member can have begun, so that all members use the same
-// supply graph for each operation. Rank 0 distributes a new map only when the map before the current one has
-// no operation left, so two are enough.
+// A new map applies from an operation that no member can have begun, so that all members use the same supply
+// graph for each operation. Rank 0 distributes a new map only when no operation is left of the map before the
+// current map, so two maps are enough.
 class Verdicts {
   public:
     Verdicts(const GroupConfig& config, const RankList& children)
@@ -113,7 +113,7 @@ class Verdicts {
         return operation < next_from_ ? graph_ : next_graph_;
     }
     const SupplyGraph& latest() const { return pending() ? next_graph_ : graph_; }
-    // True while a new map waits for the last operations of the map before it.
+    // True while a new map waits for the last operations of its predecessor.
     bool pending() const { return next_from_ != kNone; }
     // The first operation of the pending map.
     std::uint64_t first_operation() const { return next_from_; }
@@ -131,7 +131,7 @@ class Verdicts {
         next_from_ = first_operation;
         ++version_;
     }
-    // All members have finished all operations below this one.
+    // All members have finished the operations below.
     void release_below(std::uint64_t operation) {
         if (operation <= next_from_) return;
         std::swap(graph_, next_graph_);

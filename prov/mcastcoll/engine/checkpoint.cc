@@ -17,7 +17,7 @@ void Checkpoint::await() {
     awaited_since_ = core_.now;
 }
 
-// Asks once per watermark: the parent answers as soon as it has a higher one.
+// Asks once per watermark: the parent answers as soon as the watermark is higher.
 void Checkpoint::ask() {
     ask_at_ = kNever;
     if (asked_ > opened_) return;
@@ -40,7 +40,8 @@ void Checkpoint::on_up(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
     const std::uint64_t finished = number_of(header.operation);
-    // This member has finished everything below the watermark at which the child began its last operation.
+    // This member has finished the operations below the watermark at which the child began its last
+    // operation.
     if (finished > core_.slots.first_open() + core_.slots.size()) return drop(core_.counters.unexpected_kind);
     finished_[child] = std::max(finished_[child], finished);
     core_.redundancy.hear(child, unpack_losses(header.total, core_.config.members));
@@ -63,7 +64,7 @@ void Checkpoint::on_told(const wire::Header& header, Rank teller) {
 }
 
 // Permits operations up to a window above this watermark. Only a watermark that was sent explicitly permits
-// operations, because it carries the map version that they need; a watermark implied by a packet does not.
+// operations, because it carries the required map version; a watermark implied by a packet does not.
 void Checkpoint::follow(std::uint64_t watermark) {
     down_ = watermark;
     untold_.begin();
@@ -73,8 +74,8 @@ void Checkpoint::follow(std::uint64_t watermark) {
     core_.unsettled = true;
 }
 
-// A checkpoint ends with its last operation, or earlier when many bytes are kept, so that a few retransmit
-// buffers are reused while they are in the cache. Members need not end it after the same operation.
+// A checkpoint ends with its last operation, or earlier when many bytes are kept, so that a few cached
+// retransmit buffers are reused. Members may end a checkpoint after different operations.
 void Checkpoint::follow_finished() {
     const std::uint64_t finished = core_.slots.first_open();
     const bool full = core_.config.repair != Repair::sync &&
@@ -85,7 +86,7 @@ void Checkpoint::follow_finished() {
     kept_until_ = core_.kept_bytes;
 }
 
-// Recomputes what this member's subtree has finished. On rank 0 the result is the new watermark.
+// Recomputes the progress of this member's subtree. On rank 0 the result is the new watermark.
 void Checkpoint::agree() {
     std::uint64_t all = reached_;
     for (std::uint32_t i = 0; i < core_.children.count; ++i) all = std::min(all, finished_[i]);
@@ -125,7 +126,7 @@ bool Checkpoint::make_multicast(Effect& effect) {
     return true;
 }
 
-// Under policy sync, children that receive rank 0's multicast get no message; they may still ask.
+// Under policy sync, children that receive rank 0's multicast get no message, but may ask.
 bool Checkpoint::hears(Rank child) const {
     return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
 }

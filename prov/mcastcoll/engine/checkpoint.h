@@ -18,15 +18,15 @@
 
 namespace mcastcoll::engine {
 
-// The agreement on the watermark. Each member reports up the gather tree what its subtree has finished
-// (`watermark_up`). Rank 0 distributes the minimum down the tree (`watermark_down`), or multicasts it under
-// policy sync (`watermark_cast`). A member that waits for the watermark sends `watermark_ask` to its parent,
-// which answers or asks its own parent.
+// The agreement on the watermark. Each member sends the number of finished operations of its subtree up the
+// gather tree (`watermark_up`). Rank 0 distributes the minimum down the tree (`watermark_down`), or by
+// multicast under policy sync (`watermark_cast`). A member that waits for a higher watermark sends
+// `watermark_ask` to its parent, which answers or forwards the request.
 class Checkpoint {
   public:
     explicit Checkpoint(Core& core) : core_(core), untold_(core.children) {}
 
-    // The watermark that this member has received: operations below it are finished on all members.
+    // The watermark that this member has received: all members have finished the operations below.
     std::uint64_t opened() const { return opened_; }
     // Children whose subtrees have reported less than this member has finished.
     RankList behind() const;
@@ -78,7 +78,7 @@ class Checkpoint {
     // Requests of this member and of its children for a higher watermark.
     Nanoseconds ask_at_ = kNever, awaited_since_ = kNever;
     RecentTimes waits_;
-    std::uint64_t asked_ = 0;  // last request, plus one: no second request at the same watermark
+    std::uint64_t asked_ = 0;  // last request plus 1, to send one request per watermark
     bool ask_due_ = false;
     std::uint32_t child_asks_ = 0;  // bit i for child i
     std::array<std::uint64_t, kMaxArity> child_asks_above_{};

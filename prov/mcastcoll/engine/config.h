@@ -51,11 +51,11 @@ struct GroupConfig {
     // Equal on all members.
     wire::Checksum checksum = wire::Checksum::crc32c;  // none: the caller makes and checks tags instead
     std::uint32_t fragment_bytes = 1424;               // payload of a multicast datagram
-    std::uint32_t retransmit_bytes = 8192;        // longest small message, kept for repair until all have it
-    std::uint32_t operation_slots = 128;          // operations between the slowest and the fastest member
-    std::uint32_t checkpoint_every = 32;          // operations between two agreements on the watermark,
+    std::uint32_t retransmit_bytes = 8192;  // longest small message, kept for repair up to the watermark
+    std::uint32_t operation_slots = 128;    // operations between the slowest and the fastest member
+    std::uint32_t checkpoint_every = 32;    // operations between two agreements on the watermark,
     std::uint32_t checkpoint_bytes = 512 * 1024;  // or fewer that have this many bytes kept for repair
-    std::uint32_t window = 256;  // fragments that a root may be ahead of the slowest member that receives it
+    std::uint32_t window = 256;    // fragments that a root may be ahead of its slowest receiver
     std::uint32_t tree_arity = 4;  // children per member in the gather and report trees and for small repairs
     std::uint32_t large_tree_arity = 1;  // for large messages to deaf members: a chain splits no bandwidth
     std::uint32_t gather_bytes = 1024;   // vectors up to this length are reduced inside the gathers
@@ -73,7 +73,7 @@ struct GroupConfig {
     // Empty: all use the first.
     std::uint32_t ranges = 1;
     std::vector<std::uint8_t> range_of;
-    bool relay = false;  // the root multicasts to its range only, and leaders relay to the others
+    bool relay = false;  // the root multicasts to its own range, and leaders to the other ranges
 
     // This member's own.
     MemorySource memory;                  // for retransmit, early, late and parity buffers and early vectors
@@ -91,8 +91,8 @@ struct GroupConfig {
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);
     // Bounds of measured deadlines. The least_ values cover the time for which a busy machine may delay a
     // process; a simulator may set them to 0. A few round trips may raise most_silence.
-    Nanoseconds least_silence = Nanoseconds::from_us(300);  // before anything of an operation arrived
-    Nanoseconds least_tail = Nanoseconds::from_us(300);     // after something of it arrived
+    Nanoseconds least_silence = Nanoseconds::from_us(300);  // before the first fragment of an operation
+    Nanoseconds least_tail = Nanoseconds::from_us(300);     // after the first fragment of an operation
     Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be reordering
     Nanoseconds most_silence = Nanoseconds::from_ms(2);
     // Wait before a NAK while the group loses nothing: silence then most likely means a process that is not
@@ -109,7 +109,7 @@ struct GroupConfig {
 
     std::uint32_t range(Rank rank) const { return range_of.empty() ? 0 : range_of[index_of(rank)]; }
     // Step in fragments at which members report progress of a large operation of `of` fragments. A message
-    // that fits in the window never waits for reports; only what the root sends after it does.
+    // that fits in the window never waits for reports; later messages of the root may.
     std::uint32_t report_step(std::uint32_t of) const { return of <= window ? window / 2 : window / 4; }
     // A multiple of the alignment of any element.
     std::uint32_t most_gathered() const { return gather_bytes / kVectorAlignment * kVectorAlignment; }

@@ -7,7 +7,7 @@
 namespace mcastcoll::engine {
 namespace {
 
-// The ranges to which at least one other member listens.
+// The ranges with a listener other than this member.
 std::vector<std::uint32_t> other_ranges(const GroupConfig& config) {
     std::vector<std::uint32_t> ranges;
     for (std::uint32_t i = 0; i < config.members; ++i) {
@@ -35,8 +35,8 @@ Core::Core(const GroupConfig& c)
       notices{Ring<Notices::Completion>(2 * std::size_t{c.operation_slots} + c.pending_operations),
               Ring<OperationId>(c.operation_slots)},
       turns(c.operation_slots),
-      // Every silence deadline is at least 1.5 round trips, so a shorter round trip than this changes
-      // nothing.
+      // Every silence deadline is at least 1.5 round trips: a round trip below this value shortens no
+      // deadline.
       round_trip(c.initial_rtt, Nanoseconds{c.least_silence.value * 2 / 3}, c.most_silence),
       deadlines(config, round_trip, redundancy),
       bits(slots.at(0).have.capacity() / 8) {
@@ -154,9 +154,9 @@ void Core::complete(OperationId operation, int status) {
 
 void Core::fail(Rank lost, int error, bool tell) {
     if (over()) return;
-    // A member that has closed the group and has no open operation has lost nothing, and a member may
-    // legitimately be gone once all have left. The others are informed all the same: one of them may have
-    // waited for data that only this member or the lost one could supply.
+    // A member that has closed the group and has no open operation loses nothing by a failure, and a member
+    // may legitimately be gone once the whole group has left. The peers are informed all the same: a peer may
+    // have waited for data that only this member or the lost member could supply.
     const bool only_lingered = departure.closing() && all_told() && phase == Phase::active;
     phase = Phase::failed;
     failure = {lost, error, only_lingered && tell, tell ? 0 : config.members};

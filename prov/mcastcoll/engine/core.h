@@ -1,5 +1,5 @@
-// State that the parts of an engine share (README.md: Parts). Nothing in this file calls a part: work for
-// other parts is noted in `unsettled`, and the engine does it at the end of the call.
+// State shared by the parts of an engine (README.md: Parts). Nothing in this file calls a part: `unsettled`
+// notes work for other parts, which the engine does at the end of the call.
 #pragma once
 
 #include "engine/ballots.h"
@@ -12,12 +12,12 @@ namespace mcastcoll::engine {
 
 struct Core {
     explicit Core(const GroupConfig& config);
-    Core(const Core&) = delete;  // the parts and the engine hold references to it
+    Core(const Core&) = delete;  // the parts and the engine hold references
 
     const GroupConfig config;
     const RankList children;  // in the tree of gathers, watermarks and leaving
     const Rank parent;
-    const std::vector<std::uint32_t> targets;  // ranges to which at least one other member listens
+    const std::vector<std::uint32_t> targets;  // ranges with a listener other than this member
     Nanoseconds now{};                         // time of the call in progress
     Phase phase = Phase::forming;
     bool unsettled = false;
@@ -43,7 +43,7 @@ struct Core {
 
     bool over() const { return phase == Phase::failed || phase == Phase::left; }
     bool idle() const { return slots.first_open() == slots.next() && pending.empty(); }
-    // The caller has received the completion of every operation that it submitted.
+    // The caller has received the completion of every submitted operation.
     bool all_told() const {
         return counters.operations_submitted == counters.operations_completed + counters.operations_failed;
     }
@@ -58,7 +58,7 @@ struct Core {
     Slot* claim(OperationId operation);
     // The same for an operation for which a message arrived; a vacant slot becomes early.
     Slot* hear_of(OperationId operation);
-    // All members have finished all operations below this one, so no NAK for them can come.
+    // All members have finished the operations below, so no NAK for these can come.
     void release_below(std::uint64_t operation);
     void finish(Slot& slot);
     // Completes the operation for the caller, and keeps a copy for repairs if a buffer is free.
@@ -92,7 +92,7 @@ struct Core {
     // caller's buffer, or in an early buffer until the operation is posted.
     std::byte* data_of(const Slot& slot) const;
     Bytes fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to) const;
-    // The header's total field: length of the message, and whether the root still lacks a part of it.
+    // The header's total field: length of the message, and whether the root lacks a part of the message.
     std::uint64_t announced_total(const Slot& slot) const;
 
     // Write an effect; always return true.

@@ -8,8 +8,8 @@ Nanoseconds Deadlines::gap() const {
                       std::max(config_.least_gap, config_.most_silence));
 }
 
-// Usual time until a fragment arrives. A NAK that is too early costs two messages; one that is too late
-// delays all members, so the bounds are a few round trips.
+// Usual time until a fragment arrives. An early NAK costs two messages, a late NAK delays the whole group, so
+// the bounds are a few round trips.
 Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
     const std::int64_t round_trip = round_trip_.mean().value;
     const Nanoseconds usual = least_wait();
@@ -27,8 +27,8 @@ Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
                       most);
 }
 
-// A barrier ends when the last member has entered. If the deadline followed every release, one member that
-// repairs late would make all others repair as late next time. So the deadline is a few round trips, or,
+// A barrier ends when the last member has entered. If the deadline followed every release, a late repair at
+// one member would make repairs at its peers as late next time. So the deadline is a few round trips, or,
 // where cores are busy, a few times the quickest releases.
 Nanoseconds Deadlines::longest_release() const {
     const std::int64_t busy = std::min(4 * firsts_[barriers].quick().value, 10 * config_.least_silence.value);

@@ -23,16 +23,16 @@
 
 namespace mcastcoll::engine {
 
-// Round trip of a NAK to the preceding rank and its answer, the unit of most deadlines.
+// Round trip of a NAK to the preceding rank and the answer, the unit of most deadlines.
 //
-// It is measured by pings: the first right after the join, further ones with later operations while a shorter
-// round trip would shorten a deadline, 16 at most. The shortest counts. All processes are busy while a job
-// starts, so a single ping could measure many round trips, and every loss would then cost 1.5 of that.
-// Answers to NAKs for holes keep the value up to date.
+// Measured by pings: the first right after the join, further pings with later operations while a shorter
+// round trip would shorten a deadline, 16 at most. The shortest round trip counts. All processes are busy
+// while a job starts, so a single ping could measure many round trips, and every loss would then cost 1.5 of
+// that. Answers to NAKs for holes keep the value up to date.
 class RoundTrip {
   public:
     // initial: value before the first measurement. short_enough: a shorter round trip shortens no deadline.
-    // too_long: a longer one most likely means that the peer slept.
+    // too_long: above this value, the peer most likely slept.
     RoundTrip(Nanoseconds initial, Nanoseconds short_enough, Nanoseconds too_long)
         : short_enough_(short_enough), too_long_(too_long), mean_(initial) {}
 
@@ -49,12 +49,12 @@ class RoundTrip {
         pinged_at_ = now;
         ++pings_;
     }
-    // The answer to the ping sent at that time. Returns false and changes nothing if there is no such ping.
+    // The answer to the ping sent at that time. Returns false, without effect, if no such ping is pending.
     bool on_pong(Nanoseconds pinged_at, Nanoseconds now) {
         if (pinged_at_ == kNever || pinged_at != pinged_at_) return false;
         shortest_ = std::min(shortest_, now - pinged_at_);
         pinged_at_ = kNever;
-        // A process may sleep or compute after its join before it reads its queues: ping again.
+        // A process may sleep or compute after the join before it reads its queues: ping again.
         const bool overslept = shortest_ > too_long_ && pings_ < kMaxPings;
         ping_due_ |= overslept;
         if (overslept || (mean_.sampled() && shortest_ >= mean())) return true;
@@ -117,7 +117,7 @@ class Deadlines {
         return std::max(config_.least_silence, Nanoseconds{3 * round_trip_.mean().value / 2});
     }
     Nanoseconds usual_silence(const Slot& slot) const;
-    // The root may have to wait until members report that they have posted, or until it has more data itself.
+    // The root may have to wait for reports of receivers, or for more data of its own.
     bool awaits_reports(const Slot& slot) const {
         return slot.hearing.ever && (slot.hearing.revealed >= config_.window || slot.hearing.partial);
     }

@@ -1,5 +1,5 @@
-// Detects that the reachability map may be wrong (elections.h). Suspicion alone changes nothing: an election
-// decides by the rule of the join, so a burst of losses has no lasting effect.
+// Detects that the reachability map may be wrong (elections.h). Suspicion alone has no effect: an election
+// decides by the rule of the join, so a burst of losses does no lasting harm.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace mcastcoll::engine {
 
-// After this many successive operations that should have been multicast and of which nothing arrived, a
-// member requests an election, and sends NAKs for later operations of these roots at once.
+// After this many successive operations without any multicast fragment, a member requests an election, and
+// sends NAKs for later operations of these roots at once.
 inline constexpr std::uint32_t kSilentEnough = 8;
 
 // Counts successive silent operations, of all roots together and of single roots.

@@ -27,7 +27,7 @@ enum class Phase : std::uint8_t {
 };
 
 // The payload of a multicast stays valid until this many more multicasts have been made, so that a caller can
-// send them together.
+// send several in one call.
 inline constexpr std::size_t kSentTogether = 64;
 
 struct Effect {
@@ -35,7 +35,7 @@ struct Effect {
         multicast,  // send header and payload to the group's address of `range`
         message,    // send header and payload to `to`, reliably
         complete,   // the operation has ended; status 0 or a positive FI_E* code
-        gathered,   // rank 0 may change the buffer of the held operation, then release() it
+        gathered,   // rank 0 may change the buffer of the held operation, then call release()
         watch,      // call on_peer_lost() if the process of rank `to` dies
         joined,     // the reachability map is here, operations can run
         failed,     // the group has failed: status, and `to` is the rank that was lost or kNoRank
@@ -50,7 +50,7 @@ struct Effect {
     std::uint32_t range = 0;
 };
 
-// Kinds of effects that the caller can take now. The engine keeps the others and offers them again.
+// Kinds of effects that the caller can take now. The engine keeps other effects for a later call.
 struct Allowed {
     bool multicast = true;
     bool message = true;

@@ -102,8 +102,8 @@ void Elections::on_probe(const wire::Header& header) {
     }
     if (core_.phase == Phase::active && stage_ == Stage::closed && number == number_ + 1) listen(number);
     if (number != heard_in_) return;
-    // Before the `go` names the suspected member, any probing member outside the regular speakers must be
-    // that one.
+    // Before the `go` names the suspected member, a probe from outside the regular speakers must be from that
+    // member.
     const std::uint32_t place =
         number == number_ ? ballots_.speakers().place(header.sender)
                           : Speakers(core_.config.members, number, header.sender).place(header.sender);
@@ -149,7 +149,7 @@ void Elections::on_verdict(const wire::Header& header, Bytes payload) {
 void Elections::take_first(Verdict verdict) {
     core_.verdicts.take_first(std::move(verdict));
     core_.phase = Phase::active;
-    stage_ = Stage::closed;  // the vote is obsolete; a due probe still goes out for others
+    stage_ = Stage::closed;  // the vote is obsolete; a due probe still goes out for the peers
     probe_at_ = vote_at_ = kNever;
     drop_requests(0);
     core_.notices.joined = true;
@@ -170,7 +170,7 @@ void Elections::take_next(Verdict verdict, std::uint64_t from) {
     core_.unsettled = true;
 }
 
-// Any fragment shows that the multicast works. One that the map rules out shows that the map is too
+// Any fragment shows that the multicast works. A fragment that the map rules out shows that the map is too
 // pessimistic.
 void Elections::on_fragment(const wire::Header& header) {
     const std::uint64_t id = number_of(header.operation);
@@ -189,11 +189,12 @@ void Elections::want_beacon() {
     beacon_due_ = true;
 }
 
-// Forwards one request per election and subtree. During an election rank 0 waits for its end. Requests
-// against a map that is about to be replaced are dropped; a member that still has a reason sends another.
+// Forwards one request per election and subtree. During an election rank 0 waits for the end. Requests
+// against a map that is about to be replaced are dropped; a member with a remaining reason sends a new
+// request.
 void Elections::request(Rank doubted) {
     if (core_.verdicts.pending()) return;
-    // The last election has tested its suspected member: prefer another one.
+    // The last election has tested its suspected member: prefer a different member.
     if (!requested_ || doubted_ == kNoRank || doubted_ == ballots_.speakers().doubted()) doubted_ = doubted;
     if (std::exchange(requested_, true)) return;
     request_due_ = core_.parent != kNoRank;

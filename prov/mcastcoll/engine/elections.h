@@ -63,7 +63,7 @@ class Elections {
     void on_request(const wire::Header& header);
     // Evaluates a fragment as evidence about the multicast.
     void on_fragment(const wire::Header& header);
-    // Multicasts a beacon, unless one was sent lately: a root that the map calls mute begins an operation.
+    // Multicasts a beacon, unless a recent one exists: a root that is mute by the map begins an operation.
     void want_beacon();
     // Runs after operations have finished; requests an election if too many were silent.
     void settle() {
@@ -104,7 +104,7 @@ class Elections {
 
     Core& core_;
     Stage stage_ = Stage::closed;
-    std::uint64_t number_ = 0, heard_in_ = 0;  // current or last election; the one that heard_ describes
+    std::uint64_t number_ = 0, heard_in_ = 0;  // current or last election; election described by heard_
     std::vector<bool> heard_;                  // by speaker, this member included
     bool speaks_ = false;                      // in the current or last election
     Ballots ballots_;                          // of this member's subtree

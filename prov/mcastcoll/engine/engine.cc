@@ -114,8 +114,8 @@ void Engine::begin(const Collective& operation) {
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
                                                operation.kind == CollectiveKind::reduce)) ||
                         (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
-    // Data that arrived before the post belonged to something else: discard it and request everything from
-    // the supplier, which reports the mismatch if there is one.
+    // Early data belonged to another operation: discard the data and request everything from the supplier,
+    // which reports a mismatch.
     if (misled) {
         ++core_.counters.bad_fragment;
         slot.base = slot.hearing.revealed = slot.hearing.stored = 0;
@@ -248,8 +248,8 @@ bool Engine::poll_effects(Allowed allowed, Effect& effect) {
     return found;
 }
 
-// Counts the packet, and drops it if it is not for this group, not from one of its members, or if the group
-// is over.
+// Counts the packet, and drops packets of other groups, packets from outside the group, and packets after the
+// end of the group.
 bool Engine::accept(const wire::Decoded& decoded, std::uint64_t& received, Nanoseconds now) {
     core_.now = now;
     if (decoded.refusal != wire::Refusal::none) {

@@ -23,13 +23,13 @@ class Engine {
     // Begins the join. Every member calls start() once; Effect::joined follows.
     void start(Nanoseconds now);
     // Appends an operation. Errors: EAGAIN when pending_operations are queued, ESHUTDOWN after close(), the
-    // group's own error once it has failed. An accepted operation ends with exactly one Effect::complete,
-    // which carries the number returned here.
+    // group's own error after a failure. An accepted operation ends with exactly one Effect::complete, which
+    // carries the returned number.
     Result<OperationId> submit(const Collective& operation, Nanoseconds now);
     // Number of the next submitted operation.
     OperationId next_operation() const { return operation_of(core_.slots.next() + core_.pending.size()); }
-    // For an operation that was submitted before all of its input was ready: the first `ready` bytes may now
-    // be sent or combined. A smaller value than before, or an operation that is over, changes nothing.
+    // For an operation submitted before its input was complete: the first `ready` bytes may now be sent or
+    // combined. A smaller value than before, and an operation that is over, are ignored.
     void advance(OperationId operation, std::uint64_t ready, Nanoseconds now);
     // Length of the prefix of the message or result that is in the caller's buffer and may be passed on;
     // never decreases. A small message arrives when it completes. For a reduction at rank 0: the combined
@@ -41,8 +41,8 @@ class Engine {
     // The stall timeout counts from this time on; kNever: not yet. A join that ends with an operation has a
     // deadline of its own.
     void count_stalls_from(Nanoseconds when) { core_.stalls_from = when; }
-    // No more operations will be submitted. Effect::left follows when all members have closed and none needs
-    // this one.
+    // Announces that no operation will follow. Effect::left comes when the whole group has closed and no peer
+    // needs this member.
     void close(Nanoseconds now);
 
     void on_packet(Bytes datagram, Nanoseconds now);
@@ -58,21 +58,21 @@ class Engine {
     // Writes the next allowed effect and returns true, or returns false if there is none.
     bool poll_effects(Allowed allowed, Effect& effect);
 
-    // Time of the next on_timeout() call; kNever when nothing waits.
+    // Time of the next on_timeout() call; kNever if no timer runs.
     Nanoseconds next_deadline() const;
     void on_timeout(Nanoseconds now);
 
-    // Paths on which the open operations expect data; none if nothing is open.
+    // Paths on which the open operations expect data; none without open operations.
     Expectation expects() const;
 
     Phase phase() const { return core_.phase; }
-    // Names the member of the whole group whose loss ends it, for the log messages of all others; it need not
-    // be a member of this engine. To be called before the failure; the first name counts.
+    // Sets the rank of the whole group whose loss ends the group, for log messages of the peers; the rank
+    // need not belong to this engine. To be called before the failure; the first call counts.
     void name_loss(Rank of_group) {
         if (core_.named_loss == kNoRank) core_.named_loss = of_group;
     }
     Rank named_loss() const { return core_.named_loss; }
-    // After a failure: every member that needs the error has been sent it.
+    // After a failure: every peer that needs the error has been sent the error.
     bool failure_told() const {
         return core_.failure.untold == core_.config.members && core_.failure.also == kNoRank;
     }
@@ -80,12 +80,12 @@ class Engine {
     const SupplyGraph& graph() const { return core_.verdicts.latest(); }
     std::uint32_t verdict_version() const { return core_.verdicts.version(); }
     const GroupConfig& config() const { return core_.config; }
-    // Current repair mode, redundancy and root synchronisation, and the measurements behind them.
+    // Current repair mode, redundancy and root synchronisation, with their measurements.
     PolicyState policy() const { return core_.policy.state(); }
     RedundancyState redundancy() const { return core_.redundancy.state(); }
     RootSyncState root_sync() const { return core_.root_sync.state(); }
     Nanoseconds round_trip() const { return core_.round_trip.mean(); }
-    // Aborts by assert when an invariant is broken; throws nothing. For tests and debug builds.
+    // Aborts by assert on a broken invariant. For tests and debug builds.
     void check_invariants() const;
 
   private:

@@ -1,8 +1,8 @@
 // Paths on which the data for a member's open operations is expected.
 //
 // A waiting rank checks each path with a system call, and most of these calls return nothing. The protocol
-// knows which path is next, so the reader can check that path first and the others less often. Unexpected
-// input arrives as well, for instance a NAK from a peer.
+// knows the next path, so the reader checks that path first and the other path less often. Unexpected input
+// also arrives, for instance a NAK from a peer.
 #pragma once
 
 namespace mcastcoll::engine {

@@ -16,8 +16,9 @@ void FailureDetector::on_fail(const wire::Header& header) {
     const std::uint64_t named_plus_one = header.total >> kNamedShift & UINT32_MAX;
     if (named_plus_one != 0 && core_.named_loss == kNoRank) core_.named_loss = rank_of(named_plus_one - 1);
     core_.fail(lost, code == 0 ? EIO : code, false);
-    // The sender could not reach the lost member for lack of a local resource, and cannot inform it. If that
-    // member is alive, it would wait for all members that have given it up, so this member informs it too.
+    // The sender could not reach the lost member for lack of a local resource, and so cannot inform that
+    // member. If the member is alive, it would wait for peers that have given up; so this member informs it
+    // too.
     if (is_own_shortage(code) && lost != kNoRank && lost != core_.self()) core_.failure.also = lost;
 }
 
@@ -33,8 +34,7 @@ bool FailureDetector::make_message(Effect& effect) {
     Failure& failure = core_.failure;
     while (failure.untold < core_.config.members) {
         const Rank to = rank_of(failure.untold++);
-        // A dead member cannot be informed. A member that only made others wait too long, or was unreachable
-        // for a while, can.
+        // A dead member cannot be informed. A member that was only too slow, or unreachable for a while, can.
         const bool may_live =
             failure.error == ETIMEDOUT || failure.error == EHOSTDOWN || is_own_shortage(failure.error);
         if (to == core_.self() || (to == failure.lost && !may_live)) continue;
@@ -57,7 +57,7 @@ bool FailureDetector::owes_report(const Slot& slot) const {
            slot.reporting.told != slot.fragments;
 }
 
-// Watches the peers for which an operation waits directly. These peers watch the members for which they wait.
+// Watches the peers for which an operation waits directly. Each peer watches its own peers in turn.
 void FailureDetector::watch_slot(const Slot& slot) {
     if (!slot.complete_here()) {
         watch(slot.supplier);
@@ -71,8 +71,8 @@ void FailureDetector::watch_slot(const Slot& slot) {
     for (Rank child : slot.reporting.children) watch(child);
 }
 
-// The peer for which an operation waits, as far as this member can determine. That peer may wait for another
-// one.
+// The peer for which an operation waits, as far as this member can determine; that peer may be waiting in
+// turn.
 Rank FailureDetector::waits_for(Slot& slot) const {
     for (const Rank child : gatherer_.missing(slot)) return child;
     if (gatherer_.awaits_credit(slot)) return core_.parent;
@@ -90,7 +90,7 @@ Rank FailureDetector::waits_for(Slot& slot) const {
     return kNoRank;
 }
 
-// Fails the group if an operation has made no progress for the stall timeout, if the user set one.
+// Fails the group when an operation has made no progress for the stall timeout (if set).
 void FailureDetector::check_stall() {
     const Nanoseconds from = core_.stalls_from;
     if (core_.config.stall_timeout == kNever || from == kNever || core_.phase != Phase::active) return;
@@ -108,7 +108,7 @@ void FailureDetector::check_stall() {
     }
     if (core_.pending.empty()) return;
     if (std::max(core_.moved_at, from) + core_.config.stall_timeout > core_.now) return;
-    // Nothing is open here: the queued operations wait until other members finish what this one has finished.
+    // No operation is open: the queued operations wait for other members to finish earlier operations.
     Rank behind = core_.parent;
     for (const Rank child : checkpoint_.behind()) behind = child;
     core_.fail(behind, ETIMEDOUT);

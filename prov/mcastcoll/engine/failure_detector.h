@@ -1,6 +1,6 @@
 // A member that waits for a peer longer than the watch delay has the peer's process watched. When a member is
-// lost, or an operation has made no progress for the stall timeout, the group fails: the first member to
-// detect the failure informs all others, so that no member waits for a dead one.
+// lost, or an operation makes no progress for the stall timeout, the group fails: the first member to detect
+// the failure informs its peers, so that no member waits for a dead peer.
 #pragma once
 
 #include "engine/checkpoint.h"
@@ -20,7 +20,7 @@ class FailureDetector {
           watched_(std::min(core.config.members, kMostWatched), kNoRank),
           watch_due_(watched_.size()) {}
 
-    // Something happened after which this member may wait for a peer.
+    // An event occurred after which this member may wait for a peer.
     void wake() {
         if (scan_at_ == kNever) scan_at_ = core_.now + core_.config.watch_delay;
     }
@@ -36,7 +36,7 @@ class FailureDetector {
         watch_due_.pop();
         return true;
     }
-    // Emits Effect::watch for this rank, unless it is kNoRank, this member itself, or watched already.
+    // Emits Effect::watch for this rank, except for kNoRank, this member itself, and ranks watched already.
     void watch(Rank rank);
 
   private:

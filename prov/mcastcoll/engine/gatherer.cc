@@ -10,7 +10,7 @@ std::uint64_t Gatherer::vector_total(const Slot& slot) const {
     return slot.operation.bytes | (reduce ? wire::kReduceFlag : 0);
 }
 
-// Whether the sender's operation matches the operation posted here, or the one that other members announced
+// Whether the sender's operation matches the operation posted here, or the operation that members announced
 // before the post. On a mismatch no member could finish, so the group fails.
 bool Gatherer::agrees(Slot& slot, const wire::Header& header) {
     if ((header.total & ~wire::kReduceFlag) / core_.config.fragment_bytes >= UINT32_MAX / 4)
@@ -69,7 +69,7 @@ bool Gatherer::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
     return true;
 }
 
-// Copies this member's vector into the buffer in which the children's are combined with it.
+// Copies this member's vector into the buffer in which the children's vectors are combined.
 void Gatherer::take_own(Slot& slot) {
     if (std::exchange(slot.gathering.own_combined, true)) return;
     const Collective& operation = slot.operation;
@@ -101,7 +101,7 @@ void Gatherer::advance(Slot& slot) {
     core_.mark(slot);
 }
 
-// The vector to send up. A leaf combines nothing, so it sends from the input.
+// The vector to send up. A leaf combines nothing and sends from the input.
 const std::byte* Gatherer::contribution_of(const Slot& slot) const {
     return core_.children.count == 0 ? slot.operation.input : slot.operation.buffer;
 }
@@ -186,7 +186,7 @@ std::uint32_t Gatherer::combined_pieces(const Slot& slot) const {
                                      : slot.gathering.contributions[core_.children.count - 1].base;
 }
 
-// Grants credits in steps to keep them few, and at once to a child that cannot send without one.
+// Grants few, large credits, but never leaves a child without a credit for ready pieces.
 void Gatherer::update_grants(Slot& slot) {
     std::uint32_t limit = own_pieces(slot);
     for (Contribution& child : slot.gathering.contributions) {
@@ -202,7 +202,7 @@ void Gatherer::update_grants(Slot& slot) {
     }
 }
 
-// More pieces may be combined: send them up, or on rank 0 down.
+// More pieces may be combined: send up, or on rank 0 down.
 void Gatherer::note_combined(Slot& slot) {
     core_.mark(slot);
     if (slot.gathering.sent || !core_.is_root(slot)) return;

@@ -63,11 +63,11 @@ class Gatherer {
     bool release(Slot& slot);
     // On rank 0: length of the prefix of the buffer that has all members' vectors combined.
     std::uint64_t combined_bytes(const Slot& slot) const;
-    // Children in the gather tree for which an operation waits; and whether it has pieces to send and no
-    // credit.
+    // Children in the gather tree for which an operation waits; and whether pieces are ready to send without
+    // a credit.
     RankList missing(const Slot& slot) const;
     bool awaits_credit(const Slot& slot) const;
-    // Called after a long wait for a credit: the parent may have posted something else.
+    // Called after a long wait for a credit: the parent may have posted another operation.
     void announce(Slot& slot);
     bool next_message(Slot& slot, Effect& effect) {
         return gathers(slot.operation.kind) && slot.state == SlotState::active && make_message(slot, effect);

@@ -1,6 +1,6 @@
 // Header prediction as in TCP (Van Jacobson). A large message arrives in order, many fragments per turn, so
-// most headers differ from the one before only in the fragment number. Comparing bytes then replaces parsing,
-// and the only effect is that the message is one fragment further.
+// most headers differ from their predecessor only in the fragment number. Comparing bytes then replaces
+// parsing, and the only effect is that the message is one fragment further.
 #pragma once
 
 #include <array>

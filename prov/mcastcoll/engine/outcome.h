@@ -10,9 +10,9 @@
 
 namespace mcastcoll::engine {
 
-// Leaving, the last agreement of all members. Each member reports to its parent in the gather tree when its
-// subtree has closed the group and has nothing open. Rank 0 then informs its children that all members have
-// left, and they inform theirs.
+// Leaving, the last agreement of a group. Each member reports to its parent in the gather tree when its
+// subtree has closed the group and has no open operation. Rank 0 then announces down the tree that the whole
+// group has left.
 class Departure {
   public:
     Departure(const RankList& children, Rank parent)
@@ -23,7 +23,7 @@ class Departure {
         if (stage_ == Stage::open) stage_ = Stage::closing;
     }
     bool closing() const { return stage_ != Stage::open; }
-    // Nothing is open here: a member that has closed leaves when all its children have left.
+    // No operation is open here: a member that has closed leaves after its children.
     void on_idle() {
         if (stage_ != Stage::closing || present_ != 0) return;
         stage_ = Stage::leaving;
@@ -66,9 +66,9 @@ class Departure {
 
 // How a group has failed for a member.
 struct Failure {
-    Rank lost = kNoRank;       // the lost member that caused it
-    int error = 0;             // 0: no failure
-    bool lingers = false;      // this member has lost nothing, and leaves once the others are informed
+    Rank lost = kNoRank;   // the lost member that caused the failure
+    int error = 0;         // 0: no failure
+    bool lingers = false;  // the failure does not affect this member, which leaves after informing its peers
     std::uint32_t untold = 0;  // ranks from here on may not be informed yet
     Rank also = kNoRank;       // a further rank to inform
 };

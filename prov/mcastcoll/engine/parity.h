@@ -25,8 +25,8 @@ class ParityCode {
   public:
     explicit ParityCode(std::uint32_t fragment_bytes) : zeros_(fragment_bytes), scratch_(fragment_bytes) {}
 
-    // Computes a parity row of a block of whole fragments, the last one perhaps shorter. Valid until the next
-    // call.
+    // Computes a parity row of a block of fragments, of which only the last may be shorter. Valid until the
+    // next call.
     Bytes encode(Bytes block, std::uint32_t row);
     // Writes the missing fragments of a block into their places. `missing` is ascending and as long as
     // `rows`; the contents of the rows are destroyed.

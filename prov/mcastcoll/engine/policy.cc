@@ -5,15 +5,15 @@ namespace {
 
 // Under push the data comes along the ring unasked; a NAK is due only when the data is much later than usual.
 constexpr std::uint32_t kPushPatience = 4;
-// A member that forwards cannot see whether a NAK would have come, so it does not forward every eighth
-// operation.
+// A member that forwards cannot see whether a NAK would have come, so every eighth operation is not
+// forwarded.
 constexpr std::uint64_t kTryEvery = 8;
 // Along the ring an answer takes one round trip more for each predecessor that lacks the data too. Beyond
-// this many round trips the root is faster, since one multicast serves all.
+// this many round trips the root is faster: one multicast serves the whole group.
 constexpr std::int64_t kRingRoundTrips = 4;
 // After this many repairs by the root, the ring is tried again.
 constexpr std::uint32_t kRetryRingAfter = 64;
-// Minimum number of ring repairs before the ring is judged: one long wait is no evidence.
+// Minimum number of ring repairs before a judgement: a single long wait is no evidence.
 constexpr std::uint32_t kJudgeRingAfter = 8;
 // Share of missed fragments of large messages, in thousandths, above which all of a message is requested.
 constexpr std::uint32_t kOftenMissed = 300;

@@ -58,14 +58,14 @@ enum class Route : std::uint8_t {
 
 struct RepairPlan {
     Route route = Route::supplier;
-    // Requests everything from the start, a window at a time, with or without multicast.
+    // Requests the whole message from the start, a window at a time, with or without multicast.
     bool chained = false;
     bool hands_on = false;       // forwards a whole message to its ring successor without a NAK
     std::uint32_t patience = 1;  // multiple of the usual silence before a NAK
     bool operator==(const RepairPlan&) const = default;
 };
 
-// Current repair modes, and the measurements behind them.
+// Current repair modes, with their measurements.
 struct PolicyState {
     RepairPlan small, large;
     std::uint32_t successor_asks = 0;  // NAKs by the ring successor per 1000 small operations
@@ -75,13 +75,13 @@ struct PolicyState {
     Nanoseconds root_repair{};  // time until the root multicasts again, 0: not measured
 };
 
-// A moving mean in thousandths, and a switch with hysteresis on it.
+// A moving mean in thousandths, and a switch with hysteresis.
 class Share {
   public:
-    // on: threshold in thousandths that turns the switch on; a third of it turns the switch off. samples:
-    // number of samples over which the mean extends.
+    // on: threshold in thousandths that turns the switch on; a third of the threshold turns the switch off.
+    // samples: number of samples over which the mean extends.
     Share(std::uint32_t on, std::uint32_t samples) : turns_on_(on), samples_(samples) {}
-    // Adds one sample, itself a share.
+    // Adds a sample, itself a share.
     void sample(std::uint32_t permille) {
         const auto wanted = static_cast<std::int64_t>(permille) * kScale;
         value_ += (wanted - value_) / samples_;
@@ -105,7 +105,7 @@ class Policy {
     std::uint64_t changes() const { return changes_; }
 
     // Input of the automatic policy: whether the ring successor sent a NAK for a small operation that was not
-    // forwarded, when all members have finished that operation.
+    // forwarded, after the whole group has finished that operation.
     void note_successor(bool asked);
     // Input at the completion of a large operation: number of fragments received by multicast.
     void note_large(std::uint32_t heard, std::uint32_t fragments);
@@ -139,7 +139,7 @@ class RootSynchronizer {
 
     // The process for which this root waits under `random`; every member draws the same one.
     Rank drawn(std::uint64_t operation, Rank root) const;
-    // Whether the drawn process reports that it has entered.
+    // Whether the drawn process reports its entry.
     bool tells() const { return configured_ == RootSync::random || configured_ == RootSync::adaptive; }
     // Longest wait of the root, 0: none; and whether the drawn process's report ends the wait earlier.
     Nanoseconds longest_wait(Nanoseconds round_trip) const;
@@ -147,7 +147,7 @@ class RootSynchronizer {
 
     // The drawn process entered this much later than the root.
     void note_entered(Nanoseconds late) { lateness_.sample(late); }
-    // All members have finished an own operation. troubled: a NAK named what was multicast.
+    // The whole group has finished an own operation. troubled: a NAK named a multicast fragment.
     void note_operation(bool troubled);
     RootSyncState state() const;
 

@@ -7,8 +7,8 @@
 
 namespace mcastcoll::engine {
 
-// The caller supplies the memory, so that untouched pages cost nothing and all pages return to the system
-// when the group is closed; a heap would keep them.
+// The caller supplies the memory, so that untouched pages cost nothing and every page returns to the system
+// when the group is closed; a heap would keep the pages.
 struct MemorySource {
     // Returns memory aligned for any type; throws std::bad_alloc. May return null for 0 bytes, and then
     // give_back() is not called.

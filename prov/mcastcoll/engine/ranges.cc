@@ -11,10 +11,11 @@ namespace {
 // Cost in multicasts of one fragment by the root. A message carries the fragment to a leader, which then
 // multicasts it: two sends one after the other, plus a little for the inner provider's work.
 constexpr double kRelay = 2.0;
-// Members of the parent outside the subset receive and drop every datagram. This costs the root nothing and
-// those members more, the more there are: all of the parent for the sake of a few counts as this many sends.
+// Members of the parent outside the subset receive and drop every datagram. This costs the root nothing, and
+// costs those members more, the more of them there are. Addressing the whole parent for a few members counts
+// as this many sends.
 constexpr double kForeign = 20.0;
-// One more address in the whole network counts as this many sends.
+// An additional address in the whole network counts as this many sends.
 constexpr double kNewAddress = 8.0;
 
 }  // namespace
@@ -33,7 +34,7 @@ std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std
         std::uint32_t run = first;
         for (std::size_t i = at; i < subset.size() && subset[i] == run; ++i) ++run;
         AlignedRange range{0, first};
-        // The largest block that begins here; growing a block that is cut already adds nothing.
+        // The largest block that begins here; growing a cut block further adds nothing.
         while (range.end(parent_members) < parent_members && range.index % 2 == 0) {
             const AlignedRange wider{range.level + 1, range.index / 2};
             if (wider.end(parent_members) > run) break;

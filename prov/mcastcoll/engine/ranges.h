@@ -39,8 +39,8 @@ struct AlignedRange {
     friend bool operator==(const AlignedRange&, const AlignedRange&) = default;
 };
 
-// The fewest aligned ranges, in order, whose disjoint union is the subset (sorted, without repetition). Of
-// ranges that are equal because the parent's size cuts them, the one of the lowest level.
+// The fewest aligned ranges, in order, with the subset (sorted, without repetition) as their disjoint union.
+// Among ranges that are equal because the parent's size cuts them, the lowest level.
 std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std::uint32_t parent_members);
 
 enum class Plan : std::uint8_t { parent, chained, tree, own };
@@ -54,13 +54,13 @@ PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members,
 
 struct PlanChoice {
     Plan plan = Plan::own;
-    std::vector<AlignedRange> cover;  // exact, whatever the scheme
+    std::vector<AlignedRange> cover;  // exact, for every scheme
     PlanCosts costs;
     bool scarce = false;  // a member had no room for another address, which left no choice
 };
 
-// room: every member of the subset can join another address. wanted: the user's choice, taken whatever it
-// costs if it is possible.
+// room: every member of the subset can join another address. wanted: the user's choice, taken at any cost if
+// possible.
 PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
                        std::optional<Plan> wanted = {});
 

@@ -164,8 +164,8 @@ bool Receiver::learn_length(Slot& slot, const wire::Header& header) {
     return true;
 }
 
-// Whether the payload consists of `count` fragments of the message from the header's on. Takes over the
-// message's length, or checks it.
+// Whether the payload consists of `count` fragments of the message from the header's on. Stores the message's
+// length if unknown, else compares.
 bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload) {
     if (!learn_length(slot, header)) return false;
     const std::uint64_t size = core_.config.fragment_bytes;
@@ -174,14 +174,14 @@ bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count,
            payload.size() == std::min(count * size, slot.bytes - first * size);
 }
 
-// A reduce has no data for receivers, and a root receives only what it has sent.
+// A reduce has no data for receivers, and a root receives only fragments that it has sent.
 bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
     if (slot.state < SlotState::active) return false;
     return slot.operation.kind == CollectiveKind::reduce || (core_.is_root(slot) && !slot.has(index));
 }
 
-// A multicast fragment or parity row also shows that the path works, and that all fragments below `end` were
-// sent before it.
+// A multicast fragment or parity row also proves that the path works and that the root has sent all fragments
+// below `end`.
 void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
     slot.hearing.lately = true;
     slot.asking.doubted = false;
@@ -212,7 +212,8 @@ bool Receiver::awaits_spares(const Slot& slot) const {
     return core_.redundancy.parity(kBlockFragments) > 0 && slot.hearing.revealed <= first + kBlockFragments;
 }
 
-// A root multicasts its small operations in order: a packet of a later one shows that earlier ones were sent.
+// A root multicasts its small operations in order: a packet of a later operation shows that earlier ones were
+// sent.
 void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     for (std::uint64_t id = core_.slots.first_open(); id < std::min(before, core_.slots.next()); ++id) {
         Slot& slot = core_.slots.at(id);
@@ -223,10 +224,10 @@ void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     }
 }
 
-// Stores a fragment; false if it is a duplicate or cannot be kept.
+// Stores a fragment; false for a duplicate, or without room.
 bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
     if (slot.has(index)) {
-// A fault that the simulator must detect: a duplicate counts as one more fragment.
+// A fault for the simulator to detect: a duplicate counts as a new fragment.
 #ifdef MCC_BREAK_DUPLICATE_CHECK
         if (slot.base < slot.fragments) ++slot.base;
         return true;

@@ -21,7 +21,7 @@ class Receiver {
           early_buffers_(core.config.memory, core.config.early_buffers,
                          std::size_t{core.config.window} * core.config.fragment_bytes) {}
 
-    // The operation is posted: moves early data into the caller's buffer, or discards it.
+    // The operation is posted: moves early data into the caller's buffer, or discards the data.
     void adopt_early(Slot& slot, bool keep);
     // Starts to receive an operation of another root.
     void begin(Slot& slot);

@@ -11,18 +11,18 @@ static_assert(kMillion < 1U << kShareBits);
 constexpr std::uint64_t kShareMask = (1U << kShareBits) - 1;
 constexpr std::uint64_t kMostLacking = (std::uint64_t{1} << (64 - 2 * kShareBits)) - 1;
 // Number of members, in millionths, that may be expected to lack a fragment before copies are sent. The
-// slowest hundredth of all operations then needs no NAK. Copies stop when a third of this is reached without
-// them.
+// slowest hundredth of all operations then needs no NAK. Copies stop when a third of this value is reached
+// without copies.
 constexpr std::uint64_t kTolerated = 5000;
 // Number of reports for which losses count as bursts after copies failed to help.
 constexpr std::uint32_t kBurstyFor = 64;
 // Number of reports after the start of copies that may include operations without copies: four reports fit in
 // the slots, and as many are on their way up and down the tree.
 constexpr std::uint32_t kFreshFor = 8;
-// Copies do not help if one of this many losses affects the copy too.
+// Copies do not help if one loss in this many affects the copy too.
 constexpr std::uint64_t kHelpless = 3;
 
-// Weight of one of `fragments`, out of kMeant.
+// Weight of a fragment among `fragments`, out of kMeant.
 std::int64_t weight(std::uint32_t fragments) {
     return std::min<std::int64_t>(fragments, kMostOfOne);
 }
@@ -112,7 +112,7 @@ bool RedundancyPolicy::wants_parity() const {
     return has_parity_ && (configured_ == Redundancy::on || group_.lacking * kBlockFragments > tolerated);
 }
 
-// Number of rows that suffices for the worst member in all but one of several hundred blocks: mean and three
+// Number of rows that suffices for the worst member except in one block of several hundred: mean and three
 // deviations of a binomial distribution, plus one because the share is measured.
 std::uint32_t RedundancyPolicy::parity(std::uint32_t fragments) const {
     if (!chosen_.parity) return 0;

@@ -52,7 +52,7 @@ inline constexpr std::uint32_t kMillion = 1'000'000;
 struct LossReport {
     // Expected number of members that a datagram does not reach: sum of all shares.
     std::uint64_t lacking = 0;
-    std::uint32_t worst = 0;   // the largest share of one member
+    std::uint32_t worst = 0;   // the largest share of a member
     std::uint32_t missed = 0;  // expected number of members that no copy reaches either
     bool operator==(const LossReport&) const = default;
     void add(const LossReport& other) {
@@ -97,7 +97,7 @@ struct Spares {
     bool operator==(const Spares&) const = default;
 };
 
-// Current choice, and the measurements behind it.
+// Current choice, with its measurements.
 struct RedundancyState {
     Spares spares;
     LossReport group;  // last report of rank 0
@@ -117,7 +117,7 @@ class RedundancyPolicy {
     // Takes over the loss of the whole group.
     void adopt(const LossReport& group);
     const LossReport& group() const { return group_; }
-    // Neither this member nor, according to the reports, any other has lost anything lately.
+    // Neither this member nor, according to the reports, another member has lost fragments lately.
     bool lossless() const { return group_.worst == 0 && meter_.own().worst == 0; }
 
     // Number of copies of a message of this many fragments.
@@ -138,8 +138,7 @@ class RedundancyPolicy {
     static constexpr std::uint32_t kMostCopied = 7;
     // Largest number of copies of a fragment.
     static constexpr std::uint32_t kMostCopies = 2;
-    // Largest ratio of parity to fragments: one for kParityShare, in blocks below kShortBlock one for
-    // kShortShare.
+    // Largest ratio of parity to fragments: 1 to kParityShare, in blocks below kShortBlock 1 to kShortShare.
     static constexpr std::uint32_t kParityShare = 8, kShortShare = 4, kShortBlock = 32;
 
   private:

@@ -40,8 +40,8 @@ bool Nacker::ask(Slot& slot, std::uint32_t to) {
     return true;
 }
 
-// A NAK from a child in the report tree. The root retransmits only what it has multicast already; the rest is
-// still to come.
+// A NAK from a child in the report tree. The root retransmits only fragments that it has multicast already;
+// the rest is still to come.
 void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     ++core_.counters.nacks_received;
     const std::uint64_t root = header.total;
@@ -102,8 +102,7 @@ bool Repairer::is_unheard(const Slot& slot) const {
     return is_long && !slot.hearing.ever && !core_.comes_unasked(slot);
 }
 
-// The root sends the first window without waiting for other members, unless an earlier message occupies a
-// part of it.
+// The root sends the first window without waiting, unless an earlier message occupies a part of the window.
 bool Repairer::in_first_window(const Slot& slot) const {
     if (!core_.large(slot) || !slot.hearing.ever || slot.hearing.partial || slot.base >= core_.config.window)
         return false;
@@ -150,7 +149,7 @@ void Repairer::on_ask_timer(Slot& slot) {
         slot.asking.at = kNever;
         return;
     }
-    // A root that lacks the data itself cannot multicast it again.
+    // A root without the data cannot retransmit.
     const bool root_waits = slot.hearing.partial && slot.base >= slot.hearing.revealed;
     if (root_waits || !nacker_.asks_root(slot)) return ask_supplier(slot);
     const std::uint32_t to = slot.base < slot.hearing.revealed ? slot.hearing.revealed : expected_to(slot);
@@ -164,10 +163,10 @@ void Repairer::ask_root(Slot& slot, std::uint32_t to) {
 void Repairer::ask_supplier(Slot& slot) {
     const bool hole = slot.base < slot.hearing.revealed && slot.asking.asked_to < slot.hearing.revealed;
     const bool lately = std::exchange(slot.hearing.lately, false);
-    // Nothing is known to be missing and nothing arrives: the multicast is dead, or the root waits for a
-    // slower member, perhaps for this one. A NAK for many fragments would bring by message what is multicast
-    // later anyway. So the NAK names a single fragment, and a root keeps that NAK until it has multicast the
-    // fragment.
+    // Nothing is known to be missing, and no data arrives: the multicast is dead, or the root waits for a
+    // slower member, perhaps for this one. A NAK for many fragments would fetch by message data that the root
+    // will multicast anyway. So the NAK names a single fragment, and a root keeps that NAK until the fragment
+    // has been multicast.
     if (!hole && (is_unheard(slot) || (core_.large(slot) && !in_first_window(slot)))) {
         slot.asking.polled = slot.base;
         slot.asking.at = kNever;
@@ -180,8 +179,8 @@ void Repairer::ask_supplier(Slot& slot) {
     slot.asking.at = slot.asking.chained ? kNever : core_.now + core_.deadlines.silence(slot);
 }
 
-// A member that receives a NAK for data that it lacks does not wait for its own deadline. Of a large message,
-// or of a long one of which nothing arrived, only holes count: the rest may not have been sent yet.
+// A member that receives a NAK for missing data does not wait for its own deadline. Of a large message, or a
+// long message of which nothing arrived, only holes count: the rest may not have been sent yet.
 void Repairer::ask_onward(Slot& slot) {
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return;
     const bool holes_only = core_.large(slot) || is_unheard(slot);
@@ -191,10 +190,10 @@ void Repairer::ask_onward(Slot& slot) {
     request(slot, to);
 }
 
-// Continues NAKs while the multicast is silent. In chained state the next window is requested before the last
-// one is used up. Before that, each answered NAK is followed by one for twice as many fragments: a few
-// fragments may have been lost just before the root began to wait for this member, and a whole window would
-// arrive both by message and by multicast.
+// Continues NAKs while the multicast is silent. In chained state the next window is requested before the
+// current window is used up. Before that, each answered NAK is followed by a NAK for twice as many fragments:
+// a few fragments may have been lost just before the root began to wait for this member, and a whole window
+// would arrive both by message and by multicast.
 void Repairer::continue_chain(Slot& slot) {
     // Restored by parity, which is no evidence about the multicast.
     if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {

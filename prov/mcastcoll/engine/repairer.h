@@ -1,7 +1,7 @@
 // Stage 2 of the broadcast: data that the multicast did not bring arrives along the virtual ring, by reliable
-// messages. A member with missing data sends one NAK (`ask`) per fragment to its supplier, which answers at
-// once or when it has the data (supplier.h). The chain of NAKs ends at the root, which has everything. If the
-// repair mode says so, the NAK goes to the root first.
+// messages. A member with missing data sends a NAK (`ask`) once per fragment to its supplier, which answers
+// at once or when the data arrives (supplier.h). The chain of NAKs ends at the root, which has the whole
+// message. Under some repair modes the NAK goes to the root first.
 #pragma once
 
 #include "engine/core.h"

@@ -4,7 +4,7 @@
 
 namespace mcastcoll::engine {
 
-// A small broadcast of which its root lacks a part. Later ones of the same root wait behind it.
+// A small broadcast whose root lacks a part. Later broadcasts of the same root wait.
 bool Holds::awaits_bytes(const Slot& slot) const {
     return slot.state == SlotState::active && !core_.large(slot) && !slot.complete_here();
 }
@@ -13,8 +13,7 @@ void Holds::begin(Slot& slot) {
     if (!core_.graph_of(slot).multicasts(core_.self())) return;
     const Nanoseconds wait = core_.root_sync.longest_wait(core_.round_trip.mean());
     const bool waits = wait > Nanoseconds{} && !(core_.root_sync.ends_early() && slot.multicasting.entered);
-    // Also waits behind a held operation, so that receivers do not take the later one as a sign that the
-    // earlier was lost.
+    // Also waits behind a held operation: receivers would take a later packet as a sign of an earlier loss.
     if (!waits && !awaits_bytes(slot) && holds_.empty()) return;
     if (!holds_.push({slot.id, core_.now + wait})) return;
     slot.multicasting.held = true;
@@ -162,7 +161,7 @@ void Sender::on_timeout() {
     }
 }
 
-// Sends a short message once more after all of it has been sent.
+// Sends a short message once more, after the whole message.
 bool Sender::next_copy(Slot& slot, Effect& effect) {
     Multicasting& mine = slot.multicasting;
     if (!mine.copies_due() || mine.next < slot.fragments) return false;

@@ -68,7 +68,7 @@ class Sender {
     // On the root of a broadcast: takes over the ready prefix as present fragments.
     void advance(Slot& slot);
     bool next_multicast(Slot& slot, Effect& effect) { return sends(slot) && make_multicast(slot, effect); }
-    // The operation has something to multicast, now or when the window opens.
+    // The operation has packets to multicast, now or when the window opens.
     bool waits(const Slot& slot) const {
         return sends(slot) && (slot.multicasting.next < limit(slot) || slot.multicasting.parity_due() ||
                                slot.multicasting.copies_due() || resends(slot));

@@ -1,10 +1,10 @@
-// Operations of a group that a member still keeps, each in a slot, from its first packet until all members
-// have finished it; and the order in which operations send.
+// Operations of a group that a member still keeps, each in a slot, from its first packet until the whole
+// group has finished; and the order in which operations send.
 //
 // Memory: a slot has a retransmit buffer, bitmaps of a window and nine clients (kMaxArity + 1). The
 // provider's retransmit buffers are an eighth of its window, at most 64 KiB: up to 8 MiB of addresses for 128
-// slots, of which only the pages of messages above 8 KiB are ever touched beyond that size. The size of the
-// group adds only the ballots of the member's subtree.
+// slots, of which a message touches only as many pages as it fills. The size of the group adds only the
+// ballots of the member's subtree.
 #pragma once
 
 #include <algorithm>
@@ -21,23 +21,23 @@
 namespace mcastcoll::engine {
 
 enum class SlotState : std::uint8_t {
-    vacant,    // nothing of the operation has arrived
-    early,     // something arrived, the application has not posted the operation yet
+    vacant,    // no packet of the operation has arrived
+    early,     // a packet arrived, the application has not posted yet
     active,    // posted, not finished
     finished,  // done here; kept to supply others until the watermark passes
 };
 
-// The structs below are parts of a slot. Their reset() leaves memory alone that an operation did not use:
-// slots are used in turn, so a slot is in no cache when it is renewed.
+// The structs below are parts of a slot. Their reset() skips memory that an operation did not use: slots are
+// used in turn, so a slot is in no cache at renewal.
 
 // Fragments to send, no two of which are further apart than the window.
 struct FragmentSet {
     WindowBitmap bits;
     std::uint32_t from = 0, to = 0;  // all set bits lie in [from, to)
-    // Not an aggregate: inside another one, g++ 12 frees the bits twice when a later member throws.
+    // Not an aggregate: inside another aggregate, g++ 12 frees the bits twice when a later member throws.
     explicit FragmentSet(std::uint32_t window) : bits(window) {}
     bool empty() const { return from >= to; }
-    // False if the fragment is too far from the others.
+    // False if the fragment is too far from the rest.
     bool add(std::uint32_t index);
     // The first fragment, or `to`; the fragment after `index`.
     std::uint32_t first() { return from = bits.find_set(from, to); }
@@ -58,17 +58,17 @@ void for_each_named(Bytes bitmap, std::uint32_t from, Use use) {
         if (wire::test_bit(bitmap.data(), i)) use(from + i);
 }
 
-// A member that this one supplies.
+// A member supplied by this member.
 struct Client {
     FragmentSet wanted;  // includes fragments that are not here yet: the NAK is queued
     Rank rank = kNoRank;
     bool expected = false;  // by the supply graph, not only by a message before the post
     bool done = false;
     bool asked = false;      // sent a NAK, to this member or to the root
-    bool served = false;     // has been sent something
+    bool served = false;     // some data was sent
     std::uint32_t base = 0;  // has all fragments below
     bool waiting() const { return !wanted.empty(); }
-    // It is to be supplied and has not sent `done`.
+    // Must be supplied and has not sent `done`.
     bool unserved() const { return expected && !done; }
     void reset() {
         wanted.clear();
@@ -76,29 +76,29 @@ struct Client {
     }
 };
 
-// Fragments that the root is to multicast again: those to send, and those sent a short while ago. The root
-// sends multicasts; other members send NAKs to their parent in the report tree.
+// Fragments that the root must multicast again: `due` are still to send, `said` were sent a short while ago.
+// The root sends multicasts; other members send NAKs to their parent in the report tree.
 struct Nacks {
     FragmentSet due;
     WindowBitmap said;
     std::uint32_t target = 0;        // on the root: next address for the first fragment
-    Nanoseconds said_until{};        // then `said` is cleared: what is still missing is sent again
+    Nanoseconds said_until{};        // then `said` is cleared, and missing fragments are named again
     std::uint32_t rounds = 0;        // own NAKs without progress
     std::uint32_t base = 0;          // this member's base at its last NAK
     Nanoseconds asked_at = kNever;   // of the last own NAK, to measure the answer
     Nanoseconds answer_by = kNever;  // when that NAK should be answered
-    // Starts a period in which no fragment is named twice, unless one is in progress.
+    // Starts a period in which no fragment is named twice, unless a period is in progress.
     void begin_round(Nanoseconds now, Nanoseconds lasts) {
         if (now < said_until) return;
         said.clear_all();
         said_until = now + lasts;
     }
-    // Adds a fragment, unless it was sent in this period or is too far from the others.
+    // Adds a fragment, unless it was sent in this period or is too far from the rest.
     void add(std::uint32_t index) {
         if (!said.test(index)) due.add(index);
     }
     void reset() {
-        if (said_until == Nanoseconds{}) return;  // nothing is added before a period
+        if (said_until == Nanoseconds{}) return;  // no addition precedes a period
         due.clear();
         said.clear_all();
         *this = {std::move(due), std::move(said)};
@@ -117,7 +117,7 @@ struct ChildReport {
 struct Contribution {
     WindowBitmap have;           // pieces; this and all below but `early` are for vectors in pieces
     std::byte* early = nullptr;  // a vector that came inside a gather before its turn
-    std::uint32_t base = 0;      // pieces below are combined; `have` describes the others
+    std::uint32_t base = 0;      // pieces below are combined; `have` describes pieces from here on
     std::uint32_t granted = 0;   // pieces below may be sent
     bool credit_due = false;
     void reset() {
@@ -136,10 +136,10 @@ struct Hearing {
     Nanoseconds at{};            // time of the last fragment
     Nanoseconds longest_gap{};   // between two fragments
     std::uint32_t count = 0;     // fragments, new or not
-    std::uint32_t firsts = 0;    // those that were first multicasts
-    std::uint32_t stored = 0;    // those that were new
+    std::uint32_t firsts = 0;    // first multicasts among them
+    std::uint32_t stored = 0;    // new fragments among them
     bool partial = false;        // the last flags said that the root lacks a part ...
-    bool whole = false;          // ... or that it has all, which stays true
+    bool whole = false;          // ... or that the root has the whole message, which stays true
     Rank early_root = kNoRank;   // sender of multicasts before the post
 };
 
@@ -169,8 +169,8 @@ struct Multicasting {
     std::uint32_t acknowledged = 0;  // every receiving member has [0, acknowledged)
     bool held = false;               // root synchronisation: must not start yet
     bool entered = false;            // the drawn member has entered
-    bool entered_due = false;        // this member was drawn and must report that it has entered
-    bool troubled = false;           // a NAK named what was multicast
+    bool entered_due = false;        // this member was drawn and must report its entry
+    bool troubled = false;           // a NAK named a multicast fragment
     std::uint32_t copies = 0;        // copies of the whole message still to send
     std::uint32_t copied = 0;        // sent fragments of the current copy
     bool copy_waits = false;         // the time for the copy has not come
@@ -179,7 +179,7 @@ struct Multicasting {
     std::uint32_t parity_of = 0, parity_row = 0, parity_rows = 0;
     bool parity_due() const { return parity_row < parity_rows; }
     bool copies_due() const { return copies > 0 && !copy_waits; }
-    // It was sent, and a member may lack it.
+    // Sent, and perhaps missing at a member.
     bool may_repeat(std::uint32_t fragment) const { return fragment >= acknowledged && fragment < next; }
 };
 
@@ -208,7 +208,7 @@ struct Gathering {
     std::uint32_t gathered = 0;
     bool due = false, sent = false;
     bool awaits_release = false;        // rank 0: the caller has the buffer
-    std::uint64_t told = kNothingTold;  // vector announced by others before the post
+    std::uint64_t told = kNothingTold;  // vector announced before the post
     std::uint32_t combined = 0;         // number of combined vectors that came inside gathers
     bool own_combined = false;          // this member's vector is combined
     std::uint32_t pieces = 0;           // of a longer vector
@@ -226,7 +226,7 @@ struct Gathering {
 struct Slot {
     // children: in the gather tree.
     Slot(const GroupConfig& config, std::uint32_t children);
-    // Resets everything but the memory.
+    // Resets the slot but keeps its memory.
     void reset(OperationId operation);
 
     OperationId id{};
@@ -267,9 +267,9 @@ struct Slot {
     bool complete_here() const { return length_known && base == fragments; }
     // The caller has received the completion already.
     bool told() const { return late_copy != nullptr; }
-    // Its data may still be requested, and is here as far as it has arrived.
+    // The data may still be requested, and is here as far as received.
     bool offers() const { return state == SlotState::active || retained; }
-    // Fragments may overtake each other: a root that once had all data still has it.
+    // Fragments may overtake each other: a root with the whole message keeps it.
     void note_partial(bool now_partial) {
         hearing.whole |= !now_partial;
         hearing.partial = !hearing.whole;
@@ -283,7 +283,7 @@ struct Slot {
     Client* client(Rank rank);
     // The same without adding an entry.
     Client* find_client(Rank rank);
-    // Makes these ranks the clients; removes others that sent a NAK before the post.
+    // Makes these ranks the clients; removes other ranks that sent a NAK before the post.
     void expect_clients(const RankList& ranks);
 };
 
@@ -293,9 +293,9 @@ struct Timed {
     Nanoseconds at{};
 };
 
-// Operations [first_kept, first_kept + size) have a slot. Operations below `next` are posted here, those
-// below `first_open` are finished here, and those below `first_kept` are finished on all members, so no NAK
-// for them can come.
+// Operations [first_kept, first_kept + size) have a slot. Operations below `next` are posted here, operations
+// below `first_open` are finished here, and operations below `first_kept` are finished by the whole group, so
+// no NAK for these can come.
 class Slots {
   public:
     // children: in the gather tree.
@@ -311,10 +311,10 @@ class Slots {
         if (slot.id != operation) renew(slot, operation);
         return slot;
     }
-    // Memory for one early vector per child and slot.
+    // Memory for early vectors, one per child and slot.
     Pool& vectors() { return vectors_; }
-    // The slot's retransmit buffer, kept until all members have finished the operation. One exists per slot;
-    // the most recently used is reused first, so only as many are touched as are needed at a time.
+    // The slot's retransmit buffer, kept until the whole group has finished the operation. There is a buffer
+    // per slot; the most recently used is reused first, so only as many are touched as are needed at a time.
     std::byte* buffer(Slot& slot) {
         if (slot.retransmit_buffer == nullptr) slot.retransmit_buffer = buffers_.take();
         return slot.retransmit_buffer;
@@ -369,12 +369,11 @@ class Slots {
     std::uint64_t kept_ = 0, open_ = 0, next_ = 0, early_end_ = 0;
 };
 
-// Operations that may have something to send, and the order of their turns. Operations pass each other
-// freely: a long broadcast does not hold up a short one.
+// Operations with packets or messages to send, and the order of their turns. Operations pass each other
+// freely: a long broadcast does not hold up a short broadcast.
 class Turns {
   public:
-    // Result of an operation's turn.
-    // Idle: nothing to send until the operation is marked.
+    // Result of an operation's turn. Idle: no turn until the operation is marked.
     enum class Use : std::uint8_t { sent, waits, idle };
 
     // slots: a power of two, the largest number of open operations.

@@ -68,8 +68,8 @@ void FlowControl::on_all_here(Slot& slot) {
     check_finished(slot);
 }
 
-// A large message stays in the caller's buffer until this member's clients have it. A root also waits until
-// every receiving member has it, which keeps the root from overrunning a slow member.
+// A large message stays in the caller's buffer until this member's clients have the data. A root also waits
+// for every receiving member, so that it cannot overrun a slow member.
 void FlowControl::check_finished(Slot& slot) {
     if (slot.state != SlotState::active || !slot.complete_here()) return;
     if (may_be_needed(slot)) return linger(slot);
@@ -85,8 +85,8 @@ bool FlowControl::may_be_needed(const Slot& slot) const {
 }
 
 // Peers mostly have the message by now and need a moment to send `done`. A peer that is not scheduled takes
-// long, and is not waited for if a buffer for a copy is free, so that one late process does not delay all
-// others.
+// long, and is not waited for if a buffer for a copy is free, so that a late process does not delay its
+// peers.
 void FlowControl::linger(Slot& slot) {
     if (slot.lingers || slot.told() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
@@ -185,7 +185,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
         slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
     if (was_multicast && core_.graph_of(*slot).hears(core_.self(), header.sender))
         slot->multicasting.troubled = true;
-    // NAKs may overtake each other: an older one may name fragments that a newer one did not need to repeat.
+    // NAKs may overtake each other: an older NAK may name fragments that a newer NAK did not need to repeat.
     const std::uint32_t from = index_of(header.fragment);
     client->base = std::max(client->base, from);
     client->wanted.drop_below(from);
@@ -196,8 +196,8 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     core_.mark(*slot);
 }
 
-// Queues the whole small message for all expected clients that receive the root (`hearing`) or for all that
-// do not, without a NAK.
+// Queues the whole small message for expected clients without a NAK: for clients that receive the root
+// (`hearing`), or for the rest.
 void Supplier::supply_all(Slot& slot, bool hearing) {
     if (!slot.retained) return;
     for (Client& client : slot.known_clients()) {
@@ -217,8 +217,8 @@ bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragm
            core_.graph_of(slot).hears(core_.self(), client.rank);
 }
 
-// End of the fragments that clients may be sent. Leaders multicast at once what they are sent, so the root's
-// window limits them.
+// End of the fragments for clients. Leaders multicast received fragments at once, so the root's window limits
+// these fragments.
 std::uint32_t Supplier::supply_limit(const Slot& slot) const {
     const bool leads = slot.state >= SlotState::active && core_.is_root(slot) &&
                        core_.graph_of(slot).relayed() && core_.graph_of(slot).multicasts(core_.self());

@@ -16,14 +16,14 @@
 
 namespace mcastcoll::engine {
 
-// Keeps a root at most one window ahead of the slowest member that receives it, and a large message in its
-// buffer while a peer may need it. Members report the progress of their subtree up the report tree, and send
-// `done` to their supplier.
+// Keeps a root at most one window ahead of its slowest receiver, and a large message in its buffer while a
+// peer may need data. Members report the progress of their subtree up the report tree, and send `done` to
+// their supplier.
 class FlowControl {
   public:
     explicit FlowControl(Core& core) : core_(core), lingering_(core.config.operation_slots) {}
 
-    // Limit of a root's fragments, set by the slowest member that receives them.
+    // Limit of a root's fragments, set by its slowest receiver.
     std::uint32_t limit(const Slot& slot) const;
     // Whether the window that a root's large operations share has no room for this operation's next fragment.
     bool is_full(const Slot& slot) const;
@@ -53,12 +53,12 @@ class FlowControl {
     bool make_message(Slot& slot, Effect& effect);
 
     Core& core_;
-    Ring<Timed> lingering_;  // operations that only peers still need, and when they end for the caller
+    Ring<Timed> lingering_;  // operations that only peers still need, with the time of their completion
     std::uint64_t in_flight_ = 0;
 };
 
-// Answers NAKs along the ring and in the tree of deaf members with the data that is here, and queues them
-// until the rest arrives. Forwards small messages along the ring without a NAK if the repair mode says so.
+// Answers NAKs along the ring and in the tree of deaf members from received data, and queues NAKs for the
+// rest. Forwards small messages along the ring without a NAK if the repair mode says so.
 class Supplier {
   public:
     Supplier(Core& core, FlowControl& flow, Repairer& repairer)

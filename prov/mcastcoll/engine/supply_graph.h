@@ -114,7 +114,7 @@ class SupplyGraph {
     RankSet listening() const {
         return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
     }
-    // Members that are supplied by messages from the start: the deaf ones, and leaders of other ranges.
+    // Members that are supplied by messages from the start: deaf members, and leaders of other ranges.
     const std::vector<Rank>& supplied(Rank root) const {
         return relayed() ? supplied_[range_of_[index_of(root)]] : verdict_.deaf;
     }

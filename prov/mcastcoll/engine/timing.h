@@ -42,14 +42,14 @@ class SmoothedTime {
 };
 
 // The third largest of the last 16 times, which nearly always suffices. A mean with deviations would grow
-// with the very repairs that it times: one late repair makes all members late for the next operation, whose
-// lateness then looks usual.
+// with the very repairs that it times: a late repair makes the whole group late for the next operation, and
+// such times would then count as usual.
 class RecentTimes {
   public:
     void sample(Nanoseconds measured) {
         const Nanoseconds value = std::max(measured, Nanoseconds{});
         const Nanoseconds oldest = std::exchange(recent_[next_ % kKept], value);
-        // Replaces the oldest value, or appends, and moves the new one to its place in order.
+        // Replaces the oldest value, or appends, and sorts the new value into place.
         std::size_t at = next_ < kKept ? next_ : 0;
         if (next_++ >= kKept)
             while (sorted_[at] < oldest) ++at;

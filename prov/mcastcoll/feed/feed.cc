@@ -46,7 +46,7 @@ void Feed::tell(Header header, const Place& to, Bytes body) {
         host_.send(to, all);
 }
 
-// The sender's data is still accepted; a missing part of it can no longer be repaired.
+// The sender's data is still accepted, but a missing part can no longer be repaired.
 void Feed::on_leave(Member& member, const Header& header) {
     member.receives = false;
     trim();
@@ -196,7 +196,7 @@ void Feed::deliver() {
     }
 }
 
-// A sender may have nothing to send, or its process may be busy. But a sender that owes data must repair it.
+// A silent sender may have no data, or be busy. But a sender must repair data that it owes.
 void Feed::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->incoming || member->leaving || now - member->heard <= config_.peer_timeout) continue;

@@ -20,8 +20,8 @@ struct Config {
 };
 
 enum class Loss : std::uint8_t {
-    silent,    // a sender that owes something was silent for the peer timeout
-    expelled,  // a sender expelled this member because it was too slow
+    silent,    // a sender that owes data was silent for the peer timeout
+    expelled,  // a sender expelled this member as too slow
     gap,       // a sender no longer has a packet that is missing here
 };
 
@@ -41,8 +41,8 @@ class Feed {
 
     class Host {
       public:
-        // Sends packets of `unit` bytes each, the last one perhaps shorter. False: no room now, and none of
-        // the packets was sent.
+        // Sends packets of `unit` bytes each, the last perhaps shorter. False: no room now, and no packet was
+        // sent.
         virtual bool multicast(Bytes packets, std::size_t unit) = 0;
         virtual void send(const Place& to, Bytes packet) = 0;
         // Delivers the next piece of this member's message; false: no room now.
@@ -65,9 +65,9 @@ class Feed {
     bool can_send(std::size_t bytes) const { return outgoing_.fits(bytes); }
     // A short message may wait for more, but at most until tick() or flush().
     void send(Bytes message, Nanoseconds now);
-    // Sends everything; to be called before the caller sleeps.
+    // Sends all queued packets; to be called before the caller sleeps.
     void flush(Nanoseconds now);
-    // Every receiver has acknowledged everything.
+    // Every receiver has acknowledged all data.
     bool settled() const { return outgoing_.empty(); }
     void leave(Nanoseconds now);
 
@@ -133,7 +133,7 @@ class Feed {
     const Config config_;
     Host& host_;
     Proof proof_;
-    Store store_;  // declared before the members, which store packets in it
+    Store store_;  // declared before the members, which keep packets in the store
     Outgoing outgoing_;
     Pacer pacer_;
     Members members_;

@@ -12,14 +12,14 @@ Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
     if (members_.full()) {
         const auto evicted = members_.evict(now, config_.peer_timeout);
         if (evicted == nullptr) return nullptr;
-        // A member that left regularly, and whose messages were all taken, is no loss.
+        // A member that left regularly, with all its messages taken, is no loss.
         if (evicted->incoming && !(evicted->leaving && !evicted->incoming->ready()))
             host_.lost(*evicted, Loss::silent);
         trim();
     }
     Member& added = members_.add(id, place, now);
-    // At the beginning the new member may refer to a join that this member has sent to all. Later the member
-    // may have been here before and been forgotten: its older packets do not count.
+    // At the beginning the new member may refer to a join that this member has sent to the whole group. Later
+    // the member may have been here before and been forgotten: its older packets do not count.
     added.asked_from = now < meets_until_ ? 1 : proof_.last_serial() + 1;
     return &added;
 }
@@ -71,7 +71,7 @@ void Feed::on_introduction(Member& member, const Header& header, Bytes body, con
 
 void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
     const bool joins = header.kind == Kind::join;
-    // The member would continue where it was, but packets from there are gone.
+    // The member would continue at its old position, but packets from there are gone.
     if (member.expelled && !joins) return tell(this->header(Kind::expelled, member.id), member.place);
     if (!member.receives) {
         // The receiver begins with a whole message.
@@ -79,8 +79,8 @@ void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
         member.receives = true;
         member.expelled = false;
         member.room = static_cast<std::size_t>(std::min<std::uint64_t>(header.oldest, config_.window));
-        // A joining member begins with the next message. A member that was given an earlier number, by a join
-        // of this member, gets what is still stored.
+        // A joining member begins with the next message. A member with an earlier number, from a join of this
+        // member, gets the stored packets.
         member.start = member.acked = joins ? outgoing_.next() : outgoing_.oldest();
         member.moved = now;
     }

@@ -1,6 +1,6 @@
 // The known members of a group and the state of each: address, whether it has answered, progress, received
-// data, and the time of the next report about a hole. The number is bounded: a new member replaces one that
-// has not answered, or the one that has been silent for longest.
+// data, and the time of the next report about a hole. The number is bounded: a new member replaces a member
+// without an answer, or the member with the longest silence.
 #pragma once
 
 #include <cstdint>
@@ -51,16 +51,16 @@ struct Member {
     const MemberId id;
     Place place;  // fixed once the member has answered
     Nanoseconds heard;
-    // The member has answered a packet that this member sent since it knows the other: so the other exists
-    // now, and its packets are no replay of older ones by a stranger.
+    // The member has answered a recent packet of this member. So the member exists now, and its packets are
+    // no replay by a stranger.
     bool answered = false;
     std::uint64_t asked_from = 0;  // serial of this member's first packet that counts as answered
     std::uint64_t introduced = 0;  // serial of the member's last join or welcome
     AskTimer ask;
     wire::TakenNumbers serials;
-    // It receives this member's data.
+    // A receiver of this member's data.
     bool receives = false;
-    // It was a receiver and too slow.
+    // A former receiver that was too slow.
     bool expelled = false;
     std::size_t room = 0;
     std::uint64_t start = 0, acked = 0;
@@ -84,8 +84,8 @@ class Members {
     bool full() const { return all_.size() >= kMostMembers; }
     // Requires that the group is not full and that the id is unknown.
     Member& add(MemberId id, const Place& place, Nanoseconds now);
-    // Removes a member to make room: one that has not answered, or else the one that has been silent for
-    // longest and for more than the peer timeout. Null if there is none.
+    // Removes a member to make room: a member without an answer, or else the member with the longest silence
+    // above the peer timeout. Null if no member qualifies.
     std::unique_ptr<Member> evict(Nanoseconds now, Nanoseconds peer_timeout);
     void bury();
     // Extends all deadlines by a pause in which the caller did not run this member.

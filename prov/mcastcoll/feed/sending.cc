@@ -6,7 +6,7 @@
 namespace mcastcoll::feed {
 namespace {
 
-// One retransmission answers NAKs of several receivers; receivers wait for reordering before their first NAK.
+// A retransmission answers NAKs of several receivers; receivers wait for reordering before their first NAK.
 constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
 constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
 constexpr unsigned kFarewells = 3;
@@ -14,7 +14,7 @@ constexpr unsigned kFarewells = 3;
 constexpr std::size_t kFullRow = 16;
 // Pause when the system has no room for a packet.
 constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
-// Lower limit of the window, whatever receivers report about their buffers: the largest message fits.
+// Lower limit of the window, even below the reported buffers of receivers: the largest message fits.
 constexpr std::size_t kLeastWindow = 64;
 // Share of the peer timeout for which a member without an answer is waited for.
 constexpr std::int64_t kPatienceShare = 20;
@@ -25,7 +25,7 @@ void Feed::leave(Nanoseconds now) {
     flush(now);
     Header farewell = header(Kind::leave, kEverybody);
     farewell.number = outgoing_.next();
-    // A receiver that misses all of them detects the end by the peer timeout.
+    // A receiver that misses every copy detects the end by the peer timeout.
     for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
 }
 
@@ -136,7 +136,7 @@ void Feed::expel_late(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
         if (now - member->moved <= config_.peer_timeout) continue;
-        // It may continue to send.
+        // The member may continue to send.
         member->receives = false;
         member->expelled = expelled = true;
         ++counters_.expelled;
@@ -147,7 +147,7 @@ void Feed::expel_late(Nanoseconds now) {
     limit_window();
 }
 
-// A member that has not answered may be forged: it holds the window for a short time, and all such members
+// A member without an answer may be forged: such a member holds the window for a short time, and all of them
 // together for a quarter of the time.
 void Feed::drop_unanswered(Nanoseconds now) {
     if (!outgoing_.is_crowded()) return;
@@ -156,7 +156,7 @@ void Feed::drop_unanswered(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->receives || member->answered || member->acked == outgoing_.next()) continue;
         if (now >= impatient_until_ && now - member->moved <= patience) continue;
-        // A member that does exist is informed when it answers.
+        // If the member exists, it is informed when it answers.
         member->receives = false;
         member->expelled = dropped = true;
         ++counters_.dropped;

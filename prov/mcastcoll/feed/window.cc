@@ -38,7 +38,7 @@ void Outgoing::append(Bytes message) {
     bool more = true;
     while (more) {
         const std::size_t room = payload_ - open_;
-        // Room for one byte of a message at least, unless it is empty.
+        // Room for at least one byte of the message, if any.
         if (room < kPieceHeader + (message.empty() ? 0 : 1)) {
             std::fill_n(at(next_) + kHeaderBytes + open_, room, std::byte{0});
             open_ = payload_;

@@ -11,8 +11,8 @@
 
 namespace mcastcoll::feed {
 
-// Packets of a sender, by number. Messages are packed into them; the last packet is open until it is full or
-// closed. Packets lie contiguously, so a row of full ones goes to the kernel as one buffer.
+// Packets of a sender, by number. Messages are packed into packets; the last packet is open until it is full
+// or closed. Packets are contiguous, so a row of full packets goes to the kernel as one buffer.
 class Outgoing {
   public:
     // Limit of packets per system call; the system's own limits are 64 packets and 64 KiB.
@@ -65,12 +65,12 @@ class Outgoing {
     std::vector<Place> places_;
     std::unique_ptr<std::byte[]> bytes_;
     std::size_t limit_;
-    std::size_t open_ = 0;  // bytes in the packet after the last closed one
+    std::size_t open_ = 0;  // bytes in the open packet
     std::uint64_t next_ = 0, oldest_ = 0, unsent_ = 0;
 };
 
-// Memory limit for out-of-order packets of all senders: each has an equal share of one half, and the other
-// half is first come, first served.
+// Memory limit for out-of-order packets of all senders: half of the memory is divided evenly, and the rest is
+// first come, first served.
 class Store {
   public:
     Store(std::size_t bytes, std::size_t senders) : share_(bytes / 2 / senders), left_(bytes / 2) {}
@@ -103,8 +103,8 @@ enum class Put : std::uint8_t {
 // Packets of one sender in any order within a window, taken out in order.
 class Incoming {
   public:
-    // start: first expected number; skip_to() may move it until something is taken. The store must outlive
-    // this object.
+    // start: first expected number; skip_to() may change the start until a piece is taken. The store must
+    // outlive this object.
     Incoming(std::size_t window, std::size_t payload, std::uint64_t start, Store& store);
     ~Incoming();
     Incoming(const Incoming&) = delete;
@@ -113,16 +113,16 @@ class Incoming {
     Put put(std::uint64_t number, Bytes body);
     // The sender has sent all packets below.
     void note_end(std::uint64_t next);
-    // Packets below are no longer available. False if one of them is missing and something was taken already.
+    // Packets below are no longer available. False if such a packet is missing after a piece was taken.
     bool skip_to(std::uint64_t oldest);
 
-    // The next packet, and the offset up to which it was taken.
+    // The next packet, and the offset up to which its pieces were taken.
     bool ready() const { return present(taken_); }
     Bytes body() const;
     std::size_t offset() const { return offset_; }
     // A piece that ends at this offset was taken.
     void take_piece(std::uint8_t flags, std::size_t end);
-    // Ends the next packet, whether or not it was ever stored here.
+    // Ends the next packet, stored here or not.
     void take();
 
     // The last piece taken did not end a message.
@@ -162,13 +162,13 @@ class Pacer {
 
     explicit Pacer(Nanoseconds now) : full_at_(now) {}
 
-    // Takes the permission to send now, if there is one.
+    // Takes the permission to send now, if available.
     bool take(Nanoseconds now) {
         if (now < next()) return false;
         force(now);
         return true;
     }
-    // Sends without permission; counts against later ones.
+    // Sends without permission, at the expense of later permissions.
     void force(Nanoseconds now) { full_at_ = std::max(full_at_, now) + kPause; }
     Nanoseconds next() const { return full_at_ - Nanoseconds{(kBurst - 1) * kPause.value}; }
 

@@ -1,5 +1,5 @@
-// One loop, instantiated for every pair of the two type lists below and, on x86, for three instruction sets.
-// The compiler builds the table of pointers from the same lists, so a new datatype or operator takes one
+// A loop, instantiated for every pair of the two type lists below and, on x86, for three instruction sets.
+// The compiler builds the table of pointers from the same lists, so a new datatype or operator takes a single
 // line.
 #include "reduce/kernels.h"
 

@@ -1,5 +1,5 @@
-// Cryptography of groups, by Nettle: authentication tags, and keys for each purpose, derived from one key.
-// Encryption is in gcm.h.
+// Cryptography of groups, by Nettle: authentication tags, and keys derived for each purpose. Encryption is in
+// gcm.h.
 #pragma once
 
 #include <array>
@@ -30,7 +30,8 @@ void wipe(Container& secret) {
 // HMAC-SHA-256 (RFC 2104).
 Key hmac(const Key& key, Bytes bytes);
 
-// Derives a key for one purpose by hmac(). It reveals nothing about the original key or other derived keys.
+// Derives a key for one purpose by hmac(), which reveals nothing about the original key or further derived
+// keys.
 Key derive(const Key& from, std::string_view purpose, Bytes context = {});
 
 // Compares in constant time. Both must have the same length.

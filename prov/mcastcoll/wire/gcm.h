@@ -17,17 +17,18 @@ class Gcm {
     virtual ~Gcm() = default;
 
     // GMAC of two contiguous parts; faster if the second is empty or the first consists of whole blocks of 16
-    // bytes. Under one key no nonce may repeat, in this function and the ones below.
+    // bytes. Under one key no nonce may repeat, in any of these functions.
     virtual Tag tag(const Nonce& nonce, Bytes first, Bytes second) = 0;
-    // Encrypts `bytes` to `out`, which may be the same place; the tag covers them and the readable part.
+    // Encrypts `bytes` to `out`, which may be the same place; the tag covers the encrypted and the readable
+    // part.
     virtual Tag encrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;
-    // Returns the expected tag: the caller must compare it before it uses `out`.
+    // Returns the expected tag: the caller must compare the tag before using `out`.
     virtual Tag decrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;
 };
 
 // Uses the first 16 bytes of the key.
 std::unique_ptr<Gcm> make_gcm_by_nettle(const Key& key);
-// By Intel's multi-buffer library; null in a build without it, and on an unsupported processor.
+// By Intel's multi-buffer library; null in a build without the library, and on an unsupported processor.
 std::unique_ptr<Gcm> make_gcm_by_multi_buffer(const Key& key);
 // The faster of the available implementations.
 std::unique_ptr<Gcm> make_gcm(const Key& key);

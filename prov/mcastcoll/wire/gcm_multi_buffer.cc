@@ -7,7 +7,7 @@
 namespace mcastcoll::wire {
 namespace {
 
-// Functions selected for the processor. One object for the process, never changed after initialisation.
+// Functions selected for the processor, shared by the process and constant after initialisation.
 const IMB_MGR* functions() {
     static IMB_MGR* const manager = [] {
         IMB_MGR* made = alloc_mb_mgr(0);
@@ -68,8 +68,8 @@ std::unique_ptr<Gcm> make_gcm_by_multi_buffer(const Key& key) {
     return std::make_unique<MultiBufferGcm>(*by, key);
 }
 
-// GMAC's work is multiplication, by VPCLMULQDQ. Clang before 19 has no name for VAES, and processors with the
-// one have the other.
+// GMAC's work is multiplication, by VPCLMULQDQ. Clang before 19 has no name for VAES, which every processor
+// with VPCLMULQDQ has too.
 bool gmac_is_fast() {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
            __builtin_cpu_supports("vpclmulqdq") != 0;

@@ -14,13 +14,13 @@ namespace {
 constexpr std::size_t kCrcAt = 4;
 constexpr std::size_t kBodyAt = 8;
 
-// CRC-32C of everything but the CRC field.
+// CRC-32C of all bytes but the CRC field.
 std::uint32_t checksum(Bytes bytes) {
     return ~add_to_crc(add_to_crc(UINT32_MAX, bytes.first(kCrcAt)), bytes.subspan(kBodyAt));
 }
 
-// Each message names its fields once, in wire order: a Writer encodes them, a Reader decodes them. Messages
-// are const for a Writer.
+// Each message names its fields once, in wire order: a Writer encodes the fields, a Reader decodes them.
+// Messages are const for a Writer.
 template <typename Actual, typename Message>
 concept Some = std::is_same_v<std::remove_const_t<Actual>, Message>;
 
@@ -237,7 +237,7 @@ ByteString bytes_of(const Message& message, JoinKind kind, std::uint8_t version 
     return out.finish();
 }
 
-// A message of this kind, or nothing if its fields do not fill it exactly or it is invalid.
+// A message of this kind, or nothing if the fields do not fill the bytes exactly or the message is invalid.
 template <typename Message, typename Valid>
 std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid, std::size_t members = 0) {
     if (join_kind(bytes) != kind) return {};

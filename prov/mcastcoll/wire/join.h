@@ -98,7 +98,7 @@ struct Agreement {
 };
 
 struct Welcome : Agreement {
-    // By rank: the member; the index of its multicast address; the sequence by which it knows the join.
+    // By rank: the member; the index of its multicast address; its sequence of the join.
     std::vector<Peer> peers;
     std::vector<std::uint8_t> range_of;
     std::vector<std::uint32_t> sequences;
@@ -151,7 +151,7 @@ struct Waiting {
     Rank from{};
 };
 
-// Beginning of survey datagrams. They name members by rank; the receiver knows their addresses from the
+// Beginning of survey datagrams, which name members by rank; the receiver gets the addresses from the
 // application.
 struct SurveyHead {
     JoinId id;                   // as the receiver knows the join
@@ -206,7 +206,7 @@ ByteString encode_collect(const WordHead& head);
 ByteString encode(const Guests& guests);
 ByteString encode(const WelcomePart& part);
 ByteString encode(const HostWelcome& welcome);
-// In the format of another version, if that has one.
+// In the format of another version, if different.
 ByteString encode(const Answer& answer, std::uint8_t version = kJoinVersion);
 ByteString encode(const Ended& ended);
 ByteString encode(const Waiting& waiting);
@@ -216,9 +216,9 @@ ByteString encode(const Surveyed& surveyed);
 ByteString encode(const KeyRequest& request);
 ByteString encode(const KeyReply& reply);
 
-// The list hash in a join message of this version, if it looks like one: selects the key of its tag.
+// The list hash in a join message of this version, if recognisable: selects the key of the tag.
 std::optional<std::uint64_t> peek_list(Bytes word);
-// The kind of a well-formed join message; nothing if magic, version, length or CRC-32C is wrong.
+// The kind of a well-formed join message; nothing for a wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);
 // A whole hello of another version.

@@ -11,9 +11,9 @@
 namespace mcastcoll::wire {
 namespace {
 
-// CRC-32C (Castagnoli, RFC 3720 section 12.1) of header and payload, with the CRC field taken as zero. Of the
-// bytes up to the end of that field only the kind varies, so the register after them comes from a table. The
-// rest of a packet is contiguous and takes one call.
+// CRC-32C (Castagnoli, RFC 3720 section 12.1) of header and payload, with the CRC field taken as zero. Up to
+// the end of that field only the kind varies, so the register at that point comes from a table. The rest of a
+// packet is contiguous and takes a single call.
 constexpr std::size_t kSummedFrom = kCrcOffset + sizeof(std::uint32_t);
 constexpr std::size_t kKinds = 64;
 

@@ -1,5 +1,4 @@
-// The header of all multicast datagrams and point-to-point messages. FORMAT.md specifies it; this file
-// implements it.
+// The header of multicast datagrams and point-to-point messages, as specified in FORMAT.md.
 #pragma once
 
 #include <array>
@@ -87,8 +86,8 @@ using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 // In the total of a fragment, relay or data: the root does not have the whole message yet, so silence may
 // mean that the root waits for data.
 inline constexpr std::uint64_t kPartialFlag = std::uint64_t{1} << 63;
-// In the total of a fragment, release or relay: it was multicast before. A receiver that gets only this one
-// has lost the first.
+// In the total of a fragment, release or relay: a repeated multicast. A receiver without the first has lost
+// the first.
 inline constexpr std::uint64_t kRepeatFlag = std::uint64_t{1} << 62;
 // In the total of a gather, contribution or credit: the result is for rank 0 only.
 inline constexpr std::uint64_t kReduceFlag = std::uint64_t{1} << 63;
@@ -112,7 +111,7 @@ struct Header {
 // Reason for refusing a packet.
 enum class Refusal : std::uint8_t { none, truncated, magic, version, kind, length, checksum };
 
-// Continues a CRC-32C over more bytes. The initial value is all ones, and the final value is inverted.
+// Continues a CRC-32C over more bytes. The initial value has all bits set, and the final value is inverted.
 std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes);
 
 // How a packet's integrity is checked; none: by an authentication tag instead (protection.h).
@@ -130,7 +129,7 @@ struct Decoded {
 
 // For a packet of at least kHeaderBytes whose kind is known.
 bool has_right_checksum(Bytes packet, Checksum checksum);
-// Checks everything that does not depend on the group. The payload is a view into the packet.
+// Checks all fields that do not depend on the group. The payload is a view into the packet.
 Decoded decode(Bytes packet, Checksum checksum = Checksum::crc32c);
 
 // Group key, kind and sender of a packet of at least kHeaderBytes, not validated: for demultiplexing.

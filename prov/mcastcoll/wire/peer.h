@@ -1,4 +1,4 @@
-// A member of a group, as described to the others at the join.
+// A member of a group, as described in the welcome.
 #pragma once
 
 #include <cstddef>

@@ -47,8 +47,8 @@ Order by_length(Order order, const std::vector<Peer>& peers, ByteString Peer::*s
     return order;
 }
 
-// Numbers are stored as distances from the one before. These repeat if ranks are assigned to hosts in a
-// regular way, and if all members know the join by the same sequence.
+// Numbers are stored as distances from their predecessor. Distances repeat if ranks are assigned to hosts in
+// a regular way, and if the members agree on the sequence of the join.
 void put_numbers(ByteString& table, const std::vector<std::uint32_t>& numbers) {
     for (std::size_t byte = 0; byte < sizeof(std::uint32_t); ++byte) {
         std::uint32_t last = UINT32_MAX;
@@ -94,7 +94,7 @@ void put_columns(ByteString& table, const std::vector<Peer>& peers, const Order&
             if (const ByteString& one = peers[rank].*string; at < one.size()) table.push_back(one[at]);
 }
 
-// The rest of the table, or nothing if it is too short.
+// The rest of the table, or nothing if the table is too short.
 std::optional<Bytes> get_columns(Bytes rest, std::vector<Peer>& peers, const Order& order,
                                  ByteString Peer::*string) {
     if (rest.size() < peers.size()) return {};
@@ -126,7 +126,7 @@ ByteString compress(Bytes table) {
     return packed;
 }
 
-// Decompresses exactly one frame that states its content's length, at most `most`.
+// Decompresses exactly one frame, which must state its content's length, at most `most`.
 std::optional<ByteString> decompress(Bytes packed, std::size_t most) {
     if (packed.size() < sizeof kFrameBegins || get<std::uint32_t>(packed.data()) != kFrameBegins) return {};
     if (ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) return {};

@@ -1,6 +1,6 @@
-// Compressed table of all members' addresses in a welcome. Members differ in a few bytes of each address, so
+// Compressed table of the members' addresses in a welcome. Members differ in a few bytes of each address, so
 // the table is stored by columns: of each address all lengths, all first bytes, all second bytes and so on,
-// with the members in an order that keeps hosts together if that helps. zstd then compresses equal and
+// with the members in an order that keeps hosts together if that is shorter. zstd then compresses equal and
 // repeating values. FORMAT.md, "The table of peers".
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace mcastcoll::wire {
 
-// Of one member: range, a rank of the order, sequence, and four strings with their lengths.
+// Size for one member: range, a rank of the order, sequence, and four strings with their lengths.
 inline constexpr std::size_t kMaxUnpackedBytes = 1 + 4 + 4 + 4 * (1 + kMostAddressBytes);
 
 // All arguments are by rank and of equal length.
@@ -22,8 +22,8 @@ struct PeerTable {
     std::vector<std::uint8_t> range_of;
     std::vector<std::uint32_t> sequences;
 };
-// The table of exactly this many members, or nothing. Allocates at most kMaxUnpackedBytes per member,
-// whatever the input says.
+// The table of exactly this many members, or nothing. Allocates at most kMaxUnpackedBytes per member, for any
+// input.
 std::optional<PeerTable> unpack(Bytes packed, std::size_t members);
 
 }  // namespace mcastcoll::wire

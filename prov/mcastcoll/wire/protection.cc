@@ -20,10 +20,10 @@ Gcm::Nonce nonce_of(Bytes header) {
     return nonce;
 }
 
-// The authenticated data is contiguous, so one call checks it: the header from the group key on, and the
-// payload. During the check, the place of the tag holds the bytes before the group key, the receiver, and the
-// half of a message's position that is not transmitted. The header's part is never encrypted and consists of
-// whole cipher blocks.
+// The authenticated data is contiguous, for a single call: the header from the group key on, and the payload.
+// During the check, the place of the tag holds the bytes before the group key, the receiver, and the half of
+// a message's position that is not transmitted. The header's part is never encrypted and consists of whole
+// cipher blocks.
 constexpr std::size_t kReadableBytes = kHeaderBytes - kGroupKeyOffset;
 static_assert(kReadableBytes % kTagBytes == 0 && kTagOffset + kTagBytes == kHeaderBytes);
 

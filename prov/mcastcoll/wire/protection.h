@@ -30,16 +30,16 @@ using JoinKey = std::optional<Key>;
 // Appends a tag to a join message: HMAC-SHA-256, truncated to kTagBytes. Without a key returns the message
 // alone.
 ByteString prove(Bytes word, const JoinKey& key);
-// The join message if the tag after it is valid, or nothing.
+// The join message before a valid tag, or nothing.
 std::optional<Bytes> proven(Bytes word, const JoinKey& key);
 
 // Identifies a list of members and this key; cannot be computed without the key.
 std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& key);
 
-// Protects the packets of one group, on one member: authenticates them by a Mac or GMAC, or encrypts them by
-// AES-128-GCM. The nonce is the sender's rank and a number that it never uses twice. A key belongs to one
-// group alone (derive()), so no nonce repeats after a restart. Messages also have a position per receiver, so
-// that messages to other members do not make those to this member look old.
+// Protects the packets of one group, on one member: authenticates by a Mac or GMAC, or encrypts by
+// AES-128-GCM. The nonce is the sender's rank and a number that the sender never uses twice. A key belongs to
+// one group alone (derive()), so no nonce repeats after a restart. Messages also have a position per
+// receiver, so that messages to other members do not age the messages to this member.
 class Protection {
   public:
     // Largest number of sealed payloads in use at once.
@@ -58,9 +58,9 @@ class Protection {
     // Protects a packet to this member, or with kNoRank a multicast; returns the payload to send. An
     // encrypted payload stays valid until the next message, or for kSealedAtOnce multicasts.
     Bytes seal(HeaderBytes& header, Bytes payload, Rank to);
-    // Checks a packet to this member, or with kNoRank a multicast. If it is valid, it is readable afterwards,
-    // without its tag; otherwise its bytes are destroyed. Refuses replayed messages; the protocol discards
-    // replayed multicasts itself.
+    // Checks a packet to this member, or with kNoRank a multicast. A valid packet is readable afterwards,
+    // without its tag; the bytes of an invalid packet are destroyed. Refuses replayed messages; the protocol
+    // discards replayed multicasts itself.
     bool unseal(MutableBytes packet, Rank to);
 
   private:
@@ -74,7 +74,7 @@ class Protection {
     bool is_proven(MutableBytes packet, Rank to, std::uint64_t place_in_row);
 
     const Security security_;
-    std::optional<Mac> mac_;  // exactly one of both if security is on
+    std::optional<Mac> mac_;  // exactly one of Mac and Gcm if security is on
     std::unique_ptr<Gcm> gcm_;
     std::uint64_t messages_ = 0, multicasts_ = 0;  // number of sealed packets
     std::vector<ByteString> sealed_;               // the first buffer is for messages

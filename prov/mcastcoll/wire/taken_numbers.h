@@ -1,5 +1,5 @@
-// Replay window: which numbers of one sender were accepted, for the latest numbers; older ones count as
-// accepted (RFC 6479). So replayed packets are refused and reordered ones are accepted.
+// Replay window: the accepted numbers of a sender, for the latest numbers; older numbers count as accepted
+// (RFC 6479). So replayed packets are refused, and reordered packets are accepted.
 #pragma once
 
 #include <array>
