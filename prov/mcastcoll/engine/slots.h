@@ -131,8 +131,8 @@ inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
 // Reception of an operation by multicast.
 struct Hearing {
     std::uint32_t revealed = 0;  // fragments below were multicast, so a hole there is a loss
-    bool lately = false;         // since the NAK timer last ran
-    bool ever = false;           // of a deaf member: a message brought data
+    bool lately = false;         // a fragment arrived since the NAK timer last ran
+    bool ever = false;           // a fragment arrived; for a deaf member, also by message
     Nanoseconds at{};            // time of the last fragment
     Nanoseconds longest_gap{};   // between two fragments
     std::uint32_t count = 0;     // fragments, new or not
