@@ -1,9 +1,9 @@
 // An election about the multicast: which members probe, the ballots, the rule that turns ballots into a
 // reachability map (`Verdict`), and the map in force.
 //
-// Nearly every member receives nearly every probe, so a ballot lists exceptions: only a voter that missed a
-// probe casts a ballot. The votes of a subtree of any size then fit in one message. If the ballots do not
-// fit, the group goes without multicast.
+// Nearly every member receives nearly every probe, so only a voter that missed a probe casts a ballot. The
+// votes of a subtree of any size then fit in one message. If the ballots do not fit, the group goes without
+// multicast.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // The watermark, and leaving (outcome.h).
 //
 // Every checkpoint_every (32) operations, and earlier where checkpoint_bytes (512 KiB) are kept for repairs,
-// the members agree that all of them have finished all operations below the watermark. Their slots and
+// the members agree on a watermark: the whole group has finished the operations below. Their slots and
 // retransmit buffers are then reused, the most recently used buffer first, so that about sixteen buffers of
 // 64 KiB stay in the cache. The watermark bounds the memory and the distance between the fastest and the
 // slowest member. A packet from more than a window ahead also implies that the watermark has risen.
@@ -10,8 +10,8 @@
 // (`FI_MCASTCOLL_CHANNELS`, 16): nothing is sent per broadcast, the agreement takes place every K operations,
 // and rank 0 multicasts the result.
 //
-// Leaving a closed group is the last agreement: a member stays until all have closed, because a peer may need
-// its retransmit buffer.
+// Leaving a closed group is the last agreement: a member stays until the whole group has closed, because a
+// peer may need its retransmit buffer.
 #pragma once
 
 #include "engine/core.h"

@@ -15,7 +15,7 @@
 // While the group loses nothing (redundancy.h), a silent peer most likely is a process that is not scheduled.
 // Silence must then last lossless_silence (10 ms), and four times as long where the root may wait for
 // reports. The first loss after a long time costs that delay; for about 2,000 fragments after it the
-// deadlines above apply. A hole is always a loss and keeps its short deadline.
+// deadlines above apply. A hole is no silence and keeps its short deadline.
 #pragma once
 
 #include "engine/redundancy.h"

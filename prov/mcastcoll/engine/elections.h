@@ -2,24 +2,24 @@
 // reachability map (`Verdict`) is wrong.
 //
 // An outage of the multicast never stops an operation, because a receiver takes each fragment from any
-// source. It costs a useless multicast and a NAK per fragment. Elections during operation end this waste, and
-// restore the multicast later.
+// source. But an outage costs a useless multicast and a NAK per fragment. Elections during operation end this
+// waste, and restore the multicast later.
 //
 // - Request: a member requests an election when eight operations in a row were silent (of all roots, or of
-//   one root while others are received), or when it receives what the map says it cannot. A mute root
+//   one root while others are received), or when it receives a packet that the map rules out. A mute root
 //   multicasts a one-packet beacon when it begins an operation, at most once per millisecond at first and
 //   once per second in the end; an idle group sends nothing.
 // - Election: requests go up the gather tree, one per member and election. Rank 0 starts the next election
 //   (`go`, probes, votes up the tree) 50 ms to 5 s after the last; the interval doubles, and is short again
 //   after a long rest. Losses may cause a request, but the probes decide, by the rule of the join.
 // - Suspected member: a request names the root whose silence or beacon was the reason, and `go` names one of
-//   these. In a group above 256 members the named one probes beside the 16 regular ones. So each of several
-//   mute roots takes one election, and a mute member that is no root is found when its turn to probe comes.
-// - Map: only a map that differs is distributed. It applies from operation watermark + slots on, which no
-//   member can have begun. Every later watermark names the map version that it requires, and a member without
-//   that map keeps the watermark until the map arrives. Supplier, clients, report tree and multicasting of an
-//   operation come from the graph of its number. Rank 0 distributes no further map before the last one is in
-//   force, so two graphs are enough. Operations never wait for an election.
+//   these. In a group above 256 members the named root probes beside the 16 regular speakers. So each of
+//   several mute roots takes one election. A mute member that is no root is found in its turn to probe.
+// - Map: only a changed map is distributed. The new map applies from operation watermark + slots on, which no
+//   member can have begun. Every later watermark names the required map version, and a member without that
+//   map keeps the watermark until the map arrives. Supplier, clients, report tree and multicasting of an
+//   operation come from the supply graph for its operation number. Rank 0 distributes no further map before
+//   the last one is in force, so two graphs are enough. Operations never wait for an election.
 //
 // Without rank 0's multicast the group has no multicast and no elections. Counters: appeals_sent, elections,
 // verdicts, and per member lane_demotions and lane_promotions. The provider logs every map at level info.

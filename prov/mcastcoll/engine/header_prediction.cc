@@ -6,7 +6,7 @@
 
 namespace mcastcoll::engine {
 
-// Nothing is missing, and no repair is under way.
+// No fragment is missing, and no repair is under way.
 bool HeaderPrediction::in_order(const Slot& slot) const {
     return core_.phase == Phase::active && core_.now == turn_ && slot.id == operation_ &&
            slot.state == SlotState::active && slot.base == next_ && slot.hearing.revealed == next_ &&

@@ -13,12 +13,12 @@
 //     auto                 as pull, or as sync where the ring is slow    as pull, or as push where its
 //                                                                        successor often sends NAKs
 //
-// pull: a member that receives a NAK for data that it lacks itself forwards the NAK at once, and once. Of a
-// large message it forwards only known holes, since the rest may not have been sent yet.
+// pull: a member that receives a NAK for missing data forwards the NAK at once, and once. Of a large message
+// only known holes are forwarded, since the rest may not have been sent yet.
 //
 // sync (LA-MPI; checkpoint.h): NAKs climb the report tree of the operation's root. Inner members forward a
-// NAK at once, without the fragments that they forwarded within the last round trip, so the root receives one
-// NAK per fragment. Every member forwards and every root multicasts again, whatever its own policy.
+// NAK at once, without fragments of NAKs forwarded within the last round trip, so the root receives one NAK
+// per fragment. Every member forwards and every root multicasts again, whatever its own policy.
 //
 // auto decides per member from its own observations:
 // - Forward to the ring successor when its NAKs are so frequent that, if all members behaved alike, half a

@@ -3,7 +3,7 @@
 // 2005.
 //
 // An aligned range is a block of 2^level consecutive ranks of the parent that begins at a multiple of its
-// size. Every range has a group address of its own, which its members join when the first subset that uses it
+// size. Every range has its own group address, which the members join when the first subset with that range
 // begins. Any subset is the disjoint union of few ranges inside it, its cover.
 //
 //     scheme   address

@@ -2,33 +2,33 @@
 // because of that loss (FI_MCASTCOLL_REDUNDANCY).
 //
 // A repaired loss costs a deadline, a NAK and an answer: about five times as long as the broadcast. While
-// enough is lost, roots multicast more than a message, and stop when nothing is lost any more. Repair stays
-// underneath and no member relies on a copy, so members may differ.
+// enough is lost, roots multicast more than a message, and stop when losses stop. Repair stays underneath and
+// no member relies on a copy, so members may differ.
 //
 // Measurement: copies carry a flag, so a receiver distinguishes a first multicast from a later one. A
 // member's share of lost first multicasts is a mean over about 256 fragments; a fragment that arrives after
-// its NAK was late and is taken back. Shares travel with the watermark messages: up the tree the sum and the
-// largest share of the subtree, down the totals of rank 0. So a root learns the group's loss about two
-// checkpoints later, without an extra message or datagram.
+// its NAK was only late, and is subtracted. Shares travel with the watermark messages: up the tree the sum
+// and the largest share of the subtree, down the totals of rank 0. So a root learns the group's loss about
+// two checkpoints later, without an extra message or datagram.
 //
 // Copies: with c copies a member with share p lacks a fragment with probability p^(c+1); all members together
 // at most the sum of the shares times the largest share to the power of c. A root sends the fewest copies, at
-// most two, that bring this below 0.5 %, and gives one back when a third of 0.5 % is reached without it. Only
-// short messages, of up to 7 fragments, have copies.
+// most two, that bring this below 0.5 %, and one copy less when a third of 0.5 % is reached without that
+// copy. Only short messages, of up to 7 fragments, have copies.
 //
 // Parity: behind each block of 64 fragments of a longer message, and at its end, follow rows of a
-// Reed-Solomon code (parity.h), each of which replaces any one fragment. Their number is what the worst
-// member is expected to lose plus three deviations, but at most one row for eight fragments (for four in
-// blocks below 32). Parity starts when a block would be incomplete somewhere too often. Receivers keep at
-// most parity_buffers (16) rows, and restore a block when it lacks no more fragments than there are rows
-// (restorer.h). While parity is sent, a root leaves an eighth of the window free for it. Under address scheme
-// `tree` no parity is sent.
+// Reed-Solomon code (parity.h), each of which replaces any one fragment. Their number is the expected loss of
+// the worst member plus three deviations, but at most one row for eight fragments (for four in blocks below
+// 32). Parity starts when a block would be incomplete somewhere too often. Receivers keep at most
+// parity_buffers (16) rows, and restore a block when at most as many fragments are missing as there are rows
+// (restorer.h). While parity is sent, a root leaves an eighth of the window free for parity rows. Under
+// address scheme `tree` no parity is sent.
 //
 // Time: a copy follows the whole message at once, which costs a receiver that needs it about a microsecond.
-// Receivers report whether copies are lost together with their fragment. If every third is, losses come in
-// bursts: for the next 64 reports a root sends two copies, a third and two thirds of the shortest deadline
-// later, still before any NAK. The eight reports after copies begin are not judged, since they include
-// operations without copies.
+// Receivers report whether copies are lost together with their fragment. If a third of the copies is lost in
+// this way, losses come in bursts: for the next 64 reports a root sends two copies, a third and two thirds of
+// the shortest deadline later, still before any NAK. The eight reports after copies begin are not judged,
+// since they include operations without copies.
 //
 // Holes: while copies or a block's parity may come, no NAK is sent for a hole as long as the root goes on
 // sending.

@@ -1,21 +1,21 @@
 // Stage 1 of the two-stage broadcast (Hoefler, Siebert, Rehm 2007): the root multicasts fragments.
 //
 // Several addresses (ranges.h): under scheme `chained` the root multicasts to one range after the other.
-// Under scheme `tree` it multicasts to its own range only. The first member of each range that receives and
-// is received is its leader. For a root of another range the leader counts as deaf: it hangs in the message
-// tree below the root, and relays what it gets to its range in datagrams of kind `relay`. All other members
-// receive the multicast, so ring, NAKs and reports are as in a group with one address. The root supplies
-// leaders by message only within its window, so a leader cannot overrun its range. If a range with receiving
-// members has no able leader, roots multicast to all ranges; every member derives this from the reachability
-// map.
+// Under scheme `tree` the root multicasts to its own range only. The leader of a range is its first member
+// that receives and is received. For a root of another range the leader counts as deaf: it hangs in the
+// message tree below the root, and relays the data to its range in datagrams of kind `relay`. The other
+// members receive the multicast, so ring, NAKs and reports are as in a group with one address. The root
+// supplies leaders by message only within its window, so a leader cannot overrun its range. If a range with
+// receiving members has no able leader, roots multicast to all ranges; every member derives this from the
+// reachability map.
 //
 // Streaming roots: a root may begin with a prefix of its data (`Collective::ready`) and extend the prefix
 // with Engine::advance(). Of a large message, whole fragments are multicast and supplied as they become
-// ready; NAKs for the rest are queued. A small message is held until it is complete; later broadcasts of the
-// same root wait behind it, so that receivers do not take a later one as a sign that the earlier was lost.
-// While data is missing at the root, fragments carry a flag (kPartialFlag). Receivers then send a NAK for one
-// fragment only during silence, never for the first window, and no NAK to the root. They request more after
-// the second answer by message instead of the first, since the first may only have been faster than the
+// ready; NAKs for the rest are queued. An incomplete small message is held, together with later broadcasts of
+// the same root: receivers would take a later packet as a sign that the earlier message was lost. While data
+// is missing at the root, fragments carry a flag (kPartialFlag). Receivers then send a NAK for one fragment
+// only during silence, never for the first window, and no NAK to the root. Receivers request more after the
+// second answer by message instead of the first, since the first answer may only have been faster than the
 // multicast. (16 members behind a root that receives 1 MB in steps of 20 ms: fewer fragments arrive twice
 // than the message has.)
 #pragma once

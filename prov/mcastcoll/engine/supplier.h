@@ -1,15 +1,16 @@
 // Obligations to peers: answers to their NAKs, and flow control.
 //
 // Large messages: fragments go straight to the caller's buffer, and packets that arrive before the post into
-// one of early_buffers. A root is at most one window ahead of the slowest receiving member, posted or not: a
-// window fits in every member's socket buffer. Members report up the report tree every quarter of a window,
+// one of early_buffers. A root is at most one window ahead of the slowest receiving member, posted or not,
+// because a window fits in every socket buffer. Members report up the report tree every quarter of a window,
 // or every half if the message fits in one window, at the same places on all levels. A member is done when
-// all fragments are here and its clients have sent `done`, a root also when the last reports are in; until
-// then peers may request data from the caller's buffer.
+// all fragments are here and its clients have sent `done`, and on a root the last reports are in; until then
+// peers may request data from the caller's buffer.
 //
 // While nothing is lost, a late peer does not delay the caller: one round trip later the message is copied
 // (up to late_bytes = 1 MiB, late_copies = 4 at a time), the caller continues, and the operation ends as
-// before. Otherwise each member would wait until its successor is scheduled, and the root for all.
+// before. Without the copy, each member would wait until its successor is scheduled, and the root for the
+// whole ring.
 #pragma once
 
 #include "engine/repairer.h"

@@ -1,14 +1,14 @@
-// The supply graph: which member supplies which one with data that the multicast did not bring.
+// The supply graph: for each member, the supplier of data that the multicast did not bring.
 //
 // Members that receive the root form a ring (Hoefler, Siebert, Rehm 2007, section 2.2) that begins at the
 // root, in rank order, without the edge back to the root; each is supplied by its predecessor. Deaf members
 // form a tree below the root, with tree_arity (4) children each for small messages and large_tree_arity (1, a
-// chain) for large ones, so that no member's bandwidth is divided. No deaf member is supplied by a member
-// that may itself wait for a repair. If the root is mute, or nobody else receives, all members are in the
-// tree.
+// chain) for large messages, so that no member's bandwidth is divided. No deaf member is supplied by a member
+// that may itself wait for a repair. If the root is mute, or the only member that receives, all members are
+// in the tree.
 //
 // Every member computes the same graph from the reachability map and stores only the lists of deaf and mute
-// members. If both are empty, the answers need no search.
+// members. With empty lists no search is needed.
 #pragma once
 
 #include <array>

@@ -29,8 +29,8 @@ struct FeedCounters {
     std::uint64_t sent = 0, repaired = 0, received = 0, duplicates = 0, reports = 0, beats = 0, expelled = 0;
     std::uint64_t dropped = 0;  // receivers that did not answer
     // Packets that were not accepted: from unknown members (strays); without a valid tag (unproven);
-    // replayed; with a member's id from another address (misplaced); reports from members that have not
-    // answered (unanswered); for lack of memory (crowded).
+    // replayed; with a member's id from another address (misplaced); reports from members without an answer
+    // (unanswered); for lack of memory (crowded).
     std::uint64_t strays = 0, unproven = 0, replayed = 0, misplaced = 0, unanswered = 0, crowded = 0;
 };
 
@@ -56,7 +56,7 @@ class Feed {
     Feed(const Config& config, Host& host, Nanoseconds now);
 
     // True when all probes are sent, there was time for answers, and every known member has answered. A
-    // member that never answers delays the end of a join by at most kAnswers, since its id may be forged.
+    // member without an answer, whose id may be forged, delays the end of a join by at most kAnswers.
     bool joined(Nanoseconds now) const {
         return probes_left_ == 0 && now >= probe_at_ &&
                (members_.all_answered() || now >= probe_at_ + kAnswers);

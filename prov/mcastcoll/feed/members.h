@@ -28,15 +28,15 @@ class GapTimer {
     std::uint64_t reported_from_ = 0;
 };
 
-// Time of the next request to a member that has not answered. The number of requests is limited, because a
-// member's id may be forged.
+// Time of the next request to a member that has not answered. The number of requests is limited, because an
+// id may be forged.
 class AskTimer {
   public:
     explicit AskTimer(Nanoseconds now);
     Nanoseconds deadline() const { return at_; }
     void stop() { at_ = kNever; }
     void asked(Nanoseconds now);
-    // The member has sent a packet that was no answer.
+    // The member has sent a packet, but no answer.
     void resume(Nanoseconds now);
 
   private:
@@ -88,7 +88,7 @@ class Members {
     // above the peer timeout. Null if no member qualifies.
     std::unique_ptr<Member> evict(Nanoseconds now, Nanoseconds peer_timeout);
     void bury();
-    // Extends all deadlines by a pause in which the caller did not run this member.
+    // Extends the deadlines by a pause in which the caller did not run this member.
     void forgive(Nanoseconds pause, Nanoseconds now);
 
     bool all_answered() const;

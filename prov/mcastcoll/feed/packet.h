@@ -6,7 +6,7 @@
 //                       welcome: the most bytes of data in a packet of this member; else 0
 //      8  u64  group: hash of its address and port
 //     16  u64  from: the sending member, drawn at random when it joined
-//     24  u64  to: the receiving member, 0 for all
+//     24  u64  to: the receiving member, 0 for the group
 //     32  u64  number   data: its own; join, beat: the next one; welcome: first packet for the other member;
 //                       report: all below have been handed to the application
 //     40  u64  oldest   data, beat: the oldest packet still available when it was made; report: first packet
@@ -14,11 +14,11 @@
 //     48  u64  serial   data: its number, with the highest bit set; else counted by the sender, from 1
 //     56  u64  tag      authentication tag (proof.h), 0 in groups without a key
 //
-// Data is a sequence of pieces of messages, each after a u16: bit 15, a message begins here; bit 14, it ends
-// here; the other bits, its length in bytes. All packets of a row but the last have the same length, so that
-// the kernel can cut the row from one buffer: zeros after the last piece are padding. The body of a report is
-// a bitmap of missing packets, the lowest bit of the first byte first. The body of a welcome is a u64: the
-// serial of the join or welcome that it answers.
+// Data is a sequence of pieces of messages, each after a u16: bit 15, a message begins here; bit 14, a
+// message ends here; the other bits, the length of the piece in bytes. The packets of a row, except the last,
+// have the same length, so that the kernel can cut the row from one buffer: zeros after the last piece are
+// padding. The body of a report is a bitmap of missing packets, the lowest bit of the first byte first. The
+// body of a welcome is a u64: the serial of the answered join or welcome.
 #pragma once
 
 #include <array>

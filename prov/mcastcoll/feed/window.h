@@ -1,6 +1,6 @@
-// The two ends of a window of packets, each a ring by packet number: packets that a sender keeps until all
-// receivers have them, and packets of one sender at a receiver, in memory that is bounded for all senders
-// together. Also the pacing of a sender.
+// The two ends of a window of packets, each a ring by packet number: packets that a sender keeps until every
+// receiver has them, and received packets of a sender, with a memory limit for all senders together. Also the
+// pacing of a sender.
 #pragma once
 
 #include <algorithm>

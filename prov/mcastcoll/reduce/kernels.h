@@ -1,5 +1,4 @@
-// The kernel of every datatype and operator of libfabric's reductions (fi_atomic(3),
-// fi_collective(3)).
+// The kernel of every datatype and operator of libfabric's reductions (fi_atomic(3), fi_collective(3)).
 //
 //     integers, 8 to 128 bits      MIN MAX SUM PROD LOR LAND BOR BAND LXOR BXOR; sums and products wrap
 //     float, double, long double   MIN MAX SUM PROD LOR LAND LXOR
