@@ -11,8 +11,8 @@ namespace mcastcoll::engine {
 inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
 inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
 
-// Each member repeats `ready` to its parent until the parent answers with `go`: a parent that has not begun
-// its join yet does not know the group and drops the message.
+// Each member repeats `ready` to its parent until `go` or the reachability map arrives: a parent that has not
+// begun its join yet does not know the group and drops the message.
 class Admission {
   public:
     explicit Admission(Core& core) : core_(core), unready_(core.children.bits()) {}

@@ -10,7 +10,7 @@ constexpr std::uint32_t kFruitlessRounds = 2;
 
 // Expected time until the root multicasts again.
 Nanoseconds Nacker::answer_delay(const Slot& slot) const {
-    std::int64_t hops = 3;  // one hop for the multicast back, and two as a margin
+    std::int64_t hops = 3;  // the hop to the parent, the multicast back, and one as a margin
     for (Rank rank = slot.reporting.parent; rank != kNoRank && rank != slot.operation.root; ++hops)
         rank = core_.graph_of(slot).report_parent(slot.operation.root, rank, core_.config.tree_arity);
     return core_.deadlines.nack(hops);
