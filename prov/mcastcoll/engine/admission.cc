@@ -21,7 +21,7 @@ void Admission::tell_parent() {
     interval_ = std::min(Nanoseconds{2 * interval_.value}, kMostReadyInterval);
 }
 
-// Round trips are measured to this one.
+// This member measures the round trip to the preceding rank.
 Rank Admission::member_before() const {
     return rank_of((index_of(core_.self()) + core_.config.members - 1) % core_.config.members);
 }
@@ -39,7 +39,7 @@ bool Admission::make_message(Effect& effect) {
     return core_.message(effect, wire::Kind::pong, question.sender, none, 0, question.total);
 }
 
-// Only the answer to the ping that is open counts, from the member that was asked.
+// Only a pong from the pinged rank that answers the pending ping counts.
 void Admission::on_pong(const wire::Header& header) {
     const Nanoseconds pinged_at{static_cast<std::int64_t>(header.total)};
     if (header.sender != member_before() || !core_.round_trip.on_pong(pinged_at, core_.now))

@@ -1,24 +1,24 @@
-// The join, up and down the gather tree: a member whose subtree listens tells its parent (ready), and rank 0
-// then opens the first election about the multicast, whose verdict is the end of the join. Also the pings
-// that measure how far the members are from each other.
+// The join, up and down the gather tree. A member whose whole subtree listens reports `ready` to its parent.
+// When all members are ready, rank 0 starts the first election about the multicast; its reachability map ends
+// the join. This file also has the pings that measure the round trip between neighbouring ranks.
 #pragma once
 
 #include "engine/core.h"
 
 namespace mcastcoll::engine {
 
-// How often a member says that it is ready: less and less.
+// Interval between repeated `ready` messages, doubled from the least to the most.
 inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
 inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
 
-// Each member tells its parent when its subtree listens, again and again until it is told to go on: a parent
-// that has not begun its join yet does not know the group.
+// Each member repeats `ready` to its parent until `go` or the reachability map arrives: a parent that has not
+// begun its join yet does not know the group and drops the message.
 class Admission {
   public:
     explicit Admission(Core& core) : core_(core), unready_(core.children.bits()) {}
 
-    // This member listens; or a child's subtree does, perhaps before this member. True: all do, and rank 0 is
-    // to open the election.
+    // start() reports that this member listens, on_ready() that a child's subtree does (perhaps earlier).
+    // Return true on rank 0 when the whole group is ready: the caller then starts the first election.
     bool start() {
         started_ = true;
         return check_ready();

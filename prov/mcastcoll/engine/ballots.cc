@@ -40,7 +40,7 @@ void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicas
     used_ += ballot_bytes_;
     wire::put(ballot, index_of(voter));
     std::byte* bits = ballot + sizeof(Rank);
-    std::fill(bits, ballot + ballot_bytes_, std::byte{});  // of the last election
+    std::fill(bits, ballot + ballot_bytes_, std::byte{});  // clear the bits of the last election
     for (std::uint32_t i = 0; i <= speakers; ++i)
         if (i < speakers ? heard[i] : !can_multicast) wire::set_bit(bits, i);
 }
@@ -75,7 +75,7 @@ bool Ballots::listens(std::size_t ballot) const {
 
 bool Ballots::is_mute(std::uint32_t speaker) const {
     const Rank rank = speakers_.rank(speaker);
-    // Who cast no ballot heard everybody.
+    // A member without a ballot received all speakers.
     std::size_t listeners = members_ - 1, hearers = members_ - 1;
     for (std::size_t i = 0; i < count(); ++i) {
         if (voter(i) == rank) continue;
@@ -104,7 +104,7 @@ Verdict Ballots::judge(const Verdict& so_far) const {
             ++speakers;
             understood += heard(i, j);
         }
-        // Without another speaker there is nothing to be deaf to: the only one itself counts as hearing.
+        // With `speakers` 0 (no other speaker) the only speaker itself counts as receiving.
         if (2 * understood < speakers) verdict.deaf.push_back(voter(i));
         if (heard(i, speakers_.count())) verdict.mute.push_back(voter(i));
     }

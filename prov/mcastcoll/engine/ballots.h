@@ -1,7 +1,9 @@
-// An election about the multicast: who speaks, what a ballot says, the judge, and what came of it.
+// An election about the multicast: which members probe, the ballots, the rule that turns ballots into a
+// reachability map (`Verdict`), and the map in force.
 //
-// Nearly everybody hears nearly everybody, so ballots say only who does not: a subtree's votes fit in one
-// message whatever its size.
+// Nearly every member receives nearly every probe, so only a voter that missed a probe casts a ballot. The
+// votes of a subtree of any size then fit in one message. If the ballots do not fit, the group goes without
+// multicast.
 #pragma once
 
 #include <vector>
@@ -11,15 +13,18 @@
 
 namespace mcastcoll::engine {
 
-inline constexpr std::uint32_t kEverybodySpeaks = 256;  // members up to which all of them probe
-inline constexpr std::uint32_t kSpeakersOfMany = 16;    // how many probe in larger groups, evenly spread
+inline constexpr std::uint32_t kEverybodySpeaks = 256;  // in groups up to this size every member probes
+// Number of members that probe in larger groups, evenly spread.
+inline constexpr std::uint32_t kSpeakersOfMany = 16;
 inline constexpr std::uint32_t kNoSpeaker = UINT32_MAX;
 
-// Who probes in an election. In large groups some members speak for all, because probes of all to all would
-// be a storm: in every election the rank behind each that spoke in the last, and one more that is doubted.
+// Members that probe in an election. In a group of more than kEverybodySpeaks members only kSpeakersOfMany
+// probe, because probes from and to all members would be a storm. Each election shifts the speakers by one
+// rank, and adds the member that the election request suspects.
 class Speakers {
   public:
-    // doubted: who speaks as well, unless it does so anyway or is no member.
+    // doubted: a suspected member, which probes in addition to the regular ones. Ignored if the rank probes
+    // anyway or is outside the group.
     explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank doubted = kNoRank);
 
     static std::uint32_t most(std::uint32_t members) {
@@ -29,7 +34,7 @@ class Speakers {
     Rank rank(std::uint32_t speaker) const {
         return speaker == regular_ ? doubted_ : rank_of((first_of(speaker) + shift_) % members_);
     }
-    // kNoSpeaker when the rank does not speak.
+    // Index of the rank among the speakers, or kNoSpeaker.
     std::uint32_t place(Rank rank) const;
     Rank doubted() const { return doubted_; }
 
@@ -42,33 +47,33 @@ class Speakers {
     Rank doubted_ = kNoRank;
 };
 
-// The votes of a subtree: for every voter that did not hear all speakers its rank (4 bytes, big-endian) and a
-// bitmap of whom it did hear, itself included. One bit behind the last speaker's says that it cannot
-// multicast.
+// Votes of a subtree. Each voter that missed a speaker contributes a ballot: rank (4 bytes, big-endian) and a
+// bitmap with one bit per received speaker (the voter's own bit is set). One more bit after the last
+// speaker's is set if the voter cannot multicast.
 class Ballots {
   public:
-    // most_bytes: what a message can carry. Needs room for one ballot at least.
+    // most_bytes: payload of a message; must have room for a ballot.
     Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_bytes);
 
-    // Before an election in which these speak.
+    // Prepares for an election with these speakers.
     void begin(const Speakers& speakers) {
         speakers_ = speakers;
         used_ = 0;
         too_many_ = false;
     }
     const Speakers& speakers() const { return speakers_; }
-    // heard: an entry for each speaker, or more.
+    // heard: an entry per speaker, or more.
     void cast(Rank voter, const std::vector<bool>& heard, bool can_multicast);
-    // Takes over the ballots of a child's subtree; false, and nothing changes, when they make no sense.
+    // Adds the ballots of a child's subtree. Malformed ballots change nothing and return false.
     bool merge(Bytes ballots, bool too_many);
 
     Bytes bytes() const { return Bytes(bytes_).first(used_); }
-    // There were more than fit. Who could judge a network like that: the group goes without multicast.
+    // True if not all ballots fitted. judge() then returns a map without multicast.
     bool too_many() const { return too_many_; }
 
-    // A speaker is mute when fewer than half of those who hear anything heard it; a member is deaf when it
-    // heard fewer than half of the others that are not mute. Of members that do not speak those are mute
-    // that said so, or that were so far.
+    // Computes the map. A speaker is mute if fewer than half of the members that receive any probe received
+    // this speaker. A member is deaf if it received fewer than half of the speakers that are not mute. A
+    // member outside the speakers is mute if its ballot says so or if `so_far` does.
     Verdict judge(const Verdict& so_far) const;
 
   private:
@@ -85,15 +90,17 @@ class Ballots {
     bool too_many_ = false;
 };
 
-// A verdict in a message: deaf ranks, then mute ranks, 4 bytes each; their number goes into the header.
+// Writes a map for a message: deaf ranks, then mute ranks, 4 bytes each. The number of deaf ranks travels in
+// the header.
 void encode(const Verdict& verdict, std::vector<std::byte>& out);
-// False when the bytes are no verdict of a group of so many.
+// Returns false if the bytes are not a map of a group of this many members.
 bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdict& verdict);
 
-// What the members have agreed about the multicast, and for which operations it holds.
+// The reachability maps of the group, and the operations to which each applies.
 //
-// A later one holds from an operation on that nobody can have begun, so that all members use the same graph
-// for an operation. Rank 0 passes none before nothing is left that the last but one is good for.
+// A new map applies from an operation that no member can have begun, so that all members use the same supply
+// graph for each operation. Rank 0 distributes a new map only when no operation is left of the map before the
+// current map, so two maps are enough.
 class Verdicts {
   public:
     Verdicts(const GroupConfig& config, const RankList& children)
@@ -101,40 +108,40 @@ class Verdicts {
           next_graph_(graph_),
           untold_(children) {}
 
-    // Who gets this operation from whom.
+    // The supply graph of this operation.
     const SupplyGraph& of(std::uint64_t operation) const {
         return operation < next_from_ ? graph_ : next_graph_;
     }
     const SupplyGraph& latest() const { return pending() ? next_graph_ : graph_; }
-    // A later one is there, and the one before is still good for something.
+    // True while a new map waits for the last operations of its predecessor.
     bool pending() const { return next_from_ != kNone; }
-    // The first operation that the pending one holds for.
+    // The first operation of the pending map.
     std::uint64_t first_operation() const { return next_from_; }
-    // How many followed that of the join.
+    // Number of maps since that of the join.
     std::uint32_t version() const { return version_; }
 
     void take_first(Verdict verdict) {
         announce(verdict);
         graph_.set_verdict(std::move(verdict));
     }
-    // None may be pending.
+    // Requires that no map is pending.
     void take_next(Verdict verdict, std::uint64_t first_operation) {
         announce(verdict);
         next_graph_.set_verdict(std::move(verdict));
         next_from_ = first_operation;
         ++version_;
     }
-    // Everybody has finished all operations below.
+    // All members have finished the operations below.
     void release_below(std::uint64_t operation) {
         if (operation <= next_from_) return;
         std::swap(graph_, next_graph_);
         next_from_ = kNone;
     }
 
-    // The child that is to be told the latest; kNoRank: none.
+    // The next child that needs the latest map, or kNoRank.
     bool untold() const { return !untold_.over(); }
     Rank next_to_tell() { return untold_.next(); }
-    // As it is told.
+    // The latest map as encoded for messages.
     Bytes bytes() const { return bytes_; }
 
   private:
@@ -145,11 +152,11 @@ class Verdicts {
         untold_.begin();
     }
 
-    SupplyGraph graph_;       // of operations below next_from_
-    SupplyGraph next_graph_;  // of the others
+    SupplyGraph graph_;       // operations below next_from_
+    SupplyGraph next_graph_;  // operations from next_from_ on
     std::uint64_t next_from_ = kNone;
     std::uint32_t version_ = 0;
-    Round untold_;  // of the latest
+    Round untold_;  // children that need the latest map
     std::vector<std::byte> bytes_;
 };
 

@@ -17,7 +17,7 @@ void Checkpoint::await() {
     awaited_since_ = core_.now;
 }
 
-// Once for each: whoever was asked answers as soon as it knows.
+// Asks once per watermark: the parent answers as soon as the watermark is higher.
 void Checkpoint::ask() {
     ask_at_ = kNever;
     if (asked_ > opened_) return;
@@ -29,18 +29,19 @@ void Checkpoint::on_ask(const wire::Header& header) {
     const std::uint32_t child = core_.child_index(header.sender);
     if (child == kMaxArity) return drop(core_.counters.bad_sender);
     std::uint64_t above = number_of(header.operation);
-    // An older question may come after a newer one.
+    // Messages may overtake each other: keep the newer request.
     if ((child_asks_ >> child & 1) != 0) above = std::max(above, child_asks_above_[child]);
     child_asks_above_[child] = above;
     child_asks_ |= 1U << child;
-    if (opened_ <= above) ask();  // onward
+    if (opened_ <= above) ask();  // forward the request
 }
 
 void Checkpoint::on_up(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
     const std::uint64_t finished = number_of(header.operation);
-    // What everybody had finished when the child began its last operation, this member had, too.
+    // This member has finished the operations below the watermark at which the child began its last
+    // operation.
     if (finished > core_.slots.first_open() + core_.slots.size()) return drop(core_.counters.unexpected_kind);
     finished_[child] = std::max(finished_[child], finished);
     core_.redundancy.hear(child, unpack_losses(header.total, core_.config.members));
@@ -52,7 +53,7 @@ void Checkpoint::on_told(const wire::Header& header, Rank teller) {
     if (header.sender != teller || watermark > core_.slots.first_open())
         return drop(core_.counters.unexpected_kind);
     if (watermark <= down_) return;
-    // The verdict that it was told with may be on its way.
+    // The map required by this watermark may still be on its way.
     if (const std::uint32_t verdict = index_of(header.fragment); verdict > core_.verdicts.version()) {
         parked_ = {std::max(parked_.watermark, watermark), std::max(parked_.verdict, verdict)};
         return;
@@ -62,8 +63,8 @@ void Checkpoint::on_told(const wire::Header& header, Rank teller) {
     follow(watermark);
 }
 
-// Operations up to a window above this watermark may be begun: it was told, not just learnt from somebody
-// who was, and with it the verdict that they need.
+// Permits operations up to a window above this watermark. Only a watermark that was sent explicitly permits
+// operations, because it carries the required map version; a watermark implied by a packet does not.
 void Checkpoint::follow(std::uint64_t watermark) {
     down_ = watermark;
     untold_.begin();
@@ -73,8 +74,8 @@ void Checkpoint::follow(std::uint64_t watermark) {
     core_.unsettled = true;
 }
 
-// A checkpoint ends with its last operation, or earlier where many bytes are kept: the same few retransmit
-// buffers are used again, which are in the cache. Members need not end it after the same operation.
+// A checkpoint ends with its last operation, or earlier when many bytes are kept, so that a few cached
+// retransmit buffers are reused. Members may end a checkpoint after different operations.
 void Checkpoint::follow_finished() {
     const std::uint64_t finished = core_.slots.first_open();
     const bool full = core_.config.repair != Repair::sync &&
@@ -85,7 +86,7 @@ void Checkpoint::follow_finished() {
     kept_until_ = core_.kept_bytes;
 }
 
-// This member's subtree may have finished more. Of rank 0 that is what all have.
+// Recomputes the progress of this member's subtree. On rank 0 the result is the new watermark.
 void Checkpoint::agree() {
     std::uint64_t all = reached_;
     for (std::uint32_t i = 0; i < core_.children.count; ++i) all = std::min(all, finished_[i]);
@@ -125,7 +126,7 @@ bool Checkpoint::make_multicast(Effect& effect) {
     return true;
 }
 
-// Children that hear the verdict need no message, but may ask.
+// Under policy sync, children that receive rank 0's multicast get no message, but may ask.
 bool Checkpoint::hears(Rank child) const {
     return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
 }

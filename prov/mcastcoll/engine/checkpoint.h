@@ -1,32 +1,45 @@
-// What everybody has finished (README.md: Checkpoints, and sync under Repair policies), and leaving
-// (outcome.h).
+// The watermark, and leaving (outcome.h).
+//
+// Every checkpoint_every (32) operations, and earlier where checkpoint_bytes (512 KiB) are kept for repairs,
+// the members agree on a watermark: the whole group has finished the operations below. Their slots and
+// retransmit buffers are then reused, the most recently used buffer first, so that about sixteen buffers of
+// 64 KiB stay in the cache. The watermark bounds the memory and the distance between the fastest and the
+// slowest member. A packet from more than a window ahead also implies that the watermark has risen.
+//
+// Under policy sync (LA-MPI's delayed synchronisation) operation n uses channel n mod K
+// (`FI_MCASTCOLL_CHANNELS`, 16): nothing is sent per broadcast, the agreement takes place every K operations,
+// and rank 0 multicasts the result.
+//
+// Leaving a closed group is the last agreement: a member stays until the whole group has closed, because a
+// peer may need its retransmit buffer.
 #pragma once
 
 #include "engine/core.h"
 
 namespace mcastcoll::engine {
 
-// The watermark: how many operations everybody has finished. Members agree on it up and down a tree of
-// messages: each tells its parent what its subtree has finished (up), rank 0 tells its children what all
-// have, and they theirs (down), or it multicasts that. Whoever waits for it asks its parent, which asks its
-// own until one knows.
+// The agreement on the watermark. Each member sends the number of finished operations of its subtree up the
+// gather tree (`watermark_up`). Rank 0 distributes the minimum down the tree (`watermark_down`), or by
+// multicast under policy sync (`watermark_cast`). A member that waits for a higher watermark sends
+// `watermark_ask` to its parent, which answers or forwards the request.
 class Checkpoint {
   public:
     explicit Checkpoint(Core& core) : core_(core), untold_(core.children) {}
 
-    // Operations below are finished everywhere, and this member has been told so.
+    // The watermark that this member has received: all members have finished the operations below.
     std::uint64_t opened() const { return opened_; }
-    // Children that have not told that they have finished as much as this member.
+    // Children whose subtrees have reported less than this member has finished.
     RankList behind() const;
-    // The next operation needs a slot, or a channel, that is not known to be free: asks when it takes long.
+    // Called when the next operation has no free slot, or no free channel, as far as this member has been
+    // informed. Asks the parent after a deadline.
     void await();
     void on_up(const wire::Header& header);
-    // The watermark, from the parent or from rank 0's multicast.
+    // A watermark from the parent, or from rank 0 by multicast.
     void on_told(const wire::Header& header, Rank teller);
     void on_ask(const wire::Header& header);
     void on_leave_up(const wire::Header& header);
     void on_leave_down(const wire::Header& header);
-    // After operations have finished, a verdict has come or the group was closed.
+    // Runs after operations have finished, a map has arrived or the group was closed.
     void settle();
     Nanoseconds next_deadline() const { return ask_at_; }
     void on_timeout() {
@@ -49,23 +62,23 @@ class Checkpoint {
     bool hears(Rank child) const;
 
     Core& core_;
-    std::uint64_t reached_ = 0;     // operations that this member has finished, in whole checkpoints
-    std::uint64_t kept_until_ = 0;  // bytes that it had kept for repairs by then, released or not
+    std::uint64_t reached_ = 0;                        // finished by this member, in whole checkpoints
+    std::uint64_t kept_until_ = 0;                     // bytes kept for repairs up to then, released or not
     std::array<std::uint64_t, kMaxArity> finished_{};  // by child
-    std::uint64_t up_ = 0, up_told_ = 0;               // by the subtree; what the parent was told of it
-    std::uint64_t down_ = 0;                           // told from above, or agreed on by rank 0
-    Round untold_;                                     // of that
+    std::uint64_t up_ = 0, up_told_ = 0;  // finished by the subtree; last value sent to the parent
+    std::uint64_t down_ = 0;              // received from the parent, or agreed by rank 0
+    Round untold_;                        // children that need down_
     std::uint64_t opened_ = 0;
     struct {
         std::uint64_t watermark = 0;
         std::uint32_t verdict = 0;
-    } parked_;  // one that was told with a verdict that is not known yet
+    } parked_;  // a watermark whose map has not arrived yet
     bool cast_due_ = false;
     std::uint32_t cast_target_ = 0;
-    // Questions: this member's own, and the children's.
+    // Requests of this member and of its children for a higher watermark.
     Nanoseconds ask_at_ = kNever, awaited_since_ = kNever;
     RecentTimes waits_;
-    std::uint64_t asked_ = 0;  // more than this one's predecessor was asked for
+    std::uint64_t asked_ = 0;  // last request plus 1, to send one request per watermark
     bool ask_due_ = false;
     std::uint32_t child_asks_ = 0;  // bit i for child i
     std::array<std::uint64_t, kMaxArity> child_asks_above_{};

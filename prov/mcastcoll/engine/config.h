@@ -1,4 +1,4 @@
-// What an engine is made with. Everything a group agreed on at its join, and this member's own limits.
+// Parameters of an engine: values that the group agreed on at its join, and this member's own limits.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace mcastcoll::engine {
 
-// How losses are repaired; policy.h says what each means. The numbers travel in the welcome.
+// Repair policy; policy.h describes the values. The numbers travel in the welcome.
 enum class Repair : std::uint8_t { pull, push, sync, automatic };
 inline constexpr std::uint8_t kRepairCount = 4;
 constexpr std::string_view name_of(Repair repair) {
@@ -20,7 +20,7 @@ constexpr std::string_view name_of(Repair repair) {
     return kNames[static_cast<std::uint8_t>(repair) % kRepairCount];
 }
 
-// What a root waits for before it multicasts; policy.h. The numbers travel in the welcome.
+// Root synchronisation; policy.h describes the values. The numbers travel in the welcome.
 enum class RootSync : std::uint8_t { none, delay, random, adaptive };
 inline constexpr std::uint8_t kRootSyncCount = 4;
 constexpr std::string_view name_of(RootSync sync) {
@@ -28,13 +28,13 @@ constexpr std::string_view name_of(RootSync sync) {
     return kNames[static_cast<std::uint8_t>(sync) % kRootSyncCount];
 }
 
-// Why a group fails for the others when a member closes it before the join is over: ECANCELED.
+// Error of the other members when a member closes the group before the join is over: ECANCELED.
 inline constexpr int kClosedEarly = 125;
 
-// What combiners may rely on: no type needs more.
+// Alignment that combiners may rely on; no datatype needs more.
 inline constexpr std::uint32_t kVectorAlignment = 16;
 
-// Whether more is multicast than a message has; redundancy.h. The numbers travel in the welcome.
+// Whether roots multicast copies and parity; redundancy.h. The numbers travel in the welcome.
 enum class Redundancy : std::uint8_t { automatic, off, on };
 inline constexpr std::uint8_t kRedundancyCount = 3;
 constexpr std::string_view name_of(Redundancy redundancy) {
@@ -49,70 +49,71 @@ struct GroupConfig {
     Epoch epoch{};
 
     // Equal on all members.
-    wire::Checksum checksum = wire::Checksum::crc32c;  // none: tags stand in for it, made and checked outside
+    wire::Checksum checksum = wire::Checksum::crc32c;  // none: the caller makes and checks tags instead
     std::uint32_t fragment_bytes = 1424;               // payload of a multicast datagram
-    std::uint32_t retransmit_bytes = 8192;  // longest message kept for repair until everybody has it
+    std::uint32_t retransmit_bytes = 8192;  // longest small message, kept for repair up to the watermark
     std::uint32_t operation_slots = 128;    // operations between the slowest and the fastest member
-    std::uint32_t checkpoint_every = 32;  // operations between two agreements on what everybody has finished,
-    std::uint32_t checkpoint_bytes = 512 * 1024;  // or fewer that have so many bytes kept for repair
-    std::uint32_t window = 256;    // fragments a root may be ahead of the slowest member that hears it
-    std::uint32_t tree_arity = 4;  // children per member in the trees of gathers, reports and small repairs
-    std::uint32_t large_tree_arity = 1;  // for large messages to the deaf: a chain halves nobody's bandwidth
-    std::uint32_t gather_bytes = 1024;   // vectors up to this are reduced inside the gathers
-    std::uint32_t parity_buffers = 16;   // rows of parity that wait for more of their blocks; 0: no parity
-    std::uint32_t early_buffers = 4;     // for the first fragments of large operations that are not posted
-    std::uint32_t late_bytes = 1 << 20;  // longest large message that is copied for those who are late
-    std::uint32_t late_copies = 4;       // so many at a time
+    std::uint32_t checkpoint_every = 32;    // operations between two agreements on the watermark,
+    std::uint32_t checkpoint_bytes = 512 * 1024;  // or fewer that have this many bytes kept for repair
+    std::uint32_t window = 256;    // fragments that a root may be ahead of its slowest receiver
+    std::uint32_t tree_arity = 4;  // children per member in the gather and report trees and for small repairs
+    std::uint32_t large_tree_arity = 1;  // for large messages to deaf members: a chain splits no bandwidth
+    std::uint32_t gather_bytes = 1024;   // vectors up to this length are reduced inside the gathers
+    std::uint32_t parity_buffers = 16;   // parity rows that wait for the rest of their blocks; 0: no parity
+    std::uint32_t early_buffers = 4;     // for the first window of large operations that are not posted
+    std::uint32_t late_bytes = 1 << 20;  // longest large message that is copied for slow members
+    std::uint32_t late_copies = 4;       // number of such copies at a time
     Repair repair = Repair::pull;
-    std::uint32_t channels = 16;  // under sync: operations that may be under way between two agreements
+    std::uint32_t channels = 16;  // under sync: operations between two agreements
     Redundancy redundancy = Redundancy::automatic;
     RootSync root_sync = RootSync::none;
     Nanoseconds root_delay{};  // of RootSync::delay
 
-    // Multicast addresses of the group, and by rank which of them a member listens to; empty: all the first.
+    // Number of multicast addresses of the group, and by rank the address to which each member listens.
+    // Empty: all use the first.
     std::uint32_t ranges = 1;
     std::vector<std::uint8_t> range_of;
-    bool relay = false;  // a root multicasts to its own range only, and the other ranges' leaders onward
+    bool relay = false;  // the root multicasts to its own range, and leaders to the other ranges
 
     // This member's own.
-    MemorySource memory;                      // for retransmit buffers, and for vectors that come early
-    std::uint32_t message_bytes = 65536;      // longest message, header included
+    MemorySource memory;                  // for retransmit, early, late and parity buffers and early vectors
+    std::uint32_t message_bytes = 65536;  // longest message, header included
     std::uint32_t pending_operations = 1024;  // submitted but not yet started
     bool multicast = true;                    // this member has a multicast socket
-    std::uint32_t probes = 4;                 // datagrams each member multicasts at the join
+    std::uint32_t probes = 4;                 // datagrams per probing member and election
     Nanoseconds probe_interval = Nanoseconds::from_ms(1);
     Nanoseconds probe_settle = Nanoseconds::from_ms(50);  // longest wait for the last probe
-    // Between two elections about the multicast while operations run, and between two beacons of a mute root.
+    // Intervals between two elections during operation, and between two beacons of a mute root.
     Nanoseconds least_election_interval = Nanoseconds::from_ms(50),
                 most_election_interval = Nanoseconds::from_ms(5000);
     Nanoseconds least_beacon_interval = Nanoseconds::from_ms(1),
                 most_beacon_interval = Nanoseconds::from_ms(1000);
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);
-    // Bounds of the deadlines that are measured otherwise. The least ones stand for how long this machine may
-    // merely be busy with something else; a few round trips may raise the most.
-    Nanoseconds least_silence = Nanoseconds::from_us(300);  // before anything of an operation was heard
-    Nanoseconds least_tail = Nanoseconds::from_us(300);     // after something was heard of it
-    Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be mere reordering
+    // Bounds of measured deadlines. The least_ values cover the time for which a busy machine may delay a
+    // process; a simulator may set them to 0. A few round trips may raise most_silence.
+    Nanoseconds least_silence = Nanoseconds::from_us(300);  // before the first fragment of an operation
+    Nanoseconds least_tail = Nanoseconds::from_us(300);     // after the first fragment of an operation
+    Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be reordering
     Nanoseconds most_silence = Nanoseconds::from_ms(2);
-    // Silence that is long enough for a question while nothing is lost in the group: then it is a process
-    // that does not run, very likely, which no question wakes. Nobody waits for longer for the first of a
-    // long vector's result, either.
+    // Wait before a NAK while the group loses nothing: silence then most likely means a process that is not
+    // scheduled, which a NAK cannot wake. Also the longest wait for the first fragment of a long vector's
+    // result.
     Nanoseconds lossless_silence = Nanoseconds::from_ms(10);
-    Nanoseconds watch_delay = Nanoseconds::from_ms(100);  // who waits longer asks whether the other lives
+    Nanoseconds watch_delay = Nanoseconds::from_ms(100);  // a longer wait has the peer's process watched
 
-    // Operations between two agreements on what everybody has finished, under this member's policy.
+    // Operations between two agreements on the watermark under this member's policy.
     std::uint32_t checkpoint_interval() const { return repair == Repair::sync ? channels : checkpoint_every; }
-    // How far ahead of the last agreement this member may begin operations.
+    // Distance above the watermark up to which this member may begin operations.
     std::uint32_t most_ahead() const { return repair == Repair::sync ? channels : operation_slots; }
-    Nanoseconds stall_timeout = kNever;  // an operation without progress for so long fails the group
+    Nanoseconds stall_timeout = kNever;  // an operation without progress for this long fails the group
 
     std::uint32_t range(Rank rank) const { return range_of.empty() ? 0 : range_of[index_of(rank)]; }
-    // Members report a large operation of so many fragments whenever they have another so many of it. One
-    // that is in the window as a whole never waits for them, only what the root sends after it.
+    // Step in fragments at which members report progress of a large operation of `of` fragments. A message
+    // that fits in the window never waits for reports; later messages of the root may.
     std::uint32_t report_step(std::uint32_t of) const { return of <= window ? window / 2 : window / 4; }
-    // A multiple of what any element is aligned to.
+    // A multiple of the alignment of any element.
     std::uint32_t most_gathered() const { return gather_bytes / kVectorAlignment * kVectorAlignment; }
-    // Longer vectors travel in pieces: as many whole elements as a fragment holds.
+    // Longer vectors travel in pieces of as many whole elements as fit in a fragment.
     std::uint32_t piece_bytes(std::uint32_t element_bytes) const {
         return fragment_bytes / element_bytes * element_bytes;
     }

@@ -7,7 +7,7 @@
 namespace mcastcoll::engine {
 namespace {
 
-// The ranges that somebody else listens to.
+// The ranges with a listener other than this member.
 std::vector<std::uint32_t> other_ranges(const GroupConfig& config) {
     std::vector<std::uint32_t> ranges;
     for (std::uint32_t i = 0; i < config.members; ++i) {
@@ -35,7 +35,8 @@ Core::Core(const GroupConfig& c)
       notices{Ring<Notices::Completion>(2 * std::size_t{c.operation_slots} + c.pending_operations),
               Ring<OperationId>(c.operation_slots)},
       turns(c.operation_slots),
-      // Silence lasts one and a half of it, at least.
+      // Every silence deadline is at least 1.5 round trips: a round trip below this value shortens no
+      // deadline.
       round_trip(c.initial_rtt, Nanoseconds{c.least_silence.value * 2 / 3}, c.most_silence),
       deadlines(config, round_trip, redundancy),
       bits(slots.at(0).have.capacity() / 8) {
@@ -69,8 +70,8 @@ Slot* Core::claim(OperationId id) {
     const std::uint64_t number = number_of(id);
     if (number < slots.first_kept()) return drop(counters.stale_operation), nullptr;
     if (number >= slots.end()) {
-        // The sender may only be there when everybody has finished what used the slot before: we learn the
-        // watermark from it.
+        // A sender can be this far ahead only if all members have finished the slot's previous operation, so
+        // the packet implies a higher watermark.
         const std::uint64_t implied = number - slots.size() + 1;
         if (implied > slots.first_open()) return drop(counters.future_operation), nullptr;
         release_below(implied);
@@ -92,7 +93,7 @@ void Core::release_below(std::uint64_t id) {
     verdicts.release_below(slots.first_kept());
 }
 
-// Nobody can ask for this operation any more: what its repairs tell.
+// Evaluates the repairs of an operation for which no further NAK can come.
 void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
     if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
@@ -136,7 +137,8 @@ void Core::finish_early(Slot& slot) {
     complete(slot.id, 0);
 }
 
-// What was to come by multicast and has not. Silence for long is no loss that redundancy could make good.
+// Records which fragments the multicast was to bring and did not. A path that has been silent for long is no
+// loss that redundancy can repair, so such an operation does not count.
 void Core::learn_losses(const Slot& slot) {
     if (slot.operation.kind == CollectiveKind::reduce || is_root(slot) || !hears(slot)) return;
     if (!slot.hearing.ever && doubts.silent(slot.operation.root)) return;
@@ -152,9 +154,9 @@ void Core::complete(OperationId operation, int status) {
 
 void Core::fail(Rank lost, int error, bool tell) {
     if (over()) return;
-    // Who has closed and has nothing open has lost nothing, and a member may be gone lawfully once everybody
-    // has left. The others are told all the same: one of them may have waited for what only this member or
-    // the lost one could supply.
+    // A member that has closed the group and has no open operation loses nothing by a failure, and a member
+    // may legitimately be gone once the whole group has left. The peers are informed all the same: a peer may
+    // have waited for data that only this member or the lost member could supply.
     const bool only_lingered = departure.closing() && all_told() && phase == Phase::active;
     phase = Phase::failed;
     failure = {lost, error, only_lingered && tell, tell ? 0 : config.members};

@@ -2,17 +2,14 @@
 
 namespace mcastcoll::engine {
 
-// A quarter of a round trip: one loss then costs little more than a round trip.
+// A quarter of a round trip: a loss then costs little more than one round trip.
 Nanoseconds Deadlines::gap() const {
     return std::clamp(Nanoseconds{round_trip_.mean().value / 4}, config_.least_gap,
                       std::max(config_.least_gap, config_.most_silence));
 }
 
-// What it usually takes until a fragment is heard. A question too early costs two messages, one too late
-// costs everybody's time, so the bounds are a few round trips.
-//
-// Once something was heard the rest follows closely, unless the root has to wait for reports: then the usual
-// gaps, and those of this very message, tell a lost run of fragments early.
+// Usual time until a fragment arrives. An early NAK costs two messages, a late NAK delays the whole group, so
+// the bounds are a few round trips.
 Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
     const std::int64_t round_trip = round_trip_.mean().value;
     const Nanoseconds usual = least_wait();
@@ -30,15 +27,15 @@ Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
                       most);
 }
 
-// A barrier ends when the last has entered. Waiting for one that merely repairs must not teach everybody to
-// repair as late, so it is asked for after a few round trips whatever was usual; where cores are busy, after
-// a few times what it takes when nobody repairs.
+// A barrier ends when the last member has entered. If the deadline followed every release, a late repair at
+// one member would make repairs at its peers as late next time. So the deadline is a few round trips, or,
+// where cores are busy, a few times the quickest releases.
 Nanoseconds Deadlines::longest_release() const {
     const std::int64_t busy = std::min(4 * firsts_[barriers].quick().value, 10 * config_.least_silence.value);
     return Nanoseconds{std::max(4 * round_trip_.mean().value, busy)};
 }
 
-// Up the tree to the root and down at once.
+// Time for a NAK to climb the tree, plus one multicast back.
 Nanoseconds Deadlines::nack(std::int64_t hops) const {
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{hops * round_trip_.mean().value / 2});
     return nack_answer_.deadline(4, least, Nanoseconds{4 * least.value});

@@ -1,4 +1,21 @@
-// How long a member waits before it asks, by what it has measured of its group.
+// Deadlines after which a member sends a NAK, from measurements of its group.
+//
+// Before any fragment of an operation has arrived: a quarter more than the third largest of the last 16 first
+// arrivals (timing.h: RecentTimes), at least 1.5 round trips. For the release of a barrier at most four round
+// trips or, where cores are busy, four times the quickest quarter of those 16 (at most 10 times
+// least_silence: 3 ms). Results of more than 7 fragments come much later than releases of barriers; they are
+// measured separately, and waited for up to 10 ms. If nothing of a message of that length has arrived, the
+// NAK names one fragment: most likely the message was not multicast yet, and a NAK for all of it would make
+// this member, and each member to which the NAK is forwarded, receive by message what is multicast a moment
+// later.
+//
+// After the first fragment, the gaps between fragments (of all messages, and twice the longest of this one)
+// reveal a lost run early, until the root may have to wait for reports.
+//
+// While the group loses nothing (redundancy.h), a silent peer most likely is a process that is not scheduled.
+// Silence must then last lossless_silence (10 ms), and four times as long where the root may wait for
+// reports. The first loss after a long time costs that delay; for about 2,000 fragments after it the
+// deadlines above apply. A hole is no silence and keeps its short deadline.
 #pragma once
 
 #include "engine/redundancy.h"
@@ -6,20 +23,22 @@
 
 namespace mcastcoll::engine {
 
-// How long a question to the rank before and its answer take, which most deadlines are made of.
+// Round trip of a NAK to the preceding rank and the answer, the unit of most deadlines.
 //
-// A ping goes out when the join is over and, while the network may be faster than what was seen, with later
-// operations. The shortest one counts (README.md: Deadlines).
+// Measured by pings: the first right after the join, further pings with later operations while a shorter
+// round trip would shorten a deadline, 16 at most. The shortest round trip counts. All processes are busy
+// while a job starts, so a single ping could measure many round trips, and every loss would then cost 1.5 of
+// that. Answers to NAKs for holes keep the value up to date.
 class RoundTrip {
   public:
-    // initial: until something was measured. short_enough: no deadline gets shorter below. too_long: nobody
-    // is so far away, very likely, but it was asleep.
+    // initial: value before the first measurement. short_enough: a shorter round trip shortens no deadline.
+    // too_long: above this value, the peer most likely slept.
     RoundTrip(Nanoseconds initial, Nanoseconds short_enough, Nanoseconds too_long)
         : short_enough_(short_enough), too_long_(too_long), mean_(initial) {}
 
     Nanoseconds mean() const { return mean_.mean(); }
 
-    // A ping is due: at any rate, or if a shorter round trip would make a deadline shorter.
+    // Request a ping: unconditionally, or if a shorter round trip would shorten a deadline.
     void want_ping() { ping_due_ = true; }
     void want_shorter() {
         ping_due_ |= pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
@@ -30,12 +49,12 @@ class RoundTrip {
         pinged_at_ = now;
         ++pings_;
     }
-    // The answer to the ping of that time. False, and no effect: there is no such ping.
+    // The answer to the ping sent at that time. Returns false, without effect, if no such ping is pending.
     bool on_pong(Nanoseconds pinged_at, Nanoseconds now) {
         if (pinged_at_ == kNever || pinged_at != pinged_at_) return false;
         shortest_ = std::min(shortest_, now - pinged_at_);
         pinged_at_ = kNever;
-        // Whoever has joined may sleep, or compute, before it reads its queues again: it is asked again.
+        // A process may sleep or compute after the join before it reads its queues: ping again.
         const bool overslept = shortest_ > too_long_ && pings_ < kMaxPings;
         ping_due_ |= overslept;
         if (overslept || (mean_.sampled() && shortest_ >= mean())) return true;
@@ -43,8 +62,7 @@ class RoundTrip {
         mean_.sample(shortest_);
         return true;
     }
-    // A question was answered. It may have been remembered, so that it counts for no more than twice what was
-    // expected.
+    // A NAK was answered. The supplier may have queued the NAK, so the sample is limited to twice the mean.
     void on_answer(Nanoseconds took) { mean_.sample(std::min(took, Nanoseconds{2 * mean().value})); }
 
   private:
@@ -65,41 +83,41 @@ class Deadlines {
           arrival_gap_(config.initial_rtt),
           nack_answer_(config.initial_rtt) {}
 
-    // How long a hole may be mere reordering.
+    // How long a hole may be reordering.
     Nanoseconds gap() const;
-    // How long silence may be mere waiting for the root: so many times what is usual.
+    // How long silence may mean that the root has not sent yet: `patience` times the usual time.
     Nanoseconds silence(const Slot& slot, std::int64_t patience = 1) const {
         const Nanoseconds usual{patience * usual_silence(slot).value};
         if (!losses_.lossless()) return usual;
-        // A root that waits for reports waits for members that are somewhere else.
+        // A root that waits for reports waits for members on other hosts.
         return std::max(usual, Nanoseconds{(awaits_reports(slot) ? 4 : 1) * config_.lossless_silence.value});
     }
-    // How long a root waits with a copy where losses come in bursts.
+    // Delay of a copy by the root where losses come in bursts.
     Nanoseconds copy() const { return Nanoseconds{least_wait().value / 3}; }
-    // How long the root of this operation, so many hops away, may take to multicast again.
+    // Time in which a root at this distance in hops is expected to multicast again after a NAK.
     Nanoseconds nack(std::int64_t hops) const;
 
-    // The first of an operation has come.
+    // The first fragment of an operation has arrived.
     void on_first(const Slot& slot, Nanoseconds now) { firsts_[sort_of(slot)].sample(now - slot.posted_at); }
-    // A fragment has come so long after the one before it.
+    // Time between two successive fragments.
     void on_gap(const Slot& slot, Nanoseconds gap);
-    // The root has multicast again what it was asked for.
+    // The root has retransmitted what a NAK of this member named.
     void on_nack_answer(Nanoseconds took) { nack_answer_.sample(took); }
 
   private:
-    // Whose first fragments are measured together. Results of long vectors come much later than those of
-    // short ones and the ends of barriers.
+    // Groups of operations whose first arrivals are measured together. Results of long vectors come much
+    // later than short results and releases of barriers.
     enum Sort : std::size_t { broadcasts, barriers, results, sorts };
     static Sort sort_of(const Slot& slot) {
         if (!releases(slot.operation.kind)) return broadcasts;
         return slot.fragments <= RedundancyPolicy::kMostCopied ? barriers : results;
     }
-    // Silence lasts so long at least before anybody asks.
+    // Shortest silence before a NAK.
     Nanoseconds least_wait() const {
         return std::max(config_.least_silence, Nanoseconds{3 * round_trip_.mean().value / 2});
     }
     Nanoseconds usual_silence(const Slot& slot) const;
-    // The root may not go on before others have posted, or before it has more itself.
+    // The root may have to wait for reports of receivers, or for more data of its own.
     bool awaits_reports(const Slot& slot) const {
         return slot.hearing.ever && (slot.hearing.revealed >= config_.window || slot.hearing.partial);
     }

@@ -1,5 +1,5 @@
-// Whether this member still believes in the verdict about the multicast (README.md: The multicast, in
-// mid-run). A burst of losses changes nothing: an election decides, by the rule of the join.
+// Detects that the reachability map may be wrong (elections.h). Suspicion alone has no effect: an election
+// decides by the rule of the join, so a burst of losses does no lasting harm.
 #pragma once
 
 #include <array>
@@ -9,18 +9,18 @@
 
 namespace mcastcoll::engine {
 
-// So many operations in a row that were multicast and of which nothing was heard are a reason to doubt; their
-// receivers ask at once from then on.
+// After this many successive operations without any multicast fragment, a member requests an election, and
+// sends NAKs for later operations of these roots at once.
 inline constexpr std::uint32_t kSilentEnough = 8;
 
-// Runs of silence, of everybody and of single roots.
+// Counts successive silent operations, of all roots together and of single roots.
 class Doubts {
   public:
     void heard(Rank root) {
         all_ = 0;
         if (Run& run = runs_[place(root)]; run.root == root) run.missed = 0;
     }
-    // An operation is over of which nothing was heard.
+    // An operation has ended without a multicast fragment.
     void missed(Rank root) {
         if (all_ < kSilentEnough) ++all_;
         Run& run = runs_[place(root)];
@@ -31,13 +31,13 @@ class Doubts {
         else
             wanted_ = silent(root) ? root : wanted_;
     }
-    // So often that its operations are asked for at once.
+    // True if operations of this root are requested at once, without waiting.
     bool silent(Rank root) const {
         const Run& run = runs_[place(root)];
         return all_ >= kSilentEnough || (run.root == root && run.missed >= kSilentEnough);
     }
-    // A root whose silence is a reason to ask for an election, or kNoRank; not before so many more were
-    // missed.
+    // Returns the root whose silence is a reason for an election request, or kNoRank. After rest(), that many
+    // further operations must be silent first.
     Rank take_wanted() { return std::exchange(wanted_, kNoRank); }
     void rest(std::uint32_t operations) { patience_ = operations; }
 
@@ -46,7 +46,7 @@ class Doubts {
         Rank root = kNoRank;
         std::uint32_t missed = 0;
     };
-    // Roots that share an entry push each other out; their run begins anew, which only costs time.
+    // Roots that share an entry replace each other. The count then starts again, which only delays a request.
     static std::size_t place(Rank root) { return index_of(root) % kRuns; }
 
     static constexpr std::size_t kRuns = 16;

@@ -1,4 +1,4 @@
-// What goes into an engine and what comes out of it.
+// Inputs and outputs of an engine.
 #pragma once
 
 #include "base/collective.h"
@@ -6,11 +6,11 @@
 
 namespace mcastcoll::engine {
 
-// Begins with everybody's word, or vector, up a tree to rank 0 ...
+// The operation begins with a gather of readiness, or of vectors, up a tree to rank 0.
 constexpr bool gathers(CollectiveKind kind) {
     return kind != CollectiveKind::broadcast;
 }
-// ... and ends with a release by rank 0, which carries the result.
+// The operation ends with a release by rank 0, which carries the result.
 constexpr bool releases(CollectiveKind kind) {
     return kind == CollectiveKind::barrier || kind == CollectiveKind::allreduce;
 }
@@ -18,16 +18,16 @@ constexpr bool reduces(CollectiveKind kind) {
     return kind == CollectiveKind::reduce || kind == CollectiveKind::allreduce;
 }
 enum class Phase : std::uint8_t {
-    forming,  // waiting until every member listens
-    probing,  // multicasting probes and listening to the others'
-    voting,   // the vote is sent, the verdict is not in
+    forming,  // until all members listen
+    probing,  // sending and receiving probes
+    voting,   // vote sent, no reachability map yet
     active,
     failed,
     left,
 };
 
-// The bytes that a multicast's payload shows stay as they are until so many more multicasts have been made,
-// so that a caller can send them together.
+// The payload of a multicast stays valid until this many more multicasts have been made, so that a caller can
+// send several in one call.
 inline constexpr std::size_t kSentTogether = 64;
 
 struct Effect {
@@ -35,34 +35,34 @@ struct Effect {
         multicast,  // send header and payload to the group's address of `range`
         message,    // send header and payload to `to`, reliably
         complete,   // the operation has ended; status 0 or a positive FI_E* code
-        gathered,   // rank 0 may change the buffer of the held operation, then release() it
-        watch,      // tell on_peer_lost() should the process of rank `to` be gone
-        joined,     // the verdict is in, operations run
+        gathered,   // rank 0 may change the buffer of the held operation, then call release()
+        watch,      // call on_peer_lost() if the process of rank `to` dies
+        joined,     // the reachability map is here, operations can run
         failed,     // the group has failed: status, and `to` is the rank that was lost or kNoRank
-        left,       // everybody has closed the group, the engine can be destroyed
+        left,       // all members have closed the group; the engine can be destroyed
     };
     Kind kind = Kind::complete;
     Rank to = kNoRank;
     wire::HeaderBytes header{};
-    Bytes payload{};  // a view that holds until the next call into the engine; of a multicast, kSentTogether
+    Bytes payload{};  // valid until the next call into the engine; of a multicast, see kSentTogether
     OperationId operation{};
     int status = 0;
     std::uint32_t range = 0;
 };
 
-// What the caller can take now. An engine keeps what is not allowed and offers it again.
+// Kinds of effects that the caller can take now. The engine keeps other effects for a later call.
 struct Allowed {
     bool multicast = true;
     bool message = true;
 };
 
-// Every counter, by the name that reports give it; the watermark is the "floor", its older name.
+// All counters by the names in reports; "floor" is the older name of the watermark.
 // clang-format off
 #define MCC_COUNTERS(counter)                                                                         \
     /* multicast */                                                                                   \
     counter(datagrams_sent) counter(datagrams_received) counter(probes_sent) counter(probes_received) \
     counter(fragments_relayed) counter(copies_sent) counter(parity_sent)                              \
-    /* what came of the fragments */                                                                  \
+    /* outcome of fragments */                                                                        \
     counter(fragments_by_multicast) counter(fragments_repaired) counter(fragments_restored)           \
     counter(duplicates) counter(unposted_dropped) counter(beyond_window)                              \
     /* messages */                                                                                    \
@@ -73,14 +73,14 @@ struct Allowed {
     counter(hand_ons) counter(nacks_sent) counter(nacks_received) counter(fragments_resent)           \
     counter(floor_asks_sent) counter(entered_sent) counter(roots_held) counter(policy_changes)        \
     counter(redundancy_changes)                                                                       \
-    /* dropped */                                                                                     \
+    /* dropped input */                                                                               \
     counter(bad_packet) counter(bad_checksum) counter(foreign_group) counter(foreign_epoch)           \
     counter(bad_sender) counter(own_copies) counter(stale_operation) counter(future_operation)        \
     counter(bad_fragment) counter(unexpected_kind)                                                    \
     /* operations */                                                                                  \
     counter(operations_submitted) counter(operations_completed) counter(operations_failed)            \
     counter(checkpoints) counter(finished_early)                                                      \
-    /* elections about the multicast, in mid-run */                                                   \
+    /* elections during operation */                                                                  \
     counter(appeals_sent) counter(elections) counter(verdicts) counter(lane_demotions)                \
     counter(lane_promotions)
 // clang-format on
@@ -91,7 +91,7 @@ struct Counters {
 #undef MCC_COUNTER
 };
 
-// One list for printing, summing and testing.
+// For printing, summing and testing.
 struct NamedCounter {
     const char* name;
     std::uint64_t Counters::*member;

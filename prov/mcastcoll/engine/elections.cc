@@ -16,7 +16,7 @@ void Elections::listen(std::uint64_t number) {
     heard_in_ = number;
 }
 
-// There is nothing more to learn once everybody has been heard and has had the chance to hear us.
+// Votes once all speakers were received and all own probes are sent: waiting longer gives no new information.
 void Elections::vote_when_all_heard() {
     if (stage_ != Stage::probing) return;
     if (speaks_ && probes_sent_ < core_.config.probes) return;
@@ -33,7 +33,7 @@ void Elections::vote() {
     check_votes();
 }
 
-// All of this member's subtree may have voted: that is for the parent, or, of rank 0, to be judged.
+// When the whole subtree has voted, sends the votes to the parent; on rank 0, computes the map.
 void Elections::check_votes() {
     if (stage_ != Stage::voting || missing_ != 0) return;
     stage_ = Stage::closed;
@@ -45,7 +45,7 @@ void Elections::begin_first() {
     if (core_.config.multicast)
         begin(0, kNoRank);
     else
-        take_first({});  // nobody can be the judge of a multicast that its leader does not have
+        take_first({});  // without rank 0's multicast the group goes without
 }
 
 void Elections::on_timeout() {
@@ -73,7 +73,7 @@ void Elections::begin(std::uint64_t number, Rank doubted) {
         ++core_.counters.elections;
     elect_at_ = kNever;
     if (number > 0) elections_.use(core_.now);
-    drop_requests(kSilentEnough);  // what the election measures is not doubted while it lasts
+    drop_requests(kSilentEnough);  // silence during an election is no reason for the next
     number_ = number;
     listen(number);
     stage_ = Stage::probing;
@@ -102,7 +102,8 @@ void Elections::on_probe(const wire::Header& header) {
     }
     if (core_.phase == Phase::active && stage_ == Stage::closed && number == number_ + 1) listen(number);
     if (number != heard_in_) return;
-    // Whoever else speaks before the go has told who is doubted must be it.
+    // Before the `go` names the suspected member, a probe from outside the regular speakers must be from that
+    // member.
     const std::uint32_t place =
         number == number_ ? ballots_.speakers().place(header.sender)
                           : Speakers(core_.config.members, number, header.sender).place(header.sender);
@@ -120,7 +121,7 @@ void Elections::on_vote(const wire::Header& header, Bytes payload) {
     check_votes();
 }
 
-// As rank 0.
+// On rank 0.
 void Elections::decide(Verdict verdict) {
     const std::size_t most = (core_.config.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
     if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
@@ -132,7 +133,7 @@ void Elections::decide(Verdict verdict) {
 void Elections::on_verdict(const wire::Header& header, Bytes payload) {
     Verdict verdict{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
     const bool first = core_.phase != Phase::active;
-    // Rank 0 passes one when everybody has finished what the one before the last was good for.
+    // Rank 0 distributes a map only when all members have finished the operations of the map before the last.
     if (core_.verdicts.pending() && core_.slots.first_open() > core_.verdicts.first_operation())
         core_.release_below(core_.verdicts.first_operation() + 1);
     const bool next =
@@ -148,11 +149,12 @@ void Elections::on_verdict(const wire::Header& header, Bytes payload) {
 void Elections::take_first(Verdict verdict) {
     core_.verdicts.take_first(std::move(verdict));
     core_.phase = Phase::active;
-    stage_ = Stage::closed;  // of no use any more; a probe that is due still goes out, for others
+    stage_ = Stage::closed;  // the vote is obsolete; a due probe still goes out for the peers
     probe_at_ = vote_at_ = kNever;
     drop_requests(0);
     core_.notices.joined = true;
-    // Not before: what the probes keep busy answers late, and teaches long deadlines.
+    // Pings start only now: members that are busy with probes answer late, which would measure long
+    // deadlines.
     core_.round_trip.want_ping();
     core_.unsettled = true;
 }
@@ -168,8 +170,8 @@ void Elections::take_next(Verdict verdict, std::uint64_t from) {
     core_.unsettled = true;
 }
 
-// Any fragment tells that the multicast works; one that should not be heard tells that the verdict is too
-// bad.
+// Any fragment shows that the multicast works. A fragment that the map rules out shows that the map is too
+// pessimistic.
 void Elections::on_fragment(const wire::Header& header) {
     const std::uint64_t id = number_of(header.operation);
     const bool posted = id >= core_.slots.first_open() && id < core_.slots.next();
@@ -187,11 +189,12 @@ void Elections::want_beacon() {
     beacon_due_ = true;
 }
 
-// One request per election and subtree goes on; while one is held, rank 0 waits for its end. Those against a
-// verdict that is about to be replaced are dropped: whoever has still reason to will ask again.
+// Forwards one request per election and subtree. During an election rank 0 waits for the end. Requests
+// against a map that is about to be replaced are dropped; a member with a remaining reason sends a new
+// request.
 void Elections::request(Rank doubted) {
     if (core_.verdicts.pending()) return;
-    // The last election has judged who spoke in it as doubted: somebody else goes first.
+    // The last election has tested its suspected member: prefer a different member.
     if (!requested_ || doubted_ == kNoRank || doubted_ == ballots_.speakers().doubted()) doubted_ = doubted;
     if (std::exchange(requested_, true)) return;
     request_due_ = core_.parent != kNoRank;
@@ -238,7 +241,7 @@ bool Elections::make_message(Effect& effect) {
                              std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
                              core_.verdicts.bytes());
     }
-    // After the verdict: a child that has still to hear of the last election takes no part in the next.
+    // After the map: a child that has not received the last `go` cannot take part in the next election.
     if (const Rank child = untold_.next(); child != kNoRank)
         return core_.message(effect, wire::Kind::go, child, operation_of(number_),
                              index_of(ballots_.speakers().doubted()));

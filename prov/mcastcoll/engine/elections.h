@@ -1,12 +1,36 @@
-// Who hears the multicast and who is heard: the election of the join, and those that follow when somebody
-// finds that the last verdict is no longer true (README.md: The join; The multicast, in mid-run).
+// Elections about the multicast: election 0 of the join, and later ones when a member finds that the
+// reachability map (`Verdict`) is wrong.
+//
+// An outage of the multicast never stops an operation, because a receiver takes each fragment from any
+// source. But an outage costs a useless multicast and a NAK per fragment. Elections during operation end this
+// waste, and restore the multicast later.
+//
+// - Request: a member requests an election when eight operations in a row were silent (of all roots, or of
+//   one root while others are received), or when it receives a packet that the map rules out. A mute root
+//   multicasts a one-packet beacon when it begins an operation, at most once per millisecond at first and
+//   once per second in the end; an idle group sends nothing.
+// - Election: requests go up the gather tree, one per member and election. Rank 0 starts the next election
+//   (`go`, probes, votes up the tree) 50 ms to 5 s after the last; the interval doubles, and is short again
+//   after a long rest. Losses may cause a request, but the probes decide, by the rule of the join.
+// - Suspected member: a request names the root whose silence or beacon was the reason, and `go` names one of
+//   these. In a group above 256 members the named root probes beside the 16 regular speakers. So each of
+//   several mute roots takes one election. A mute member that is no root is found in its turn to probe.
+// - Map: only a changed map is distributed. The new map applies from operation watermark + slots on, which no
+//   member can have begun. Every later watermark names the required map version, and a member without that
+//   map keeps the watermark until the map arrives. Supplier, clients, report tree and multicasting of an
+//   operation come from the supply graph for its operation number. Rank 0 distributes no further map before
+//   the last one is in force, so two graphs are enough. Operations never wait for an election.
+//
+// Without rank 0's multicast the group has no multicast and no elections. Counters: appeals_sent, elections,
+// verdicts, and per member lane_demotions and lane_promotions. The provider logs every map at level info.
 #pragma once
 
 #include "engine/core.h"
 
 namespace mcastcoll::engine {
 
-// At most once per interval; the interval doubles with every use, and is short again after a long rest.
+// Permits one use per interval. The interval doubles with every use, and is short again after a rest of eight
+// intervals.
 class Backoff {
   public:
     Backoff(Nanoseconds least, Nanoseconds most) : least_(least), most_(most), interval_(least) {}
@@ -21,28 +45,27 @@ class Backoff {
     Nanoseconds least_, most_, interval_, allowed_at_{};
 };
 
-// One poll at a time, until its votes are rank 0's to judge (ballots.h):
+// One election at a time, until rank 0 has all votes (ballots.h):
 //
-//     closed --begin()--> probing --everybody heard, or time is up--> voting --all below have voted--> closed
+//     closed --begin()--> probing --all probes received, or timeout--> voting --subtree has voted--> closed
 //
-// Probes of the next may come before its go.
+// Probes of the next election may arrive before its `go`.
 class Elections {
   public:
     explicit Elections(Core& core);
 
-    // As rank 0: the election of the join.
+    // On rank 0: starts the election of the join.
     void begin_first();
     void on_go(const wire::Header& header);
     void on_probe(const wire::Header& header);
     void on_vote(const wire::Header& header, Bytes payload);
     void on_verdict(const wire::Header& header, Bytes payload);
     void on_request(const wire::Header& header);
-    // What any fragment tells of the multicast.
+    // Evaluates a fragment as evidence about the multicast.
     void on_fragment(const wire::Header& header);
-    // A root begins an operation that it is not to multicast: it multicasts something that can be heard,
-    // unless it did lately.
+    // Multicasts a beacon, unless a recent one exists: a root that is mute by the map begins an operation.
     void want_beacon();
-    // After operations have finished: whether too many were silent.
+    // Runs after operations have finished; requests an election if too many were silent.
     void settle() {
         if (const Rank root = core_.doubts.take_wanted(); root != kNoRank)
             doubt(core_.graph().brought_by(root, core_.self()));
@@ -71,7 +94,7 @@ class Elections {
     void doubt(Rank rank) {
         if (stage_ == Stage::closed) request(rank);
     }
-    // What the deaf hear says nothing about the sender.
+    // A packet that a deaf member receives is evidence about that member, not about the sender.
     void doubt_if_unexpected(const SupplyGraph& graph, Rank sender) {
         if (!graph.can_hear(sender, core_.self())) doubt(graph.deaf(core_.self()) ? kNoRank : sender);
     }
@@ -81,19 +104,19 @@ class Elections {
 
     Core& core_;
     Stage stage_ = Stage::closed;
-    std::uint64_t number_ = 0, heard_in_ = 0;  // the present or last poll; the one that heard_ is about
-    std::vector<bool> heard_;                  // by speaker, this member among them
-    bool speaks_ = false;                      // in the present or last poll
+    std::uint64_t number_ = 0, heard_in_ = 0;  // current or last election; election described by heard_
+    std::vector<bool> heard_;                  // by speaker, this member included
+    bool speaks_ = false;                      // in the current or last election
     Ballots ballots_;                          // of this member's subtree
     std::uint32_t missing_ = 0;                // children that have not voted, bit i for child i
     bool vote_due_ = false;
-    Round untold_;  // of the poll
+    Round untold_;  // children that need the `go`
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;
-    Nanoseconds probe_at_ = kNever, vote_at_ = kNever, elect_at_ = kNever;  // the last as rank 0
+    Nanoseconds probe_at_ = kNever, vote_at_ = kNever, elect_at_ = kNever;  // elect_at_: on rank 0 only
     bool requested_ = false, request_due_ = false, beacon_due_ = false;
-    Rank doubted_ = kNoRank;  // by the request
+    Rank doubted_ = kNoRank;  // suspected member named by the request
     Backoff elections_, beacons_;
-    std::uint32_t probe_target_ = 0, beacon_target_ = 0;  // of the targets, where the next copy goes
+    std::uint32_t probe_target_ = 0, beacon_target_ = 0;  // next address for the probe or beacon
 };
 
 }  // namespace mcastcoll::engine

@@ -28,7 +28,7 @@ Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now)
         return Error{EINVAL, "a barrier has no bytes"};
     if (reduces(operation.kind))
         if (auto fine = check_reduction(config, operation); !fine) return fine.error();
-    // So many have been posted and not completed.
+    // Operations posted and not completed.
     const std::uint64_t outstanding = core_.counters.operations_submitted -
                                       core_.counters.operations_completed - core_.counters.operations_failed;
     if (core_.notices.completions.size() + outstanding >= 2 * core_.slots.size() + config.pending_operations)
@@ -114,7 +114,8 @@ void Engine::begin(const Collective& operation) {
     const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
                                                operation.kind == CollectiveKind::reduce)) ||
                         (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
-    // What came before the post was for something else: it is taken again from the supplier, who will object.
+    // Early data belonged to another operation: discard the data and request everything from the supplier,
+    // which reports a mismatch.
     if (misled) {
         ++core_.counters.bad_fragment;
         slot.base = slot.hearing.revealed = slot.hearing.stored = 0;
@@ -131,8 +132,8 @@ void Engine::begin(const Collective& operation) {
     slot.fragments = core_.config.fragments(slot.bytes);
     core_.mark(slot);
     if (operation.kind == CollectiveKind::broadcast && slot.gathering.told != kNothingTold)
-        return core_.fail(kNoRank, EMSGSIZE);        // others gather
-    if (operation.kind == CollectiveKind::reduce) {  // nothing comes down
+        return core_.fail(kNoRank, EMSGSIZE);        // other members gather under this number
+    if (operation.kind == CollectiveKind::reduce) {  // no result comes down
         slot.base = slot.fragments;
         return gatherer_.begin(slot);
     }
@@ -156,8 +157,8 @@ void Engine::begin(const Collective& operation) {
     if (root || slot.state != SlotState::active) return;
     if (operation.kind == CollectiveKind::broadcast) holds_.tell_entered(slot);
     receiver_.begin(slot);
-    // What a supplier sent unasked was thrown away with the rest: only asking brings it, or its objection,
-    // again.
+    // Data that a supplier sent unasked was discarded as well. Only a NAK brings that data, or the supplier's
+    // error, again.
     if (misled && slot.state == SlotState::active) repairer_.request(slot, slot.fragments);
 }
 
@@ -204,8 +205,7 @@ void Engine::check_invariants() const {
                in_flight <= core_.config.window + core_.config.report_step(core_.config.window));
 }
 
-// What comes in, and what goes out, in which order: completions, then multicasts, then messages. Operations
-// take turns.
+// Input and output, in this order: completions, multicasts, messages. Operations take turns.
 
 bool Engine::next_multicast(Effect& effect) {
     if (core_.over()) return false;
@@ -233,7 +233,8 @@ bool Engine::next_message(Effect& effect) {
     return core_.turns.next([&](std::uint32_t at) {
         Slot& slot = core_.slots.at(at);
         if (next_slot_message(slot, effect)) return Turns::Use::sent;
-        // A root with fragments left waits for its turn to multicast, all others until marked again.
+        // A root with fragments left keeps its turn to multicast; other operations have none until they are
+        // marked again.
         return sender_.waits(slot) ? Turns::Use::waits : Turns::Use::idle;
     });
 }
@@ -247,7 +248,8 @@ bool Engine::poll_effects(Allowed allowed, Effect& effect) {
     return found;
 }
 
-// Counts what comes, and drops what is not for this group, not from one of its members, or too late.
+// Counts the packet, and drops packets of other groups, packets from outside the group, and packets after the
+// end of the group.
 bool Engine::accept(const wire::Decoded& decoded, std::uint64_t& received, Nanoseconds now) {
     core_.now = now;
     if (decoded.refusal != wire::Refusal::none) {
@@ -300,7 +302,7 @@ void Engine::dispatch_packet(const wire::Header& header, Bytes payload) {
         case wire::Kind::watermark_cast:
             return checkpoint_.on_told(header, rank_of(0));
         default:
-            ++core_.counters.unexpected_kind;  // messages do not come by multicast
+            ++core_.counters.unexpected_kind;  // kinds that only travel as messages
     }
 }
 
@@ -352,7 +354,7 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
         case wire::Kind::pong:
             return admission_.on_pong(header);
         default:
-            ++core_.counters.unexpected_kind;  // multicasts, and what other levels say to each other
+            ++core_.counters.unexpected_kind;  // multicast kinds, and messages of other levels
     }
 }
 

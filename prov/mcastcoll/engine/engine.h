@@ -1,5 +1,10 @@
-// The protocol of one group, for one member (README.md). It never looks at a clock, a socket or the
-// environment, and allocates only until its join is over.
+// The protocol of one group, for one member (README.md). The engine reads no clock, socket or environment
+// variable, and allocates memory only until its join is over and for a new reachability map.
+//
+// After every call the caller polls effects. Most parts then have nothing to send, so each part answers in
+// its header from flags that are set already, and is called only when there is something. Slots are used in
+// turn and are out of the cache by then, so a renewed slot resets only the fields that its last operation
+// used.
 #pragma once
 
 #include "engine/admission.h"
@@ -15,58 +20,59 @@ class Engine {
   public:
     explicit Engine(const GroupConfig& config) : core_(config) {}
 
-    // Begins the join. Every member calls it once; Effect::joined follows.
+    // Begins the join. Every member calls start() once; Effect::joined follows.
     void start(Nanoseconds now);
     // Appends an operation. Errors: EAGAIN when pending_operations are queued, ESHUTDOWN after close(), the
-    // group's own error once it has failed. An accepted operation ends with exactly one Effect::complete,
-    // which has the number that this returns.
+    // group's own error after a failure. An accepted operation ends with exactly one Effect::complete, which
+    // carries the returned number.
     Result<OperationId> submit(const Collective& operation, Nanoseconds now);
-    // The number of the operation that is submitted next.
+    // Number of the next submitted operation.
     OperationId next_operation() const { return operation_of(core_.slots.next() + core_.pending.size()); }
-    // Of an operation that was submitted with less than all of it ready: so many bytes, from the start, may
-    // be sent or combined now. Less than before changes nothing, an operation that is over neither.
+    // For an operation submitted before its input was complete: the first `ready` bytes may now be sent or
+    // combined. A smaller value than before, and an operation that is over, are ignored.
     void advance(OperationId operation, std::uint64_t ready, Nanoseconds now);
-    // How many bytes of the message or result, from its start, are in the caller's buffer: what may be passed
-    // on, and never less than before. Small ones arrive when they complete. Of a reduction at rank 0: what is
-    // combined, released or not. 0 when the operation has not begun, or is over and forgotten.
+    // Length of the prefix of the message or result that is in the caller's buffer and may be passed on;
+    // never decreases. A small message arrives when it completes. For a reduction at rank 0: the combined
+    // prefix, released or not. 0 if the operation has not begun, or is over and forgotten.
     std::uint64_t arrived(OperationId operation) const;
-    // After Effect::gathered: the buffer is as everybody is to have it. False when the operation does not
-    // wait for it; the group may have failed meanwhile.
+    // After Effect::gathered: the buffer holds the result for all members. False if the operation does not
+    // wait for a release, for instance because the group has failed.
     bool release(OperationId operation, Nanoseconds now);
-    // The stall timeout counts from then on, kNever: not yet. A join that ends with an operation has a
+    // The stall timeout counts from this time on; kNever: not yet. A join that ends with an operation has a
     // deadline of its own.
     void count_stalls_from(Nanoseconds when) { core_.stalls_from = when; }
-    // No more operations will come. Effect::left follows when all have closed and nobody needs this one.
+    // Announces that no operation will follow. Effect::left comes when the whole group has closed and no peer
+    // needs this member.
     void close(Nanoseconds now);
 
     void on_packet(Bytes datagram, Nanoseconds now);
     void on_message(Bytes message, Nanoseconds now);
-    // The process of this rank is gone, or was asked to be ignored; error is a positive FI_E* code.
+    // The process of this rank is dead or is to be treated as such; error is a positive FI_E* code.
     void on_peer_lost(Rank rank, int error, Nanoseconds now);
-    // Ends the group for everybody, for what happened outside its members.
+    // Ends the group on all members for a reason outside the group.
     void give_up(int error, Nanoseconds now) {
         core_.now = now;
         core_.fail(kNoRank, error);
     }
 
-    // Writes the next effect and returns true, or returns false when there is none that is allowed.
+    // Writes the next allowed effect and returns true, or returns false if there is none.
     bool poll_effects(Allowed allowed, Effect& effect);
 
-    // When on_timeout() wants to be called; kNever when nothing waits.
+    // Time of the next on_timeout() call; kNever if no timer runs.
     Nanoseconds next_deadline() const;
     void on_timeout(Nanoseconds now);
 
-    // What is open here waits for that; nothing is open: for nothing.
+    // Paths on which the open operations expect data; none without open operations.
     Expectation expects() const;
 
     Phase phase() const { return core_.phase; }
-    // The member of the group whose loss ends it, for the messages of all others: it need not be one of the
-    // engine's. To be called before the failure; the first name counts.
+    // Sets the rank of the whole group whose loss ends the group, for log messages of the peers; the rank
+    // need not belong to this engine. To be called before the failure; the first call counts.
     void name_loss(Rank of_group) {
         if (core_.named_loss == kNoRank) core_.named_loss = of_group;
     }
     Rank named_loss() const { return core_.named_loss; }
-    // After a failure: everybody who is to know has been sent word.
+    // After a failure: every peer that needs the error has been sent the error.
     bool failure_told() const {
         return core_.failure.untold == core_.config.members && core_.failure.also == kNoRank;
     }
@@ -74,16 +80,16 @@ class Engine {
     const SupplyGraph& graph() const { return core_.verdicts.latest(); }
     std::uint32_t verdict_version() const { return core_.verdicts.version(); }
     const GroupConfig& config() const { return core_.config; }
-    // What the repair policy and the root synchronisation are at present, and the numbers behind it.
+    // Current repair mode, redundancy and root synchronisation, with their measurements.
     PolicyState policy() const { return core_.policy.state(); }
     RedundancyState redundancy() const { return core_.redundancy.state(); }
     RootSyncState root_sync() const { return core_.root_sync.state(); }
     Nanoseconds round_trip() const { return core_.round_trip.mean(); }
-    // Throws nothing; aborts by assert when an invariant is broken. For tests and debug builds.
+    // Aborts by assert on a broken invariant. For tests and debug builds.
     void check_invariants() const;
 
   private:
-    // What a call has brought about for others than those that it was for.
+    // Runs work that one part deferred to another during this call.
     void settle() {
         while (std::exchange(core_.unsettled, false)) {
             elections_.settle();

@@ -5,14 +5,16 @@
 namespace mcastcoll::engine {
 namespace {
 
-// A vector goes up by messages: the children's, or credits for the rest of an own long one.
+// The vector still travels up by messages: contributions of the children, or credits for the rest of an own
+// long vector.
 bool gathers_still(const Core& core, const Slot& slot) {
     const Gathering& gathering = slot.gathering;
     if (!gathers(slot.operation.kind)) return false;
     return !gathering.sent || (!core.is_root(slot) && gathering.contributed < gathering.pieces);
 }
 
-// Messages bring it, too, to who has asked, to whose predecessor asks nobody, and to who hears no multicast.
+// The data may also arrive by message: after a NAK of this member, under a repair mode that requests or
+// forwards without a loss, or when this member cannot receive the multicast.
 Expectation expected_for(const Core& core, const Slot& slot) {
     if (slot.state != SlotState::active) return {};
     if (gathers_still(core, slot) || core.is_root(slot) || slot.complete_here()) return {false, true};
@@ -25,7 +27,7 @@ Expectation expected_for(const Core& core, const Slot& slot) {
 
 Expectation Engine::expects() const {
     if (core_.phase != Phase::active) return kAnything;
-    // What has no slot yet waits for others' watermarks.
+    // An operation without a slot waits for watermarks, which arrive by message.
     Expectation all{false, !core_.pending.empty()};
     const Slots& slots = core_.slots;
     for (std::uint64_t number = slots.first_open(); number < slots.next() && all != kAnything; ++number)

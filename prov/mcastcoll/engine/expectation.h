@@ -1,8 +1,8 @@
-// Which way what a member's open operations wait for will come.
+// Paths on which the data for a member's open operations is expected.
 //
-// Why it exists: a rank that waits looks at each way by system calls, most of which bring nothing. The
-// protocol knows which way is next, so whoever reads for it can look there first, and elsewhere now and then:
-// what is not expected comes too, as a question for what somebody has lost.
+// A waiting rank checks each path with a system call, and most of these calls return nothing. The protocol
+// knows the next path, so the reader checks that path first and the other path less often. Unexpected input
+// also arrives, for instance a NAK from a peer.
 #pragma once
 
 namespace mcastcoll::engine {

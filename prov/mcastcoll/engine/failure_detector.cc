@@ -3,7 +3,7 @@
 namespace mcastcoll::engine {
 namespace {
 
-// In a message of a failure: above the error.
+// Position of the named rank in a failure message's total, above the error.
 constexpr unsigned kNamedShift = 16;
 
 }  // namespace
@@ -16,8 +16,9 @@ void FailureDetector::on_fail(const wire::Header& header) {
     const std::uint64_t named_plus_one = header.total >> kNamedShift & UINT32_MAX;
     if (named_plus_one != 0 && core_.named_loss == kNoRank) core_.named_loss = rank_of(named_plus_one - 1);
     core_.fail(lost, code == 0 ? EIO : code, false);
-    // Who says so could not reach it for want of something of its own, and cannot tell it. Alive it would
-    // wait for all that have given it up.
+    // The sender could not reach the lost member for lack of a local resource, and so cannot inform that
+    // member. If the member is alive, it would wait for peers that have given up; so this member informs it
+    // too.
     if (is_own_shortage(code) && lost != kNoRank && lost != core_.self()) core_.failure.also = lost;
 }
 
@@ -33,15 +34,14 @@ bool FailureDetector::make_message(Effect& effect) {
     Failure& failure = core_.failure;
     while (failure.untold < core_.config.members) {
         const Rank to = rank_of(failure.untold++);
-        // A dead member cannot be told. A member that only made others wait too long, or could not be reached
-        // for a while, can.
+        // A dead member cannot be informed. A member that was only too slow, or unreachable for a while, can.
         const bool may_live =
             failure.error == ETIMEDOUT || failure.error == EHOSTDOWN || is_own_shortage(failure.error);
         if (to == core_.self() || (to == failure.lost && !may_live)) continue;
         return tell(effect, to);
     }
     if (failure.also != kNoRank) return tell(effect, std::exchange(failure.also, kNoRank));
-    // Only now: who hears that we have left may destroy us.
+    // Reported only now, because the caller may destroy the engine after `left`.
     core_.notices.left |= std::exchange(failure.lingers, false);
     return false;
 }
@@ -51,13 +51,13 @@ void FailureDetector::watch(Rank rank) {
     if (watch_due_.push(rank)) watched_[next_watched_++ % watched_.size()] = rank;
 }
 
-// Finished here, but the root waits for what this member's subtree has.
+// The operation is finished here, but the root waits for the report of this member's subtree.
 bool FailureDetector::owes_report(const Slot& slot) const {
     return slot.state == SlotState::finished && core_.large(slot) && slot.reporting.parent != kNoRank &&
            slot.reporting.told != slot.fragments;
 }
 
-// Whom an operation waits for directly. Whoever they wait for, they watch themselves.
+// Watches the peers for which an operation waits directly. Each peer watches its own peers in turn.
 void FailureDetector::watch_slot(const Slot& slot) {
     if (!slot.complete_here()) {
         watch(slot.supplier);
@@ -71,7 +71,8 @@ void FailureDetector::watch_slot(const Slot& slot) {
     for (Rank child : slot.reporting.children) watch(child);
 }
 
-// Whom an operation waits for, as far as this member can know. The one named may wait itself.
+// The peer for which an operation waits, as far as this member can determine; that peer may be waiting in
+// turn.
 Rank FailureDetector::waits_for(Slot& slot) const {
     for (const Rank child : gatherer_.missing(slot)) return child;
     if (gatherer_.awaits_credit(slot)) return core_.parent;
@@ -89,14 +90,15 @@ Rank FailureDetector::waits_for(Slot& slot) const {
     return kNoRank;
 }
 
-// An operation that has not come closer to its end for too long ends the group, when the user wants that.
+// Fails the group when an operation has made no progress for the stall timeout (if set).
 void FailureDetector::check_stall() {
     const Nanoseconds from = core_.stalls_from;
     if (core_.config.stall_timeout == kNever || from == kNever || core_.phase != Phase::active) return;
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
         Slot& slot = core_.slots.at(id);
         if (slot.state != SlotState::active || slot.told()) continue;
-        // Who waits for a release waits for what rank 0 knows better.
+        // A member that waits for a release cannot see which member is late; rank 0 can, and so gets a
+        // quarter more time to report.
         const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||
                            gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;
         const std::int64_t patience =
@@ -106,7 +108,7 @@ void FailureDetector::check_stall() {
     }
     if (core_.pending.empty()) return;
     if (std::max(core_.moved_at, from) + core_.config.stall_timeout > core_.now) return;
-    // Nothing is open here: what is queued waits for others to finish what this member has.
+    // No operation is open: the queued operations wait for other members to finish earlier operations.
     Rank behind = core_.parent;
     for (const Rank child : checkpoint_.behind()) behind = child;
     core_.fail(behind, ETIMEDOUT);
@@ -115,7 +117,7 @@ void FailureDetector::check_stall() {
 void FailureDetector::scan() {
     check_stall();
     if (core_.phase == Phase::failed) return;
-    // Joining and leaving wait for the whole tree, everybody for those next to it.
+    // Joining and leaving wait for the whole tree: each member watches its parent and children.
     const bool with_all = core_.phase != Phase::active || core_.departure.closing();
     bool waits = with_all || !core_.idle() ||
                  core_.slots.first_open() - core_.slots.first_kept() >= core_.config.checkpoint_interval();

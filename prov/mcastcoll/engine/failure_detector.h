@@ -1,6 +1,6 @@
-// Whoever waits for somebody longer than the watch delay has that process watched. When one is lost, or an
-// operation has not come closer to its end for too long, the group fails: the first to know tells all the
-// others, and nobody waits for a dead member.
+// A member that waits for a peer longer than the watch delay has the peer's process watched. When a member is
+// lost, or an operation makes no progress for the stall timeout, the group fails: the first member to detect
+// the failure informs its peers, so that no member waits for a dead peer.
 #pragma once
 
 #include "engine/checkpoint.h"
@@ -8,8 +8,7 @@
 
 namespace mcastcoll::engine {
 
-// How many watched ranks are remembered. Who falls out of this memory may be asked for again, which does no
-// harm.
+// Number of watched ranks that are remembered. A forgotten rank may be watched again, which is harmless.
 inline constexpr std::uint32_t kMostWatched = 256;
 
 class FailureDetector {
@@ -21,7 +20,7 @@ class FailureDetector {
           watched_(std::min(core.config.members, kMostWatched), kNoRank),
           watch_due_(watched_.size()) {}
 
-    // Something happens: there may be somebody to wait for.
+    // An event occurred after which this member may wait for a peer.
     void wake() {
         if (scan_at_ == kNever) scan_at_ = core_.now + core_.config.watch_delay;
     }
@@ -37,7 +36,7 @@ class FailureDetector {
         watch_due_.pop();
         return true;
     }
-    // Somebody is to watch the process of this member, if there is one and it is not this one.
+    // Emits Effect::watch for this rank, except for kNoRank, this member itself, and ranks watched already.
     void watch(Rank rank);
 
   private:
@@ -52,7 +51,7 @@ class FailureDetector {
     Core& core_;
     const Checkpoint& checkpoint_;
     Gatherer& gatherer_;
-    std::vector<Rank> watched_;  // the latest
+    std::vector<Rank> watched_;  // the most recently watched ranks
     std::size_t next_watched_ = 0;
     Ring<Rank> watch_due_;
     Nanoseconds scan_at_ = kNever;

@@ -4,14 +4,14 @@
 
 namespace mcastcoll::engine {
 
-// What the members must agree about.
+// The total field on which all members must agree: length and kind.
 std::uint64_t Gatherer::vector_total(const Slot& slot) const {
     const bool reduce = slot.operation.kind == CollectiveKind::reduce;
     return slot.operation.bytes | (reduce ? wire::kReduceFlag : 0);
 }
 
-// Whether the sender means the operation that was posted here, or that others have told of before the post.
-// If not, nobody could ever finish.
+// Whether the sender's operation matches the operation posted here, or the operation that members announced
+// before the post. On a mismatch no member could finish, so the group fails.
 bool Gatherer::agrees(Slot& slot, const wire::Header& header) {
     if ((header.total & ~wire::kReduceFlag) / core_.config.fragment_bytes >= UINT32_MAX / 4)
         return drop(core_.counters.bad_fragment), false;
@@ -43,7 +43,7 @@ void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
     if (slot == nullptr) return;
     if (!agrees(*slot, header)) return;
     const std::uint64_t bytes = header.total & ~wire::kReduceFlag;
-    const bool whole = bytes <= core_.config.most_gathered();  // else it only says that it waits for a credit
+    const bool whole = bytes <= core_.config.most_gathered();  // else the sender waits for a credit
     if (payload.size() != (whole ? bytes : 0)) return drop(core_.counters.bad_fragment);
     if (!whole || (slot->gathering.gathered >> child & 1) != 0) return;
     slot->gathering.gathered |= 1U << child;
@@ -56,7 +56,7 @@ void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
     if (slot->state == SlotState::active) advance(*slot);
 }
 
-// Straight from the message, where it is this child's turn.
+// Combines straight from the message if this child is next.
 bool Gatherer::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
     const Collective& operation = slot.operation;
     if (slot.state != SlotState::active || slot.gathering.combined != child ||
@@ -69,7 +69,7 @@ bool Gatherer::combine_at_once(Slot& slot, std::uint32_t child, Bytes vector) {
     return true;
 }
 
-// This member's vector comes into the buffer where others are combined with it.
+// Copies this member's vector into the buffer in which the children's vectors are combined.
 void Gatherer::take_own(Slot& slot) {
     if (std::exchange(slot.gathering.own_combined, true)) return;
     const Collective& operation = slot.operation;
@@ -101,7 +101,7 @@ void Gatherer::advance(Slot& slot) {
     core_.mark(slot);
 }
 
-// What goes up from here: where nothing is combined, nothing is copied.
+// The vector to send up. A leaf combines nothing and sends from the input.
 const std::byte* Gatherer::contribution_of(const Slot& slot) const {
     return core_.children.count == 0 ? slot.operation.input : slot.operation.buffer;
 }
@@ -129,7 +129,7 @@ bool Gatherer::next_gather(Slot& slot, Effect& effect) {
     return true;
 }
 
-// As rank 0: everybody's vector is in the buffer.
+// On rank 0: the vectors of all members are in the buffer.
 void Gatherer::all_gathered(Slot& slot) {
     slot.gathering.sent = true;
     if (slot.operation.kind == CollectiveKind::reduce) return core_.finish(slot);
@@ -144,7 +144,8 @@ bool Gatherer::release(Slot& slot) {
     return true;
 }
 
-// As rank 0: the result goes down as a broadcast. Everybody has posted it, or nobody could have gathered it.
+// On rank 0: the result goes down as a broadcast. All members have posted the operation, else the gather
+// would be incomplete.
 void Gatherer::let_go(Slot& slot) {
     if (!core_.large(slot) && slot.bytes > 0)
         std::memcpy(core_.slots.buffer(slot), slot.operation.buffer, slot.bytes);
@@ -179,13 +180,13 @@ std::uint32_t Gatherer::own_pieces(const Slot& slot) const {
     return static_cast<std::uint32_t>(operation.ready / slot.gathering.piece_bytes);
 }
 
-// Leading pieces in which this member's whole subtree is combined.
+// Number of leading pieces in which this member's whole subtree is combined.
 std::uint32_t Gatherer::combined_pieces(const Slot& slot) const {
     return core_.children.count == 0 ? own_pieces(slot)
                                      : slot.gathering.contributions[core_.children.count - 1].base;
 }
 
-// In steps, so that credits stay few; but nobody that could send is left without.
+// Grants few, large credits, but never leaves a child without a credit for ready pieces.
 void Gatherer::update_grants(Slot& slot) {
     std::uint32_t limit = own_pieces(slot);
     for (Contribution& child : slot.gathering.contributions) {
@@ -201,7 +202,7 @@ void Gatherer::update_grants(Slot& slot) {
     }
 }
 
-// More may be combined than before: up with it, or down.
+// More pieces may be combined: send up, or on rank 0 down.
 void Gatherer::note_combined(Slot& slot) {
     core_.mark(slot);
     if (slot.gathering.sent || !core_.is_root(slot)) return;
@@ -216,7 +217,7 @@ void Gatherer::note_combined(Slot& slot) {
     flow_.update(slot);
 }
 
-// Pieces from `from` on, of this child.
+// Combines pieces from `from` on that came from this child.
 void Gatherer::combine(Slot& slot, std::uint32_t child, std::uint32_t from, Bytes vector) {
     const Collective& operation = slot.operation;
     const std::size_t begin = std::size_t{from} * slot.gathering.piece_bytes;
@@ -236,7 +237,7 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
     if (index == kMaxArity) return;
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
-    if (slot->state != SlotState::active) {  // nobody had a credit, or all is here
+    if (slot->state != SlotState::active) {  // no credit was granted yet, or all is here
         ++(slot->state == SlotState::finished ? core_.counters.duplicates : core_.counters.unexpected_kind);
         return;
     }
@@ -246,7 +247,7 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
     if (slot->gathering.pieces == 0 || payload.empty() || first >= slot->gathering.pieces)
         return drop(core_.counters.bad_fragment);
     const std::uint64_t count = (payload.size() + piece - 1) / piece;
-    // An element of another size there: nobody could ever finish.
+    // The sender's elements have another size, so the operation could not finish.
     if (count > slot->gathering.pieces - first ||
         payload.size() != std::min(count * piece, bytes - first * piece))
         return core_.fail(kNoRank, EMSGSIZE);

@@ -6,7 +6,7 @@
 
 namespace mcastcoll::engine {
 
-// Nothing is missing, and nothing is under way to bring what is.
+// No fragment is missing, and no repair is under way.
 bool HeaderPrediction::in_order(const Slot& slot) const {
     return core_.phase == Phase::active && core_.now == turn_ && slot.id == operation_ &&
            slot.state == SlotState::active && slot.base == next_ && slot.hearing.revealed == next_ &&
@@ -25,7 +25,7 @@ void HeaderPrediction::predict_after(const wire::Header& header, Bytes packet) {
     if (header.kind != wire::Kind::fragment && !release) return;
     Slot* const slot = core_.slots.find_active(header.operation);
     if (slot == nullptr || !core_.large(*slot)) return;
-    // Nothing is predicted after what was refused.
+    // A packet that was refused predicts nothing.
     if (slot->operation.root != header.sender || releases(slot->operation.kind) != release ||
         length_of(header) != slot->bytes || is_repeated(header))
         return;
@@ -35,7 +35,7 @@ void HeaderPrediction::predict_after(const wire::Header& header, Bytes packet) {
     std::memcpy(head_.data(), packet.data(), head_.size());
     expect(index_of(header.fragment) + 1);
     if (slot->plan.patience > 1 || !in_order(*slot)) return;
-    // The slow path is taken where the next report is due, where silence begins to mean that the root waits
+    // The slow path takes over where the next report is due, where silence starts to mean that the root waits
     // for reports, and at the end.
     const std::uint32_t step = core_.config.report_step(slot->fragments), window = core_.config.window;
     end_ = std::min(slot->fragments - 1, (next_ / step + 1) * step - 1);

@@ -1,6 +1,6 @@
-// Header prediction, as TCP has it (Van Jacobson): most fragments are the one behind the last, since a large
-// message comes in order, many at a time. Such a header differs from the last in the fragment's number alone,
-// so comparing bytes suffices, and it changes nothing but how far its message has come.
+// Header prediction as in TCP (Van Jacobson). A large message arrives in order, many fragments per turn, so
+// most headers differ from their predecessor only in the fragment number. Comparing bytes then replaces
+// parsing, and the only effect is that the message is one fragment further.
 #pragma once
 
 #include <array>
@@ -14,21 +14,22 @@ class HeaderPrediction {
   public:
     explicit HeaderPrediction(Core& core) : core_(core) {}
 
-    // This packet took the slow path. Predicts the next, unless that has more consequences than to be here: a
-    // report, a repair, parity, the message's end.
+    // Called after a packet took the slow path. Predicts the next header unless that packet has further
+    // consequences: a report, a hole, a repair, parity, the end of the message.
     void predict_after(const wire::Header& header, Bytes packet);
-    // The operation whose fragment slot.base this is, in the same turn as the last; null: not as predicted.
+    // The operation of which this packet is fragment slot.base, received in the same turn as the last; null
+    // if the prediction fails.
     Slot* match(Bytes packet) {
         if (next_ >= end_ || packet.size() != wire::kHeaderBytes + core_.config.fragment_bytes)
             return nullptr;
         if (!looks_like_next(packet) || !in_order(*slot_)) return nullptr;
         return wire::has_right_checksum(packet, core_.config.checksum) ? slot_ : nullptr;
     }
-    // The last match has been stored.
+    // The matched packet has been stored.
     void advance() { expect(next_ + 1); }
 
   private:
-    // But for its checksum; its tag has been checked.
+    // Compares all but the checksum; the tag has been checked by the caller.
     bool looks_like_next(Bytes packet) const {
         constexpr std::size_t kBehind = wire::kGroupKeyOffset;
         return std::memcmp(packet.data(), head_.data(), wire::kCrcOffset) == 0 &&
@@ -41,8 +42,8 @@ class HeaderPrediction {
     Slot* slot_ = nullptr;
     OperationId operation_{};
     Nanoseconds turn_{};
-    std::uint32_t next_ = 0, end_ = 0;                   // fragments in between match
-    std::array<std::byte, wire::kNumberOffset> head_{};  // that the next one has
+    std::uint32_t next_ = 0, end_ = 0;                   // fragments in [next_, end_) can match
+    std::array<std::byte, wire::kNumberOffset> head_{};  // of the next packet
 };
 
 }  // namespace mcastcoll::engine

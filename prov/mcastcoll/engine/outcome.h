@@ -1,4 +1,4 @@
-// What becomes of a group and its operations: leaving, failing, and what the caller is told.
+// Outcome of a group and its operations: leaving, failing, and the notices to the caller.
 #pragma once
 
 #include <cerrno>
@@ -10,8 +10,9 @@
 
 namespace mcastcoll::engine {
 
-// Leaving: the last thing that all members agree on. Each tells its parent in the tree of messages when its
-// subtree has closed and has nothing open, rank 0 tells its children that everybody has, and they theirs.
+// Leaving, the last agreement of a group. Each member reports to its parent in the gather tree when its
+// subtree has closed the group and has no open operation. Rank 0 then announces down the tree that the whole
+// group has left.
 class Departure {
   public:
     Departure(const RankList& children, Rank parent)
@@ -22,7 +23,7 @@ class Departure {
         if (stage_ == Stage::open) stage_ = Stage::closing;
     }
     bool closing() const { return stage_ != Stage::open; }
-    // Nothing is open here: once closed, and when all children have left, this member has, too.
+    // No operation is open here: a member that has closed leaves after its children.
     void on_idle() {
         if (stage_ != Stage::closing || present_ != 0) return;
         stage_ = Stage::leaving;
@@ -37,7 +38,7 @@ class Departure {
         return true;
     }
 
-    // What is to be said next, and to whom.
+    // The next message to send, and its receiver.
     bool next(wire::Kind& kind, Rank& to) {
         const bool up = stage_ == Stage::leaving;
         if (up) stage_ = Stage::left;
@@ -45,35 +46,35 @@ class Departure {
         to = up ? parent_ : untold_.next();
         return to != kNoRank;
     }
-    // Everybody has left, and the children know.
+    // All members have left, and the children have been informed.
     bool over() const { return stage_ == Stage::over && untold_.over(); }
 
   private:
     enum class Stage : std::uint8_t {
         open,
-        closing,  // waits for its own operations, and for its children
-        leaving,  // its subtree has left: the parent is to be told
-        left,     // the parent was told
-        over      // everybody has left
+        closing,  // waits for own operations and for the children
+        leaving,  // the subtree has left: inform the parent
+        left,     // the parent was informed
+        over      // all members have left
     };
 
     std::uint32_t present_;  // bit i for child i
     const Rank parent_;
     Stage stage_ = Stage::open;
-    Round untold_;  // that everybody has left
+    Round untold_;  // children to inform that all have left
 };
 
 // How a group has failed for a member.
 struct Failure {
-    Rank lost = kNoRank;       // because of this one
-    int error = 0;             // 0: it has not
-    bool lingers = false;      // this member has lost nothing, and leaves when the others know
-    std::uint32_t untold = 0;  // members from here on may not know
-    Rank also = kNoRank;       // nor this one
+    Rank lost = kNoRank;   // the lost member that caused the failure
+    int error = 0;         // 0: no failure
+    bool lingers = false;  // the failure does not affect this member, which leaves after informing its peers
+    std::uint32_t untold = 0;  // ranks from here on may not be informed yet
+    Rank also = kNoRank;       // a further rank to inform
 };
 
-// What an engine has to tell its caller: which operations are over, or gathered and to be released, and what
-// became of the group.
+// Notices to the caller: completed operations, gathered operations that wait for a release, and state changes
+// of the group.
 struct Notices {
     struct Completion {
         OperationId operation{};
@@ -83,7 +84,7 @@ struct Notices {
     Ring<OperationId> gathered;
     bool joined = false, failed = false, left = false;
 
-    // What became of operations; then, of the group.
+    // Notices about operations; then, about the group.
     bool next_operation(Effect& effect) {
         if (!completions.empty()) {
             const Completion done = completions.front();

@@ -10,20 +10,20 @@
 namespace mcastcoll::engine {
 namespace {
 
-// What isa-l makes of one coefficient.
+// Size of isa-l's table for one coefficient.
 constexpr std::size_t kTableBytes = 32;
 
 unsigned char* raw(const std::byte* bytes) {
     return const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes));
 }
 
-// Rows and fragments have a number each that no other has: a coefficient is the inverse of their sum.
+// Rows and fragments have distinct numbers; a coefficient is the inverse of their sum in GF(256).
 unsigned char coefficient(std::uint32_t row, std::uint32_t fragment) {
     return gf_inv(static_cast<unsigned char>((kBlockFragments + row) ^ fragment));
 }
 static_assert(kBlockFragments + kMostParity <= 256);
 
-// Of all rows, in isa-l's form: a shorter block takes the beginning of a row.
+// Tables of all rows in isa-l's form; a shorter block uses the beginning of a row.
 using Row = std::array<unsigned char, kTableBytes * kBlockFragments>;
 const Row& table_of(std::uint32_t row) {
     static const auto all = [] {
@@ -38,8 +38,8 @@ const Row& table_of(std::uint32_t row) {
     return all[row];
 }
 
-// to = the sum of the products of `count` sources, each as long as a fragment, with what the table stands
-// for.
+// Computes the sum of `count` sources, each as long as a fragment, multiplied by the coefficients in the
+// table.
 void multiply(std::size_t bytes, std::size_t count, const unsigned char* table, unsigned char** from,
               std::byte* to) {
     unsigned char* result = raw(to);
@@ -49,7 +49,7 @@ void multiply(std::size_t bytes, std::size_t count, const unsigned char* table, 
 
 }  // namespace
 
-// The row's parity of what is here; what is missing counts as zeros.
+// Computes a row over the fragments that are here; missing ones count as zeros.
 void ParityCode::add_up(Bytes block, std::span<const std::uint32_t> missing, std::uint32_t row,
                         std::byte* sum) {
     const std::size_t size = zeros_.size(), count = (block.size() + size - 1) / size;
@@ -70,7 +70,8 @@ Bytes ParityCode::encode(Bytes block, std::uint32_t row) {
     return scratch_;
 }
 
-// Each row, less what is here of it, is a sum of the missing fragments alone: as many equations as unknowns.
+// Each received row minus the contribution of the present fragments is a sum of the missing fragments alone:
+// as many equations as unknowns.
 void ParityCode::restore(std::span<std::byte> block, std::span<const std::uint32_t> missing,
                          std::span<const ParityRow> rows) {
     const std::size_t size = zeros_.size(), count = missing.size();

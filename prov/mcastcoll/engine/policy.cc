@@ -3,35 +3,37 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Under push the ring brings everything; only when it is much later than usual is it asked.
+// Under push the data comes along the ring unasked; a NAK is due only when the data is much later than usual.
 constexpr std::uint32_t kPushPatience = 4;
-// While a member hands on it cannot see who would have asked: every so often it waits for the question.
+// A member that forwards cannot see whether a NAK would have come, so every eighth operation is not
+// forwarded.
 constexpr std::uint64_t kTryEvery = 8;
-// Along the ring an answer takes one round trip more for every predecessor that lacks it too. From here on
-// the root is quicker, whose one multicast serves everybody.
+// Along the ring an answer takes one round trip more for each predecessor that lacks the data too. Beyond
+// this many round trips the root is faster: one multicast serves the whole group.
 constexpr std::int64_t kRingRoundTrips = 4;
-// So many repairs later the ring gets another chance.
+// After this many repairs by the root, the ring is tried again.
 constexpr std::uint32_t kRetryRingAfter = 64;
-// A single long wait is no long ring.
+// Minimum number of ring repairs before a judgement: a single long wait is no evidence.
 constexpr std::uint32_t kJudgeRingAfter = 8;
-// When so many of a large message's fragments are not heard, in thousandths, all of it is asked for.
+// Share of missed fragments of large messages, in thousandths, above which all of a message is requested.
 constexpr std::uint32_t kOftenMissed = 300;
-// A member hands on when this many of a group of members like it could be expected to ask for an operation,
-// in thousandths: the last rank waits for the slowest of them. In the smallest groups, when so many
-// operations are asked for.
+// A member forwards when this many members of a group like itself, in thousandths, would be expected to send
+// a NAK per operation: the last rank waits for the slowest of them. In the smallest groups the second number,
+// a share of operations, decides.
 constexpr std::uint32_t kAskers = 500, kOftenAsked = 300;
-// In smaller groups the ring is never long.
+// Smallest group in which the ring can be long.
 constexpr std::uint32_t kLeastForRoot = 5;
 
-// Root synchronisation: shares, in thousandths.
+// Thresholds of root synchronisation, in thousandths.
 constexpr std::uint32_t kMuch = 250, kLittle = 50;
-// A choice is judged after so many own operations, and a choice that did not help is not tried again sooner.
+// A choice is judged after this many own operations; a choice that did not help is not retried before
+// kRetryAfter.
 constexpr std::uint32_t kJudgeAfter = 64;
 constexpr std::uint32_t kRetryAfter = 1024;
-// A root goes ahead after so many round trips, whoever has entered.
+// Longest wait of a root, in round trips.
 constexpr std::int64_t kMostRoundTrips = 4;
 
-// splitmix64, a finalizer that spreads consecutive numbers well.
+// splitmix64's finalizer, which spreads consecutive numbers well.
 std::uint64_t mix(std::uint64_t value) {
     value += 0x9e3779b97f4a7c15ULL;
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -138,8 +140,8 @@ Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
     return lateness_.sampled() ? lateness_.deadline(1, Nanoseconds{round_trip.value / 4}, most) : most;
 }
 
-// Much trouble: the next stronger choice, and back to nothing when even the strongest did not better it.
-// Little trouble for long: see whether less does.
+// Many NAKs: take the next stronger choice, and none when even the strongest did not help. Few NAKs for a
+// long time: try without.
 void RootSynchronizer::note_operation(bool troubled) {
     troubled_.sample(troubled ? 1000 : 0);
     ++operations_;

@@ -1,5 +1,48 @@
-// What each member decides by itself: how losses are repaired, one plan per operation, and what a root waits
-// for (README.md: Repair policies, Root synchronisation).
+// Decisions that each member makes by itself: one repair mode (`RepairPlan`) per operation, and the wait of a
+// root before it multicasts.
+//
+// A repair mode is fixed when an operation is posted. The rest of the engine reads the mode and never the
+// policy's name. No mode relies on another member's mode: every receiver has a deadline after which it sends
+// a NAK to its supplier, which queues the NAK. A test mixes all policies in one group.
+//
+//     FI_MCASTCOLL_REPAIR  a receiver with missing data                  a member with the data
+//     pull (default)       NAK to the ring predecessor at its deadline   answers NAKs
+//     push                 waits four times as long; requests large      forwards small messages to its ring
+//                          messages from the start                       successor
+//     sync                 NAK to the report parent, twice; then pull    the root multicasts again
+//     auto                 as pull, or as sync where the ring is slow    as pull, or as push where its
+//                                                                        successor often sends NAKs
+//
+// pull: a member that receives a NAK for missing data forwards the NAK at once, and once. Of a large message
+// only known holes are forwarded, since the rest may not have been sent yet.
+//
+// sync (LA-MPI; checkpoint.h): NAKs climb the report tree of the operation's root. Inner members forward a
+// NAK at once, without fragments of NAKs forwarded within the last round trip, so the root receives one NAK
+// per fragment. Every member forwards and every root multicasts again, whatever its own policy.
+//
+// auto decides per member from its own observations:
+// - Forward to the ring successor when its NAKs are so frequent that, if all members behaved alike, half a
+//   member would send one for each small operation: 7 % of recent operations among 8 members, 3.4 % among 16,
+//   30 % in the smallest groups. Stop at a third of that. The last rank waits for the slowest of all members
+//   that send NAKs, so a larger group justifies forwarding at fewer losses. Every eighth operation is not
+//   forwarded, to see whether the successor would send a NAK.
+// - NAK to the root when answers along the ring take more than four round trips (the predecessors lack the
+//   fragment too: losses are correlated) in a group of at least five. After 64 repairs the ring is tried
+//   again.
+// - Request large messages from the start when more than 30 % of their fragments are not received; stop below
+//   10 %.
+//
+// docs/POLICIES.md has measurements of all policies. Engine::policy() returns the current mode and these
+// numbers; changes are logged at info level and counted (policy_changes).
+//
+// Root synchronisation (FI_MCASTCOLL_ROOT_SYNC; Hoefler, Siebert, Rehm 2007, section 2.1; agreed in the
+// welcome): before stage 1 a root does not wait (none, default); waits a fixed time (delay:USEC); waits until
+// one process, drawn per operation from the group key, reports that it has entered, at most four round trips
+// (random); or chooses (adaptive). Adaptive counts the own operations for which a NAK came after stage 1.
+// From 25 % on it tries a delay (the usual lateness of the drawn process), after 64 operations without a
+// quarter's gain `random`, then nothing for 1024 operations. Only the multicast is held: a small broadcast
+// completes at its root at once, and NAKs are answered. Operations of a root keep their order, and releases
+// of barriers never wait.
 #pragma once
 
 #include "engine/config.h"
@@ -7,36 +50,38 @@
 
 namespace mcastcoll::engine {
 
-// Whom a receiver turns to first.
+// First destination of a receiver's NAKs.
 enum class Route : std::uint8_t {
-    supplier,  // its ring predecessor, who answers by message
-    root,      // up the report tree to the root, who multicasts again; the supplier after fruitless rounds
+    supplier,  // the ring predecessor, which answers by message
+    root,      // up the report tree to the root, which multicasts again; the supplier after fruitless rounds
 };
 
 struct RepairPlan {
     Route route = Route::supplier;
-    bool chained = false;        // asks for everything from the start, a window at a time, multicast or not
-    bool hands_on = false;       // gives a whole message to its ring successor without being asked
-    std::uint32_t patience = 1;  // of how many silences before it asks
+    // Requests the whole message from the start, a window at a time, with or without multicast.
+    bool chained = false;
+    bool hands_on = false;       // forwards a whole message to its ring successor without a NAK
+    std::uint32_t patience = 1;  // multiple of the usual silence before a NAK
     bool operator==(const RepairPlan&) const = default;
 };
 
-// What a member chose, and the numbers behind it.
+// Current repair modes, with their measurements.
 struct PolicyState {
     RepairPlan small, large;
-    std::uint32_t successor_asks = 0;  // of 1000 small operations, those that the ring successor asked for
-    std::uint32_t large_missed = 0;    // of 1000 fragments of large ones, those the multicast did not bring
-    Nanoseconds ring_repair{};         // what an answer along the ring takes, 0: not seen yet
-    Nanoseconds root_repair{};         // what another multicast by the root takes, 0: not seen yet
+    std::uint32_t successor_asks = 0;  // NAKs by the ring successor per 1000 small operations
+    // Fragments that the multicast did not bring, per 1000 of large operations.
+    std::uint32_t large_missed = 0;
+    Nanoseconds ring_repair{};  // time of an answer along the ring, 0: not measured
+    Nanoseconds root_repair{};  // time until the root multicasts again, 0: not measured
 };
 
-// A share in thousandths that follows the last samples, and a switch with hysteresis on it.
+// A moving mean in thousandths, and a switch with hysteresis.
 class Share {
   public:
-    // on: from where on the switch is on, in thousandths; it is off again below a third of it. samples: of so
-    // many the share is about the mean.
+    // on: threshold in thousandths that turns the switch on; a third of the threshold turns the switch off.
+    // samples: number of samples over which the mean extends.
     Share(std::uint32_t on, std::uint32_t samples) : turns_on_(on), samples_(samples) {}
-    // One sample, itself a share.
+    // Adds a sample, itself a share.
     void sample(std::uint32_t permille) {
         const auto wanted = static_cast<std::int64_t>(permille) * kScale;
         value_ += (wanted - value_) / samples_;
@@ -59,12 +104,12 @@ class Policy {
     PolicyState state() const;
     std::uint64_t changes() const { return changes_; }
 
-    // What the automatic policy learns from. Everybody disposes of a small operation which it did not hand
-    // on: had the ring successor to ask for it?
+    // Input of the automatic policy: whether the ring successor sent a NAK for a small operation that was not
+    // forwarded, after the whole group has finished that operation.
     void note_successor(bool asked);
-    // A large operation is complete: how much of it came by multicast?
+    // Input at the completion of a large operation: number of fragments received by multicast.
     void note_large(std::uint32_t heard, std::uint32_t fragments);
-    // A question was answered along the ring, or by the root's multicast.
+    // A NAK was answered along the ring, or by the root's multicast.
     void note_repair(Route route, Nanoseconds took, Nanoseconds round_trip);
 
   private:
@@ -81,30 +126,28 @@ class Policy {
     std::uint64_t changes_ = 0;
 };
 
-// What a root waits for before it multicasts (README.md: Root synchronisation): a receiver that has not
-// entered yet may lose what comes. Adaptive watches how many of its own operations were asked for afterwards,
-// and picks among the others.
+// State of the root synchronisation: a receiver that has not entered yet may lose early fragments.
 struct RootSyncState {
     RootSync present = RootSync::none;
-    std::uint32_t troubled = 0;  // of 1000 own operations, those that somebody asked for after stage 1
-    Nanoseconds lateness{};      // how much later than the root the drawn process entered
+    std::uint32_t troubled = 0;  // own operations with a NAK after stage 1, per 1000
+    Nanoseconds lateness{};      // how much later than the root the drawn process enters
 };
 
 class RootSynchronizer {
   public:
     explicit RootSynchronizer(const GroupConfig& config);
 
-    // The process whose entering this root waits for under `random`; every member draws the same one.
+    // The process for which this root waits under `random`; every member draws the same one.
     Rank drawn(std::uint64_t operation, Rank root) const;
-    // Whether the drawn process is to tell.
+    // Whether the drawn process reports its entry.
     bool tells() const { return configured_ == RootSync::random || configured_ == RootSync::adaptive; }
-    // How long the root may wait at most, and whether the drawn process ends it earlier. 0: not at all.
+    // Longest wait of the root, 0: none; and whether the drawn process's report ends the wait earlier.
     Nanoseconds longest_wait(Nanoseconds round_trip) const;
     bool ends_early() const { return present_ == RootSync::random; }
 
-    // The drawn process entered so much later than the root.
+    // The drawn process entered this much later than the root.
     void note_entered(Nanoseconds late) { lateness_.sample(late); }
-    // An own operation is over everywhere: did anybody ask for what was multicast?
+    // The whole group has finished an own operation. troubled: a NAK named a multicast fragment.
     void note_operation(bool troubled);
     RootSyncState state() const;
 
@@ -118,7 +161,7 @@ class RootSynchronizer {
     Share troubled_;
     std::uint32_t troubled_before_ = 0;  // in thousandths, when the present choice was made
     std::uint32_t operations_ = 0;       // since then
-    std::uint32_t rest_ = 0;             // operations before the next try
+    std::uint32_t rest_ = 0;             // operations before the next attempt
 };
 
 }  // namespace mcastcoll::engine

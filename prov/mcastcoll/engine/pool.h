@@ -1,4 +1,4 @@
-// Memory of which an engine may never touch the most.
+// A pool of buffers, most of which an engine may never touch.
 #pragma once
 
 #include <memory>
@@ -7,17 +7,18 @@
 
 namespace mcastcoll::engine {
 
-// Where it comes from is the caller's to say, so that pages which nobody wrote to cost nothing and all go
-// back when the group is closed; a heap keeps them.
+// The caller supplies the memory, so that untouched pages cost nothing and every page returns to the system
+// when the group is closed; a heap would keep the pages.
 struct MemorySource {
-    // Aligned for anything; throws std::bad_alloc. Of 0 bytes: null, perhaps, which does not come back.
+    // Returns memory aligned for any type; throws std::bad_alloc. May return null for 0 bytes, and then
+    // give_back() is not called.
     std::byte* (*take)(std::size_t bytes) = [](std::size_t bytes) { return new std::byte[bytes]; };
     void (*give_back)(std::byte* memory, std::size_t bytes) = [](std::byte* memory, std::size_t) {
         delete[] memory;
     };
 };
 
-// Pieces of one size, handed out and taken back.
+// Buffers of one size.
 class Pool {
   public:
     Pool(const MemorySource& source, std::size_t pieces, std::size_t piece_bytes)
@@ -26,14 +27,14 @@ class Pool {
         for (std::size_t i = pieces; i > 0; --i) free_.push_back(memory_.get() + (i - 1) * piece_bytes);
     }
 
-    // The one that was used last, and is still in the cache; null: all are in use.
+    // Returns the most recently used buffer, which is likely in the cache; null if all are in use.
     std::byte* take() {
         if (free_.empty()) return nullptr;
         std::byte* const piece = free_.back();
         free_.pop_back();
         return piece;
     }
-    // The caller's pointer is null afterwards, as it may be before.
+    // Accepts null; sets the caller's pointer to null.
     void give_back(std::byte*& piece) {
         if (piece != nullptr) free_.push_back(std::exchange(piece, nullptr));
     }

@@ -8,14 +8,14 @@
 namespace mcastcoll::engine {
 namespace {
 
-// What the costs are made of, in multicasts of one fragment by the root. A message carries a fragment to one
-// leader, who then multicasts it: two sends one after the other, and a little for the inner provider's work.
+// Cost in multicasts of one fragment by the root. A message carries the fragment to a leader, which then
+// multicasts it: two sends one after the other, plus a little for the inner provider's work.
 constexpr double kRelay = 2.0;
-// Members of the parent that are not in the subset receive and drop every datagram. It costs the root
-// nothing, and them more the more they are: all of the parent for the sake of a few is as bad as this many
-// sends.
+// Members of the parent outside the subset receive and drop every datagram. This costs the root nothing, and
+// costs those members more, the more of them there are. Addressing the whole parent for a few members counts
+// as this many sends.
 constexpr double kForeign = 20.0;
-// An address more for the whole network, as many sends as that is worth.
+// An additional address in the whole network counts as this many sends.
 constexpr double kNewAddress = 8.0;
 
 }  // namespace
@@ -30,11 +30,11 @@ std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std
     for (std::size_t at = 0; at < subset.size();) {
         const std::uint32_t first = subset[at];
         assert(first < parent_members && (at == 0 || subset[at - 1] < first));
-        // How far the ranks run on without a gap.
+        // End of the run of consecutive ranks.
         std::uint32_t run = first;
         for (std::size_t i = at; i < subset.size() && subset[i] == run; ++i) ++run;
         AlignedRange range{0, first};
-        // The largest block that begins here; growing one that is cut already adds nothing.
+        // The largest block that begins here; growing a cut block further adds nothing.
         while (range.end(parent_members) < parent_members && range.index % 2 == 0) {
             const AlignedRange wider{range.level + 1, range.index / 2};
             if (wider.end(parent_members) > run) break;
@@ -56,7 +56,7 @@ std::string_view name_of(Plan plan) {
 PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {
     assert(subset_members > 0 && subset_members <= parent_members && ranges > 0);
     const double foreign = parent_members - subset_members;
-    // The tree's depth: each level of messages doubles who has the fragment.
+    // Depth of the tree: each level of messages doubles the number of ranges that have the fragment.
     return {.parent = 1 + kForeign * foreign / parent_members,
             .chained = static_cast<double>(ranges),
             .tree = 1 + kRelay * std::bit_width(ranges - 1),
@@ -77,7 +77,7 @@ PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t pare
         choice.plan = *wanted;
         return choice;
     }
-    // Of equals the one with fewer addresses to join.
+    // Among equal costs prefer fewer addresses to join.
     double least = choice.costs.parent;
     for (const auto& [plan, cost] :
          {std::pair{Plan::own, choice.costs.own}, std::pair{Plan::chained, choice.costs.chained},

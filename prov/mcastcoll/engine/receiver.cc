@@ -7,10 +7,11 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Small messages come to the deaf unasked; only when one is much later than usual do they ask.
+// Small messages are sent to deaf members unasked, so a deaf member sends a NAK only after this multiple of
+// the usual time.
 constexpr std::uint32_t kDeafPatience = 4;
-// The caller's buffer, which is in no cache, is fetched so many fragments before they come: what is fetched
-// for the very next is hardly there in time (docs/PERF.md).
+// Prefetch distance in fragments for the caller's buffer, which is in no cache; a prefetch for the very next
+// fragment is too late (docs/PERF.md).
 constexpr std::uint32_t kAhead = 2;
 
 }  // namespace
@@ -38,12 +39,12 @@ void Receiver::begin(Slot& slot) {
         return repairer_.request(slot, slot.fragments);
     const bool hole = !comes_unasked && (slot.base < slot.hearing.revealed || later_was_heard(slot));
     slot.asking.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, patience));
-    // Somebody has asked already and waits.
+    // A client's NAK is waiting already.
     if (slot.has_waiting_client()) repairer_.ask_onward(slot);
 }
 
-// True, and the whole operation counts as sent, when something of a later operation of the same root came
-// before this one was posted.
+// Returns true, and treats the whole operation as sent, if a packet of a later operation of the same root
+// arrived before this one was posted.
 bool Receiver::later_was_heard(Slot& slot) {
     if (core_.large(slot)) return false;
     for (std::uint64_t id = number_of(slot.id) + 1; id < core_.slots.early_end(); ++id) {
@@ -105,8 +106,8 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     after_store(*slot);
 }
 
-// It was asked for, and merely late. Which fragment no multicast had brought is not kept: in a message of
-// several any of them counts.
+// The fragment was requested as lost, and was only late. The counters do not record which fragments were
+// missing, so in a message of several fragments any late one counts.
 void Receiver::note_late(Slot& slot, bool repeated) {
     Hearing& hearing = slot.hearing;
     const std::uint32_t first = !repeated && hearing.firsts < slot.fragments ? 1 : 0;
@@ -116,8 +117,8 @@ void Receiver::note_late(Slot& slot, bool repeated) {
     core_.redundancy.meter().note_late(first, any, slot.fragments);
 }
 
-// A row of parity of the block that begins with the highest fragment whose number is a multiple of a block's
-// and not above the header's; the rest is the row's number.
+// A parity row. The header's fragment number is the block's first fragment plus the row number; blocks begin
+// at multiples of kBlockFragments.
 void Receiver::on_parity(const wire::Header& header, Bytes payload) {
     reveal_earlier(header.sender, number_of(header.operation));
     Slot* slot = core_.claim(header.operation);
@@ -138,15 +139,15 @@ void Receiver::on_parity(const wire::Header& header, Bytes payload) {
     }
     slot->note_partial(is_partial(header));
     const std::uint32_t end = std::min(first + kBlockFragments, slot->fragments);
-    if (slot->complete_here()) return;  // posted later, if at all
+    if (slot->complete_here()) return;  // complete before the post
     if (restorer_.take(*slot, first, row, payload)) take_restored(*slot);
     note_multicast(*slot, end);
     if (posted && slot->base < end && row + 1 >= core_.redundancy.parity(end - first))
-        repairer_.arm_gap(*slot);  // no more of it will come
+        repairer_.arm_gap(*slot);  // no further row of this block will come
     after_store(*slot);
 }
 
-// They are in their places.
+// Marks the restored fragments as received.
 void Receiver::take_restored(Slot& slot) {
     for (const std::uint32_t index : restorer_.restored()) note_here(slot, index);
     slot.hearing.stored += static_cast<std::uint32_t>(restorer_.restored().size());
@@ -163,8 +164,8 @@ bool Receiver::learn_length(Slot& slot, const wire::Header& header) {
     return true;
 }
 
-// Whether the payload is so many of the message's fragments, from the header's on. Takes over the length of
-// the message, or checks it.
+// Whether the payload consists of `count` fragments of the message from the header's on. Stores the message's
+// length if unknown, else compares.
 bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload) {
     if (!learn_length(slot, header)) return false;
     const std::uint64_t size = core_.config.fragment_bytes;
@@ -173,26 +174,26 @@ bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count,
            payload.size() == std::min(count * size, slot.bytes - first * size);
 }
 
-// Nothing comes of a reduce, and to a root nothing that it has not sent.
+// A reduce has no data for receivers, and a root receives only fragments that it has sent.
 bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
     if (slot.state < SlotState::active) return false;
     return slot.operation.kind == CollectiveKind::reduce || (core_.is_root(slot) && !slot.has(index));
 }
 
-// What a multicast fragment, or the parity behind one, tells besides its bytes: the path works, and all below
-// `end` was sent before it.
+// A multicast fragment or parity row also proves that the path works and that the root has sent all fragments
+// below `end`.
 void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
     slot.hearing.lately = true;
     slot.asking.doubted = false;
     slot.asking.reach = 0;
     slot.asking.polled = kNothingPolled;
-    const bool in_order = end > slot.hearing.revealed;  // neither late nor another multicast
+    const bool in_order = end > slot.hearing.revealed;  // neither late nor a retransmission
     slot.hearing.revealed = std::max(slot.hearing.revealed, end);
     const bool first = !std::exchange(slot.hearing.ever, true);
     const Nanoseconds before = std::exchange(slot.hearing.at, core_.now);
     if (slot.state != SlotState::active) return;
     if (first) core_.deadlines.on_first(slot, core_.now);
-    if (!first && in_order && core_.now > before) {  // a run that was read at once has no gaps
+    if (!first && in_order && core_.now > before) {  // packets read in one turn have no gaps
         core_.deadlines.on_gap(slot, core_.now - before);
         slot.hearing.longest_gap = std::max(slot.hearing.longest_gap, core_.now - before);
     }
@@ -204,15 +205,15 @@ void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
         slot.asking.at = core_.now + core_.deadlines.silence(slot);
 }
 
-// What is missing may yet come without being asked for, as long as the root goes on sending.
+// The missing data may still arrive without a NAK, as copies or parity, as long as the root goes on sending.
 bool Receiver::awaits_spares(const Slot& slot) const {
     if (slot.fragments <= RedundancyPolicy::kMostCopied) return core_.redundancy.copies(slot.fragments) > 0;
     const std::uint32_t first = slot.base - slot.base % kBlockFragments;
     return core_.redundancy.parity(kBlockFragments) > 0 && slot.hearing.revealed <= first + kBlockFragments;
 }
 
-// A root multicasts its small operations one after the other: something of a later one tells that an earlier
-// one was sent.
+// A root multicasts its small operations in order: a packet of a later operation shows that earlier ones were
+// sent.
 void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     for (std::uint64_t id = core_.slots.first_open(); id < std::min(before, core_.slots.next()); ++id) {
         Slot& slot = core_.slots.at(id);
@@ -223,10 +224,11 @@ void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     }
 }
 
-// Puts a fragment where it belongs; false when it is not new or cannot be kept.
+// Stores a fragment; false for a duplicate, or without room.
 bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
     if (slot.has(index)) {
-#ifdef MCC_BREAK_DUPLICATE_CHECK  // the simulator must notice: a duplicate counts as one more fragment
+// A fault for the simulator to detect: a duplicate counts as a new fragment.
+#ifdef MCC_BREAK_DUPLICATE_CHECK
         if (slot.base < slot.fragments) ++slot.base;
         return true;
 #endif
@@ -249,7 +251,7 @@ void Receiver::put(Slot& slot, std::uint32_t index, Bytes payload) {
     const std::uint64_t size = core_.config.fragment_bytes;
     std::byte* const place = data + index * size;
     std::memcpy(place, payload.data(), payload.size());
-    // Fragments mostly come in order.
+    // Fragments mostly arrive in order.
     if (core_.large(slot) && index + kAhead + 1 < slot.fragments)
         prefetch_to_write(place + kAhead * size, size);
 }
@@ -262,7 +264,7 @@ void Receiver::note_here(Slot& slot, std::uint32_t index) {
         slot.asking.asked.clear(slot.base);
         ++slot.base;
     }
-    core_.mark(slot);  // somebody may be waiting for it
+    core_.mark(slot);  // a client may be waiting for the fragment
 }
 
 void Receiver::after_store(Slot& slot) {

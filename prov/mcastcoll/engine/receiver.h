@@ -1,5 +1,5 @@
-// Taking fragments in, from wherever they come first: the multicast, the supplier, early or late. A bitmap
-// says which are here.
+// Takes in fragments from whatever source is first: the multicast, the supplier, or parity, before or after
+// the post. A bitmap records which are here.
 #pragma once
 
 #include "engine/header_prediction.h"
@@ -21,14 +21,14 @@ class Receiver {
           early_buffers_(core.config.memory, core.config.early_buffers,
                          std::size_t{core.config.window} * core.config.fragment_bytes) {}
 
-    // The operation is posted: what came before moves into the caller's buffer, or is forgotten.
+    // The operation is posted: moves early data into the caller's buffer, or discards the data.
     void adopt_early(Slot& slot, bool keep);
-    // It is to come from others.
+    // Starts to receive an operation of another root.
     void begin(Slot& slot);
-    // A packet as predicted; false: it is to take the slow path.
+    // Takes a packet that matches the header prediction; false: the packet must take the slow path.
     bool take_predicted(Bytes packet);
     void on_fragment(const wire::Header& header, Bytes payload);
-    // The packet that on_fragment()'s was in.
+    // To be called with the packet that on_fragment() has processed.
     void predict_after(const wire::Header& header, Bytes packet) {
         prediction_.predict_after(header, packet);
     }

@@ -3,26 +3,26 @@
 namespace mcastcoll::engine {
 namespace {
 
-// A share follows about so many fragments; a long message counts as a few of them.
+// Number of fragments over which a share extends; a long message counts as at most the second number.
 constexpr std::int64_t kMeant = 256, kMostOfOne = 64;
-// The words about the watermark have room for two shares, and above them for a few members.
+// Bits per share in watermark messages; the bits above two shares hold a number of members.
 constexpr unsigned kShareBits = 20;
 static_assert(kMillion < 1U << kShareBits);
 constexpr std::uint64_t kShareMask = (1U << kShareBits) - 1;
 constexpr std::uint64_t kMostLacking = (std::uint64_t{1} << (64 - 2 * kShareBits)) - 1;
-// Copies are bought until at most so many members, in millionths, may be expected to lack a fragment: the
-// slowest hundredth of all operations is then one that nobody had to ask for. They are given back when a
-// third of that would do without them.
+// Number of members, in millionths, that may be expected to lack a fragment before copies are sent. The
+// slowest hundredth of all operations then needs no NAK. Copies stop when a third of this value is reached
+// without copies.
 constexpr std::uint64_t kTolerated = 5000;
-// Where copies do not help as they should, losses come in bursts, and that is believed for so many reports.
+// Number of reports for which losses count as bursts after copies failed to help.
 constexpr std::uint32_t kBurstyFor = 64;
-// Until then reports may count operations that were under way when copies began, and had none: four reports
-// have room in the slots, and as many are on their way up and down the tree.
+// Number of reports after the start of copies that may include operations without copies: four reports fit in
+// the slots, and as many are on their way up and down the tree.
 constexpr std::uint32_t kFreshFor = 8;
-// Copies do not help when one of so many losses is one of the copy, too.
+// Copies do not help if one loss in this many affects the copy too.
 constexpr std::uint64_t kHelpless = 3;
 
-// One of `fragments` counts so much, out of kMeant.
+// Weight of a fragment among `fragments`, out of kMeant.
 std::int64_t weight(std::uint32_t fragments) {
     return std::min<std::int64_t>(fragments, kMostOfOne);
 }
@@ -71,7 +71,7 @@ LossReport RedundancyPolicy::subtree() const {
 void RedundancyPolicy::adopt(const LossReport& group) {
     group_ = group;
     if (configured_ == Redundancy::off) return;
-    // What is lost by itself has a copy that is as likely to come as anything.
+    // The copy of a fragment that is lost by itself arrives with the usual probability.
     const bool helpless = group.missed > kTolerated && group.missed > group.lacking / kHelpless;
     if (chosen_.copies > 0 && fresh_ == 0 && helpless)
         bursty_ = kBurstyFor;
@@ -88,16 +88,16 @@ void RedundancyPolicy::adopt(const LossReport& group) {
     if (fresh_ > 0) meter_.forget_missed();
 }
 
-// After c copies a member lacks a fragment with its share to the power of c + 1; of all members together that
-// is at most the sum of their shares times the worst share to the power of c.
+// After c copies a member lacks a fragment with its share to the power of c + 1; for all members together, at
+// most the sum of their shares times the largest share to the power of c.
 std::uint64_t RedundancyPolicy::expected(std::uint32_t copies) const {
-    // More than a thousand members are not worth more copies.
+    // A group of more than a thousand members justifies no more copies.
     std::uint64_t lacking = std::min(group_.lacking, std::uint64_t{1000} * kMillion);
     for (std::uint32_t i = 0; i < copies; ++i) lacking = lacking * group_.worst / kMillion;
     return lacking;
 }
 
-// As many copies as bring that below what is tolerated; where losses come in bursts, all.
+// The fewest copies that bring expected() below the tolerated value; the maximum if losses come in bursts.
 std::uint32_t RedundancyPolicy::wanted_copies() const {
     std::uint32_t copies = 0;
     while (copies < kMostCopies && expected(copies) > (copies < chosen_.copies ? kTolerated / 3 : kTolerated))
@@ -106,14 +106,14 @@ std::uint32_t RedundancyPolicy::wanted_copies() const {
     return configured_ == Redundancy::on ? std::max(copies, 1U) : copies;
 }
 
-// Of a whole block somebody would lack a fragment too often.
+// Whether a member would lack a fragment of a whole block too often.
 bool RedundancyPolicy::wants_parity() const {
     const std::uint64_t tolerated = chosen_.parity ? kTolerated / 3 : kTolerated;
     return has_parity_ && (configured_ == Redundancy::on || group_.lacking * kBlockFragments > tolerated);
 }
 
-// As many rows as the worst member loses fragments of a block, but for one block in several hundred: the mean
-// and three deviations of a binomial distribution, and one more since the share itself is only measured.
+// Number of rows that suffices for the worst member except in one block of several hundred: mean and three
+// deviations of a binomial distribution, plus one because the share is measured.
 std::uint32_t RedundancyPolicy::parity(std::uint32_t fragments) const {
     if (!chosen_.parity) return 0;
     const std::uint64_t mean = std::uint64_t{fragments} * group_.worst;

@@ -1,5 +1,40 @@
-// How much of the multicast is lost, as members tell each other, and how much is multicast again because of
-// it (README.md: Redundancy). Repair stays underneath: what is bought here is only time.
+// Loss of the multicast, as members report it to each other, and what roots multicast beyond a message
+// because of that loss (FI_MCASTCOLL_REDUNDANCY).
+//
+// A repaired loss costs a deadline, a NAK and an answer: about five times as long as the broadcast. While
+// enough is lost, roots multicast more than a message, and stop when losses stop. Repair stays underneath and
+// no member relies on a copy, so members may differ.
+//
+// Measurement: copies carry a flag, so a receiver distinguishes a first multicast from a later one. A
+// member's share of lost first multicasts is a mean over about 256 fragments; a fragment that arrives after
+// its NAK was only late, and is subtracted. Shares travel with the watermark messages: up the tree the sum
+// and the largest share of the subtree, down the totals of rank 0. So a root learns the group's loss about
+// two checkpoints later, without an extra message or datagram.
+//
+// Copies: with c copies a member with share p lacks a fragment with probability p^(c+1); all members together
+// at most the sum of the shares times the largest share to the power of c. A root sends the fewest copies, at
+// most two, that bring this below 0.5 %, and one copy less when a third of 0.5 % is reached without that
+// copy. Only short messages, of up to 7 fragments, have copies.
+//
+// Parity: behind each block of 64 fragments of a longer message, and at its end, follow rows of a
+// Reed-Solomon code (parity.h), each of which replaces any one fragment. Their number is the expected loss of
+// the worst member plus three deviations, but at most one row for eight fragments (for four in blocks below
+// 32). Parity starts when a block would be incomplete somewhere too often. Receivers keep at most
+// parity_buffers (16) rows, and restore a block when at most as many fragments are missing as there are rows
+// (restorer.h). While parity is sent, a root leaves an eighth of the window free for parity rows. Under
+// address scheme `tree` no parity is sent.
+//
+// Time: a copy follows the whole message at once, which costs a receiver that needs it about a microsecond.
+// Receivers report whether copies are lost together with their fragment. If a third of the copies is lost in
+// this way, losses come in bursts: for the next 64 reports a root sends two copies, a third and two thirds of
+// the shortest deadline later, still before any NAK. The eight reports after copies begin are not judged,
+// since they include operations without copies.
+//
+// Holes: while copies or a block's parity may come, no NAK is sent for a hole as long as the root goes on
+// sending.
+//
+// Counters: copies_sent, parity_sent, fragments_restored, redundancy_changes. Measurements:
+// docs/REDUNDANCY.md.
 #pragma once
 
 #include <array>
@@ -13,11 +48,12 @@ namespace mcastcoll::engine {
 // Shares are in millionths.
 inline constexpr std::uint32_t kMillion = 1'000'000;
 
-// What a subtree of members, or the whole group, loses of what is multicast for the first time.
+// Loss of first multicasts by a subtree or the whole group.
 struct LossReport {
-    std::uint64_t lacking = 0;  // how many members a datagram does not reach, in the mean: of all the sum
-    std::uint32_t worst = 0;    // the largest share that one of them loses
-    std::uint32_t missed = 0;   // how many members no copy reaches either
+    // Expected number of members that a datagram does not reach: sum of all shares.
+    std::uint64_t lacking = 0;
+    std::uint32_t worst = 0;   // the largest share of a member
+    std::uint32_t missed = 0;  // expected number of members that no copy reaches either
     bool operator==(const LossReport&) const = default;
     void add(const LossReport& other) {
         lacking += other.lacking;
@@ -26,19 +62,19 @@ struct LossReport {
     }
 };
 
-// In the total of the words about the watermark. What no group of so many members can lose is cut off.
+// The total field of watermark messages. Unpacking limits values that a group of this size cannot lose.
 std::uint64_t pack(const LossReport& report);
 LossReport unpack_losses(std::uint64_t total, std::uint32_t members);
 
-// This member's own share, which follows the last few hundred fragments.
+// This member's own share, over the last few hundred fragments.
 class LossMeter {
   public:
-    // An operation is over of which so many fragments did not come by their first multicast, and so many by
-    // none.
+    // An operation is over; this many of its fragments did not arrive by their first multicast, and this many
+    // by no multicast.
     void note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fragments);
-    // So many of them came by their first multicast after all, and so many by any: they were late.
+    // After note(): this many fragments arrived late by their first multicast, and this many by any.
     void note_late(std::uint32_t first, std::uint32_t any, std::uint32_t fragments);
-    // Copies have only just begun to be sent.
+    // To be called while reports still cover operations from before copies began.
     void forget_missed() { missed_ = 0; }
     LossReport own() const {
         const auto rounded = [](std::int64_t share) {
@@ -48,49 +84,49 @@ class LossMeter {
     }
 
   private:
-    // Finer than what is told: a share that is given up a little at a time must come to nothing in the end.
+    // Finer than the reported unit, so that a share that decays in small steps reaches zero.
     static constexpr std::int64_t kFine = std::int64_t{1024} * kMillion;
     std::int64_t lost_ = 0, missed_ = 0;
 };
 
-// What is sent beyond a message's fragments.
+// Packets that a root sends beyond a message's fragments.
 struct Spares {
     std::uint32_t copies = 0;  // of each fragment of a short message
-    bool spread = false;       // apart from each other, since losses come in bursts
-    bool parity = false;       // of the blocks of longer ones
+    bool spread = false;       // at intervals, since losses come in bursts
+    bool parity = false;       // after the blocks of longer messages
     bool operator==(const Spares&) const = default;
 };
 
-// What a member chose, and the numbers behind it.
+// Current choice, with its measurements.
 struct RedundancyState {
     Spares spares;
-    LossReport group;  // as rank 0 told it last
+    LossReport group;  // last report of rank 0
     LossReport own;
 };
 
-// Losses travel up with the watermarks and down again with the next; from what the whole group loses every
-// root decides by itself.
+// Collects the reports of the subtree for the parent. Every root decides by itself from the loss of the whole
+// group.
 class RedundancyPolicy {
   public:
     explicit RedundancyPolicy(const GroupConfig& config);
 
     LossMeter& meter() { return meter_; }
-    // From a child in the gather tree; and what this member tells its parent of its subtree.
+    // A report from a child in the gather tree; and the report of this member's subtree for its parent.
     void hear(std::uint32_t child, const LossReport& report) { children_[child] = report; }
     LossReport subtree() const;
-    // What the whole group loses.
+    // Takes over the loss of the whole group.
     void adopt(const LossReport& group);
     const LossReport& group() const { return group_; }
-    // Nothing was lost lately, neither here nor, as far as was told, elsewhere.
+    // Neither this member nor, according to the reports, another member has lost fragments lately.
     bool lossless() const { return group_.worst == 0 && meter_.own().worst == 0; }
 
-    // Of a message of so many fragments.
+    // Number of copies of a message of this many fragments.
     std::uint32_t copies(std::uint32_t fragments) const {
         return fragments <= kMostCopied ? chosen_.copies : 0;
     }
-    // Rows of parity of a block of so many, in a longer message.
+    // Number of parity rows for a block of this many fragments in a longer message.
     std::uint32_t parity(std::uint32_t fragments) const;
-    // Of a whole window a root leaves room for parity.
+    // The window without the part that a root leaves free for parity.
     std::uint32_t window(std::uint32_t fragments) const {
         return chosen_.parity ? fragments - fragments / kParityShare : fragments;
     }
@@ -98,11 +134,11 @@ class RedundancyPolicy {
     RedundancyState state() const;
     std::uint64_t changes() const { return changes_; }
 
-    // Messages of more fragments are not short.
+    // Longest message, in fragments, that counts as short.
     static constexpr std::uint32_t kMostCopied = 7;
-    // Copies of a fragment, at most.
+    // Largest number of copies of a fragment.
     static constexpr std::uint32_t kMostCopies = 2;
-    // Parity is at most one in so many of a block's fragments; of short blocks one in so many.
+    // Largest ratio of parity to fragments: 1 to kParityShare, in blocks below kShortBlock 1 to kShortShare.
     static constexpr std::uint32_t kParityShare = 8, kShortShare = 4, kShortBlock = 32;
 
   private:
@@ -117,8 +153,8 @@ class RedundancyPolicy {
     std::array<LossReport, kMaxArity> children_{};
     LossReport group_;
     Spares chosen_;
-    std::uint32_t bursty_ = 0;  // so many reports more losses count as bursts
-    std::uint32_t fresh_ = 0;   // so many more may tell of operations that had no copies yet
+    std::uint32_t bursty_ = 0;  // losses count as bursts for this many further reports
+    std::uint32_t fresh_ = 0;   // this many further reports may include operations without copies
     std::uint64_t changes_ = 0;
 };
 

@@ -3,14 +3,14 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Rounds without any gain after which the ring supplier is asked instead.
+// Rounds without progress after which NAKs go to the ring supplier.
 constexpr std::uint32_t kFruitlessRounds = 2;
 
 }  // namespace
 
-// What another multicast usually takes.
+// Expected time until the root multicasts again.
 Nanoseconds Nacker::answer_delay(const Slot& slot) const {
-    std::int64_t hops = 3;  // the last one down, and some patience
+    std::int64_t hops = 3;  // the hop to the parent, the multicast back, and one as a margin
     for (Rank rank = slot.reporting.parent; rank != kNoRank && rank != slot.operation.root; ++hops)
         rank = core_.graph_of(slot).report_parent(slot.operation.root, rank, core_.config.tree_arity);
     return core_.deadlines.nack(hops);
@@ -40,8 +40,8 @@ bool Nacker::ask(Slot& slot, std::uint32_t to) {
     return true;
 }
 
-// From a child in the report tree. The root's own multicast may still be to come: only what it has sent is
-// sent again.
+// A NAK from a child in the report tree. The root retransmits only fragments that it has multicast already;
+// the rest is still to come.
 void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     ++core_.counters.nacks_received;
     const std::uint64_t root = header.total;
@@ -68,7 +68,7 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     core_.mark(*slot);
 }
 
-// A multicast after an own NACK measures what answers take.
+// A multicast after an own NAK measures the time of an answer.
 void Nacker::measure_answer(const Slot& slot, std::uint32_t index) {
     if (slot.has(index) || !slot.nacks.said.test(index)) return;
     const Nanoseconds took = core_.now - slot.nacks.asked_at;
@@ -76,11 +76,11 @@ void Nacker::measure_answer(const Slot& slot, std::uint32_t index) {
     core_.policy.note_repair(Route::root, took, core_.round_trip.mean());
 }
 
-// What this member was told or lacks itself, one step up the tree.
+// Sends own and children's NAKs one step up the tree.
 bool Nacker::make_message(Slot& slot, Effect& effect) {
     Nacks& nacks = slot.nacks;
     const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.nack_root;
-    if (top == core_.self()) return false;  // the sender sees to it
+    if (top == core_.self()) return false;  // the sender retransmits
     const Rank to = core_.graph_of(slot).report_parent(top, core_.self(), core_.config.tree_arity);
     const std::uint32_t from = nacks.due.from, end = nacks.due.to;
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});
@@ -95,14 +95,14 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
                          Bytes(core_.bits).first((end - from + 7) / 8));
 }
 
-// Nothing of a message of many fragments has come, of which some would have: very likely it was not multicast
-// yet.
+// Nothing of a message of many fragments has arrived. A loss would have spared some, so most likely the
+// message was not multicast yet.
 bool Repairer::is_unheard(const Slot& slot) const {
     const bool is_long = slot.fragments > RedundancyPolicy::kMostCopied;
     return is_long && !slot.hearing.ever && !core_.comes_unasked(slot);
 }
 
-// The root has sent the first window without waiting for anybody, unless an earlier message had a part of it.
+// The root sends the first window without waiting, unless an earlier message occupies a part of the window.
 bool Repairer::in_first_window(const Slot& slot) const {
     if (!core_.large(slot) || !slot.hearing.ever || slot.hearing.partial || slot.base >= core_.config.window)
         return false;
@@ -113,7 +113,7 @@ bool Repairer::in_first_window(const Slot& slot) const {
     return true;
 }
 
-// What the root may have sent.
+// End of the fragments that the root may have sent.
 std::uint32_t Repairer::expected_to(const Slot& slot) const {
     return in_first_window(slot) ? std::min(slot.fragments, core_.config.window) : slot.fragments;
 }
@@ -149,7 +149,7 @@ void Repairer::on_ask_timer(Slot& slot) {
         slot.asking.at = kNever;
         return;
     }
-    // A root that lacks it itself has nothing to multicast again.
+    // A root without the data cannot retransmit.
     const bool root_waits = slot.hearing.partial && slot.base >= slot.hearing.revealed;
     if (root_waits || !nacker_.asks_root(slot)) return ask_supplier(slot);
     const std::uint32_t to = slot.base < slot.hearing.revealed ? slot.hearing.revealed : expected_to(slot);
@@ -163,23 +163,24 @@ void Repairer::ask_root(Slot& slot, std::uint32_t to) {
 void Repairer::ask_supplier(Slot& slot) {
     const bool hole = slot.base < slot.hearing.revealed && slot.asking.asked_to < slot.hearing.revealed;
     const bool lately = std::exchange(slot.hearing.lately, false);
-    // Nothing is known to be missing, yet nothing comes: the multicast may be dead, or the root waits for a
-    // member that is slower. Asking for much would bring by message what will be multicast as well, so a
-    // single fragment is asked for, and a root keeps that question until it has multicast the fragment.
+    // Nothing is known to be missing, and no data arrives: the multicast is dead, or the root waits for a
+    // slower member, perhaps for this one. A NAK for many fragments would fetch by message data that the root
+    // will multicast anyway. So the NAK names a single fragment, and a root keeps that NAK until the fragment
+    // has been multicast.
     if (!hole && (is_unheard(slot) || (core_.large(slot) && !in_first_window(slot)))) {
         slot.asking.polled = slot.base;
         slot.asking.at = kNever;
         return request(slot, slot.base + 1);
     }
     if (!hole && !lately) slot.asking.chained = true;
-    // The supplier very likely has it: the answer measures a round trip.
+    // The supplier most likely has the fragment, so the answer measures a round trip.
     if (hole) slot.asking.asked_at = core_.now;
     request(slot, hole ? slot.hearing.revealed : expected_to(slot));
     slot.asking.at = slot.asking.chained ? kNever : core_.now + core_.deadlines.silence(slot);
 }
 
-// A member that is asked for what it lacks itself need not wait for its own deadline. Of a large message, or
-// a long one of which nothing was heard, only holes count: the rest may merely not have been sent.
+// A member that receives a NAK for missing data does not wait for its own deadline. Of a large message, or a
+// long message of which nothing arrived, only holes count: the rest may not have been sent yet.
 void Repairer::ask_onward(Slot& slot) {
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return;
     const bool holes_only = core_.large(slot) || is_unheard(slot);
@@ -189,18 +190,19 @@ void Repairer::ask_onward(Slot& slot) {
     request(slot, to);
 }
 
-// With the multicast silent, the next window is asked for before the last one is used up. Silent for how
-// long? A few fragments may have been lost before the root began to wait for this member, and a window asked
-// for would come by message and by multicast. So each question that a message has answered is followed by one
-// for twice as much.
+// Continues NAKs while the multicast is silent. In chained state the next window is requested before the
+// current window is used up. Before that, each answered NAK is followed by a NAK for twice as many fragments:
+// a few fragments may have been lost just before the root began to wait for this member, and a whole window
+// would arrive both by message and by multicast.
 void Repairer::continue_chain(Slot& slot) {
-    if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {  // by parity
+    // Restored by parity, which is no evidence about the multicast.
+    if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {
         slot.asking.polled = kNothingPolled;
         slot.asking.at = core_.now + core_.deadlines.silence(slot);
     }
     if (slot.asking.reach > 0 && slot.asking.polled == kNothingPolled && !slot.asking.chained) {
         std::uint32_t last = std::min(slot.base + slot.asking.reach, slot.fragments) - 1;
-        while (slot.has(last)) --last;  // at the latest at the base, which is missing
+        while (slot.has(last)) --last;  // ends at the base, which is missing, at the latest
         slot.asking.polled = last;
         return request(slot, last + 1);
     }
@@ -208,8 +210,8 @@ void Repairer::continue_chain(Slot& slot) {
     if (slot.asking.asked_to <= slot.base + core_.config.window / 2) request(slot, slot.fragments);
 }
 
-// What an answer tells besides its bytes: how long a repair along the ring takes, unless the root was merely
-// late; how long the deaf usually wait; and whether the multicast is dead.
+// Evaluates an answer besides its bytes: time of a repair along the ring (unless the root was only late),
+// usual wait of a deaf member, and whether the multicast is dead.
 void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     if (slot.state != SlotState::active) return;
     const Nanoseconds hole_asked_at = std::exchange(slot.asking.asked_at, kNever);
@@ -223,9 +225,9 @@ void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
         core_.deadlines.on_first(slot, core_.now);
     }
     if (slot.asking.polled == kNothingPolled || slot.asking.polled - first >= count) return;
-    // What was polled is here, and the multicast is dead when this is what brings it. But a root that sends a
-    // fragment whenever it gets one answers often, and the answer may overtake the multicast: of such a one
-    // another poll must tell the same.
+    // The message brings the polled fragment, so the multicast is dead. However, a root that sends each
+    // fragment as soon as it has that fragment answers often, and the answer may overtake the multicast. With
+    // such a root a second poll must give the same result.
     slot.asking.polled = kNothingPolled;
     if (slot.hearing.partial && !std::exchange(slot.asking.doubted, true)) {
         slot.asking.at = core_.now + core_.deadlines.silence(slot);

@@ -1,26 +1,27 @@
-// Stage two: what the multicast did not bring comes along the virtual ring, reliably. A member that lacks
-// something asks its supplier once, who answers at once or when it has it (supplier.h). The chain of
-// questions ends at the root, which has everything. Where the plan says so, the root is asked first.
+// Stage 2 of the broadcast: data that the multicast did not bring arrives along the virtual ring, by reliable
+// messages. A member with missing data sends a NAK (`ask`) once per fragment to its supplier, which answers
+// at once or when the data arrives (supplier.h). The chain of NAKs ends at the root, which has the whole
+// message. Under some repair modes the NAK goes to the root first.
 #pragma once
 
 #include "engine/core.h"
 
 namespace mcastcoll::engine {
 
-// Repair by the root (README.md: sync), after LA-MPI's broadcast over Quadrics (Yu, Sur, Panda, Aulwes,
-// Graham 2005). NACKs climb the report tree, and the root multicasts again (sender.h); who has it counts a
-// duplicate.
+// Repair by the root (policy.h: sync), after LA-MPI's broadcast over Quadrics (Yu, Sur, Panda, Aulwes, Graham
+// 2005). NAKs (`nack`) climb the report tree, and the root multicasts again (sender.h); a member that has the
+// fragment already counts a duplicate.
 class Nacker {
   public:
     explicit Nacker(Core& core) : core_(core) {}
 
-    // Whether what an operation lacks is the root's to repeat.
+    // Whether missing data of this operation is requested from the root.
     bool asks_root(const Slot& slot) const;
-    // Asks for what is missing below `to`; the timer comes back to it when another multicast should have
-    // come. False: the root has been asked in vain.
+    // Sends a NAK for missing fragments below `to`, and sets the timer to the time when the root should have
+    // answered. False: the root did not answer in previous rounds.
     bool ask(Slot& slot, std::uint32_t to);
     void on_nack(const wire::Header& header, Bytes payload);
-    // A fragment is multicast that may have been asked for.
+    // A multicast fragment arrived that may answer a NAK.
     void on_multicast(const Slot& slot, std::uint32_t index) {
         if (slot.nacks.asked_at != kNever) measure_answer(slot, index);
     }
@@ -40,20 +41,21 @@ class Repairer {
   public:
     Repairer(Core& core, Nacker& nacker) : core_(core), nacker_(nacker) {}
 
-    // The next question covers what is missing below.
+    // The next NAK covers missing fragments below `to`.
     void request(Slot& slot, std::uint32_t to);
-    // A hole was seen, which may be mere reordering.
+    // Starts the short timer for a hole, which may be reordering.
     void arm_gap(Slot& slot);
-    // Somebody wants what this member lacks itself.
+    // Forwards a client's NAK for data that this member lacks.
     void ask_onward(Slot& slot);
-    // More of it is here.
+    // Called when more data has arrived.
     void continue_chain(Slot& slot);
-    // A message has brought so many fragments; before they are stored.
+    // A message with these fragments has arrived and is not stored yet.
     void on_data(Slot& slot, std::uint32_t first, std::uint32_t count);
     Nanoseconds next_deadline() const;
     void on_timeout();
     bool next_message(Slot& slot, Effect& effect) { return slot.asking.due && make_message(slot, effect); }
-    // It lacks something, and neither a deadline nor an answer will come that lets it ask for that.
+    // True if data is missing and neither a deadline nor an expected answer will lead to another NAK. For
+    // check_invariants().
     bool is_stuck(const Slot& slot) const;
 
   private:

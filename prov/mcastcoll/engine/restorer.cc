@@ -15,7 +15,7 @@ bool Restorer::take(Slot& slot, std::uint32_t first, std::uint32_t row, Bytes pa
     return keep(slot, first, row, parity) && try_restore(slot, first);
 }
 
-// Where there is no room the oldest row goes: it is of a block that is long over, very likely.
+// Without a free buffer the oldest row is replaced: its block most likely is over.
 bool Restorer::keep(Slot& slot, std::uint32_t first, std::uint32_t row, Bytes parity) {
     const auto same = [&](const Kept& kept) {
         return kept.operation == slot.id && kept.first == first && kept.row.row == row;
@@ -46,7 +46,8 @@ void Restorer::drop_rows(Slot& slot, std::uint32_t first) {
     std::erase_if(kept_, goes);
 }
 
-// Where the block's fragments are, or null: of a long message that is not posted only some may be kept.
+// Address of the block's fragments, or null: of a long message that is not posted, only the first window is
+// kept.
 std::byte* Restorer::begin_of(Slot& slot, std::uint32_t first, std::uint32_t count) {
     const bool large = core_.large(slot);
     if (large && slot.state != SlotState::active && first + count > core_.config.window) return nullptr;

@@ -1,5 +1,5 @@
-// Lost fragments that are computed instead of asked for: rows of parity are kept until as few of their
-// block's fragments are missing as there are rows.
+// Restores lost fragments from parity instead of NAKs: keeps parity rows until their block lacks no more
+// fragments than there are rows.
 #pragma once
 
 #include "engine/core.h"
@@ -11,15 +11,15 @@ class Restorer {
   public:
     explicit Restorer(Core& core);
 
-    // The fragments that were put into their places just now, in order.
+    // Fragments that the last call restored, in order.
     std::span<const std::uint32_t> restored() const { return {missing_.data(), restored_}; }
-    // A row has come of the block that begins with this fragment. True: that restored something.
+    // A row of the block that begins at `first` has arrived. Returns true if fragments were restored.
     bool take(Slot& slot, std::uint32_t first, std::uint32_t row, Bytes parity);
-    // A fragment has come otherwise. True: with it the rows that are kept restored the others.
+    // A fragment has arrived. Returns true if the kept rows then restored further fragments.
     bool on_fragment(Slot& slot, std::uint32_t index) {
         return slot.parity_rows > 0 && try_restore(slot, index - index % kBlockFragments);
     }
-    // Its rows are of no use any more.
+    // Frees the rows of a message.
     void forget(Slot& slot) {
         if (slot.parity_rows > 0) drop_rows(slot, kWholeMessage);
     }
@@ -28,7 +28,7 @@ class Restorer {
     static constexpr std::uint32_t kWholeMessage = UINT32_MAX;
     struct Kept {
         OperationId operation{};
-        std::uint32_t first = 0;  // fragment of the block
+        std::uint32_t first = 0;  // first fragment of the block
         ParityRow row;
     };
 
@@ -40,7 +40,7 @@ class Restorer {
     Core& core_;
     ParityCode code_;
     Pool memory_;
-    std::vector<Kept> kept_;  // in the order in which they came
+    std::vector<Kept> kept_;  // in order of arrival
     std::array<std::uint32_t, kMostParity> missing_{};
     std::size_t restored_ = 0;
 };

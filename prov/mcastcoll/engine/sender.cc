@@ -4,7 +4,7 @@
 
 namespace mcastcoll::engine {
 
-// A small broadcast that its root has not got all of. Others of the same root stay behind it.
+// A small broadcast whose root lacks a part. Later broadcasts of the same root wait.
 bool Holds::awaits_bytes(const Slot& slot) const {
     return slot.state == SlotState::active && !core_.large(slot) && !slot.complete_here();
 }
@@ -13,7 +13,7 @@ void Holds::begin(Slot& slot) {
     if (!core_.graph_of(slot).multicasts(core_.self())) return;
     const Nanoseconds wait = core_.root_sync.longest_wait(core_.round_trip.mean());
     const bool waits = wait > Nanoseconds{} && !(core_.root_sync.ends_early() && slot.multicasting.entered);
-    // Behind one that is held, so that receivers do not take the later for a sign that the earlier is lost.
+    // Also waits behind a held operation: receivers would take a later packet as a sign of an earlier loss.
     if (!waits && !awaits_bytes(slot) && holds_.empty()) return;
     if (!holds_.push({slot.id, core_.now + wait})) return;
     slot.multicasting.held = true;
@@ -84,7 +84,7 @@ void Sender::advance(Slot& slot) {
     holds_.release();
 }
 
-// Up to which fragment this member may multicast now.
+// End of the fragments that this member may multicast now.
 std::uint32_t Sender::limit(const Slot& slot) const {
     if (!core_.is_root(slot)) return slot.base;
     if (slot.multicasting.held || slot.operation.kind == CollectiveKind::reduce) return 0;
@@ -113,14 +113,14 @@ bool Sender::make_multicast(Slot& slot, Effect& effect) {
     return true;
 }
 
-// Where a fragment goes; false: and to another address, next time.
+// Sets the range of a fragment. False: the fragment goes to another address next.
 bool Sender::take_range(const Slot& slot, Effect& effect, std::uint32_t& target) const {
     if (core_.is_root(slot) && !core_.graph_of(slot).relayed()) return core_.take_target(target, effect);
     effect.range = core_.config.range(core_.self());
     return true;
 }
 
-// All of a block of a longer message has gone out: what may be missing of it follows.
+// A whole block of a longer message has been sent: schedules its parity.
 void Sender::end_block(Slot& slot) {
     Multicasting& mine = slot.multicasting;
     if (slot.fragments <= RedundancyPolicy::kMostCopied || core_.graph_of(slot).relayed()) return;
@@ -145,7 +145,7 @@ bool Sender::next_parity(Slot& slot, Effect& effect) {
     return true;
 }
 
-// Where losses come in bursts a copy goes out when the burst may be over, and well before anybody asks.
+// Where losses come in bursts, a copy is sent when the burst may be over and well before any NAK.
 void Sender::await_copy(Slot& slot) {
     Multicasting& mine = slot.multicasting;
     if (mine.copies == 0 || !core_.redundancy.spreads()) return;
@@ -161,7 +161,7 @@ void Sender::on_timeout() {
     }
 }
 
-// All of a short message once more, when all of it has gone out.
+// Sends a short message once more, after the whole message.
 bool Sender::next_copy(Slot& slot, Effect& effect) {
     Multicasting& mine = slot.multicasting;
     if (!mine.copies_due() || mine.next < slot.fragments) return false;
@@ -183,12 +183,12 @@ void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect
                  core_.fragments_of(slot, index, index + 1));
 }
 
-// As root: whether something is to be multicast again.
+// On the root: whether a NAK requests a retransmission.
 bool Sender::resends(const Slot& slot) const {
     return !slot.nacks.due.empty() && core_.is_root(slot) && core_.graph_of(slot).multicasts(core_.self());
 }
 
-// It goes to every address, relayed or not.
+// A retransmission goes to every address, relayed or not.
 bool Sender::next_resend(Slot& slot, Effect& effect) {
     if (!resends(slot)) return false;
     Nacks& nacks = slot.nacks;

@@ -10,8 +10,8 @@ std::uint32_t FlowControl::limit(const Slot& slot) const {
                     slot.multicasting.acknowledged + core_.redundancy.window(core_.config.window));
 }
 
-// A root's large operations share one window. The oldest of them may always go as far as makes its receivers
-// report: many that have a little unreported each would otherwise fill the window for good.
+// A root's large operations share one window. The oldest may always send up to the next report step:
+// otherwise many operations with few unreported fragments each could fill the window for good.
 bool FlowControl::is_full(const Slot& slot) const {
     if (in_flight_ < core_.redundancy.window(core_.config.window)) return false;
     if (slot.multicasting.next - slot.multicasting.acknowledged >= core_.config.report_step(slot.fragments))
@@ -25,8 +25,8 @@ bool FlowControl::is_full(const Slot& slot) const {
     return false;
 }
 
-// Recomputes what this member's subtree has; a root learns how far it may go, the others tell their parent
-// now and then.
+// Recomputes the progress of this member's subtree. A root updates its limit; other members report to their
+// parent in steps.
 void FlowControl::update_large(Slot& slot) {
     std::uint32_t least = slot.base;
     for (Rank child : slot.reporting.children) {
@@ -37,7 +37,8 @@ void FlowControl::update_large(Slot& slot) {
     if (core_.is_root(slot)) {
         if (slot.reporting.children.count == 0 || slot.state != SlotState::active) return;
         Multicasting& mine = slot.multicasting;
-        const std::uint32_t sent = std::max(mine.next, least);  // what everybody has needs no sending
+        // Fragments that all members have need not be sent.
+        const std::uint32_t sent = std::max(mine.next, least);
         in_flight_ += sent - mine.next;
         in_flight_ -= least - mine.acknowledged;
         if (sent > mine.next) mine.target = 0;
@@ -47,9 +48,10 @@ void FlowControl::update_large(Slot& slot) {
         return check_finished(slot);
     }
     if (slot.reporting.parent == kNoRank) return;
-    // At the same places on all levels, so that no level's patience adds to another's.
+    // Same places on all levels of the tree, so that delays do not add up.
     const std::uint32_t step = core_.config.report_step(slot.fragments);
-    // That it has posted is news where the root will wait for it: who is silent is blamed for a stall.
+    // A root that will have to wait needs to learn that this member has posted: a member without any report
+    // is blamed for a stall.
     const bool is_first = slot.reporting.told == kNothingReported;
     const std::uint32_t before = is_first ? 0 : slot.reporting.told;
     const bool due = (is_first && slot.fragments > core_.config.window) || least / step > before / step ||
@@ -62,12 +64,12 @@ void FlowControl::update_large(Slot& slot) {
 
 void FlowControl::on_all_here(Slot& slot) {
     slot.done_due = !core_.is_root(slot);
-    update(slot);  // with which a root may be finished at once
+    update(slot);  // may finish a root's operation
     check_finished(slot);
 }
 
-// A large message stays in the caller's buffer until whoever this member supplies has it; a root also waits
-// until every member that hears it has it, which is what keeps it from running away from a slow one.
+// A large message stays in the caller's buffer until this member's clients have the data. A root also waits
+// for every receiving member, so that it cannot overrun a slow member.
 void FlowControl::check_finished(Slot& slot) {
     if (slot.state != SlotState::active || !slot.complete_here()) return;
     if (may_be_needed(slot)) return linger(slot);
@@ -82,8 +84,9 @@ bool FlowControl::may_be_needed(const Slot& slot) const {
            slot.multicasting.acknowledged < slot.fragments;
 }
 
-// Others mostly have it by now, and need a moment to say so. Who does not run does not say so for long, and
-// is not waited for, if there is room for a copy: so that one late process does not make all others late.
+// Peers mostly have the message by now and need a moment to send `done`. A peer that is not scheduled takes
+// long, and is not waited for if a buffer for a copy is free, so that a late process does not delay its
+// peers.
 void FlowControl::linger(Slot& slot) {
     if (slot.lingers || slot.told() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
@@ -105,7 +108,7 @@ void FlowControl::on_timeout() {
     }
 }
 
-// Where something is lost, who has gone on to compute would answer late.
+// Where packets are lost, a caller that continues with its computation would answer NAKs late.
 bool FlowControl::may_go_on(const Slot& slot) const {
     const auto asks = [](const Client& client) { return client.asked && client.unserved(); };
     return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), asks);
@@ -172,7 +175,8 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr) return;
     if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
-        return core_.fail(kNoRank, EMSGSIZE);  // members disagree about the length: nobody could ever finish
+        // The members disagree about the length, so no member could finish.
+        return core_.fail(kNoRank, EMSGSIZE);
     Client* client = slot->client(header.sender);
     if (client == nullptr || payload.size() > core_.bits.size()) return drop(core_.counters.bad_sender);
     if (client->done || (slot->state == SlotState::finished && core_.large(*slot))) return;
@@ -181,7 +185,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
         slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
     if (was_multicast && core_.graph_of(*slot).hears(core_.self(), header.sender))
         slot->multicasting.troubled = true;
-    // Questions may overtake each other: an older one may still name what a newer one did not have to repeat.
+    // NAKs may overtake each other: an older NAK may name fragments that a newer NAK did not need to repeat.
     const std::uint32_t from = index_of(header.fragment);
     client->base = std::max(client->base, from);
     client->wanted.drop_below(from);
@@ -192,27 +196,29 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     core_.mark(*slot);
 }
 
-// Lets every expected client of one sort have the whole small message, asked for or not.
+// Queues the whole small message for expected clients without a NAK: for clients that receive the root
+// (`hearing`), or for the rest.
 void Supplier::supply_all(Slot& slot, bool hearing) {
     if (!slot.retained) return;
     for (Client& client : slot.known_clients()) {
         if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
             continue;
-        if (hearing && (client.served || client.waiting())) continue;  // it asked, so it names what it lacks
+        if (hearing && (client.served || client.waiting())) continue;  // its NAK names the missing fragments
         core_.counters.hand_ons += hearing;
         for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.add(index);
         core_.mark(slot);
     }
 }
 
-// The present question of a client that is to be kept until the fragment has been multicast.
+// A NAK for a single fragment of a receiving client is kept until the root has multicast that fragment.
 bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
     return core_.large(slot) && slot.state == SlotState::active && core_.is_root(slot) &&
            client.wanted.to - fragment == 1 && fragment >= slot.multicasting.next &&
            core_.graph_of(slot).hears(core_.self(), client.rank);
 }
 
-// Up to which fragment others are supplied with what is here. Leaders multicast what they get at once.
+// End of the fragments for clients. Leaders multicast received fragments at once, so the root's window limits
+// these fragments.
 std::uint32_t Supplier::supply_limit(const Slot& slot) const {
     const bool leads = slot.state >= SlotState::active && core_.is_root(slot) &&
                        core_.graph_of(slot).relayed() && core_.graph_of(slot).multicasts(core_.self());

@@ -1,24 +1,36 @@
-// What others are owed: answers to their questions, and that nobody runs ahead of them.
+// Obligations to peers: answers to their NAKs, and flow control.
+//
+// Large messages: fragments go straight to the caller's buffer, and packets that arrive before the post into
+// one of early_buffers. A root is at most one window ahead of the slowest receiving member, posted or not,
+// because a window fits in every socket buffer. Members report up the report tree every quarter of a window,
+// or every half if the message fits in one window, at the same places on all levels. A member is done when
+// all fragments are here and its clients have sent `done`, and on a root the last reports are in; until then
+// peers may request data from the caller's buffer.
+//
+// While nothing is lost, a late peer does not delay the caller: one round trip later the message is copied
+// (up to late_bytes = 1 MiB, late_copies = 4 at a time), the caller continues, and the operation ends as
+// before. Without the copy, each member would wait until its successor is scheduled, and the root for the
+// whole ring.
 #pragma once
 
 #include "engine/repairer.h"
 
 namespace mcastcoll::engine {
 
-// A root is never more than a window ahead of the slowest member that hears it, and nobody lets go of a large
-// message that somebody may still need. Members report up a tree what their whole subtree has, and tell their
-// supplier when they are done.
+// Keeps a root at most one window ahead of its slowest receiver, and a large message in its buffer while a
+// peer may need data. Members report the progress of their subtree up the report tree, and send `done` to
+// their supplier.
 class FlowControl {
   public:
     explicit FlowControl(Core& core) : core_(core), lingering_(core.config.operation_slots) {}
 
-    // Up to which fragment a root may go, for the sake of the slowest member that hears it.
+    // Limit of a root's fragments, set by its slowest receiver.
     std::uint32_t limit(const Slot& slot) const;
-    // Whether the window that a root's large operations share has no room for the next fragment of this one.
+    // Whether the window that a root's large operations share has no room for this operation's next fragment.
     bool is_full(const Slot& slot) const;
-    // A fragment of a root's large operation goes out for the first time.
+    // A fragment of a root's large operation was multicast for the first time.
     void sent() { ++in_flight_; }
-    // More of it is here than before; or all.
+    // Called when more of a large message is here; on_all_here() when all is.
     void update(Slot& slot) {
         if (slot.state >= SlotState::active && core_.large(slot)) update_large(slot);
     }
@@ -31,7 +43,7 @@ class FlowControl {
     bool next_message(Slot& slot, Effect& effect) {
         return (slot.reporting.due || slot.done_due) && make_message(slot, effect);
     }
-    // Multicast fragments of own large operations that are not acknowledged.
+    // Fragments of own large operations that were multicast and are not acknowledged.
     std::uint64_t in_flight() const { return in_flight_; }
 
   private:
@@ -42,12 +54,12 @@ class FlowControl {
     bool make_message(Slot& slot, Effect& effect);
 
     Core& core_;
-    Ring<Timed> lingering_;  // when operations that only others need end for the caller
+    Ring<Timed> lingering_;  // operations that only peers still need, with the time of their completion
     std::uint64_t in_flight_ = 0;
 };
 
-// Along the ring, and in the tree of the deaf, questions are answered with what is here, and remembered until
-// the rest is. Where the plan says so, small messages move along the ring without being asked for.
+// Answers NAKs along the ring and in the tree of deaf members from received data, and queues NAKs for the
+// rest. Forwards small messages along the ring without a NAK if the repair mode says so.
 class Supplier {
   public:
     Supplier(Core& core, FlowControl& flow, Repairer& repairer)
@@ -74,7 +86,7 @@ class Supplier {
     Core& core_;
     FlowControl& flow_;
     Repairer& repairer_;
-    Ring<Timed> pushes_;  // when small messages are handed on
+    Ring<Timed> pushes_;  // when small messages are forwarded
 };
 
 }  // namespace mcastcoll::engine

@@ -5,7 +5,7 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Position in ring order behind the root: 1 is the first behind it, 0 the root itself.
+// Position in ring order after the root, which has position 0.
 std::uint32_t position(const RankSet& set, Rank root, Rank rank) {
     if (rank == root) return 0;
     assert(set.contains(rank));
@@ -21,7 +21,7 @@ Rank at_position(const RankSet& set, Rank root, std::uint32_t position) {
     return set.at(at < size ? at : at - size);
 }
 
-// The binary heap's parent and children for any arity, by position; with arity 1 they are those in the ring.
+// A heap's parent and children for any arity, by position; arity 1 gives the ring.
 Rank parent_in(const RankSet& set, Rank root, Rank rank, std::uint32_t arity) {
     return at_position(set, root, (position(set, root, rank) - 1) / arity);
 }
@@ -45,7 +45,7 @@ void SupplyGraph::set_verdict(Verdict verdict) {
     healthy_ =
         verdict_.works && verdict_.deaf.empty() && verdict_.mute.empty() && range_of_.empty() && members_ > 1;
     if (range_of_.empty() || !verdict_.works) return;
-    // The first member of a range that hears and is heard leads it.
+    // The first member of a range that receives and is received is its leader.
     leaders_.assign(1U + *std::max_element(range_of_.begin(), range_of_.end()), kNoRank);
     std::vector<bool> needs_leader(leaders_.size());
     const RankSet mute = RankSet::of(verdict_.mute, members_);
@@ -72,7 +72,8 @@ bool SupplyGraph::leads_towards(Rank root, Rank rank) const {
 
 Rank SupplyGraph::supplier(Rank root, Rank rank, std::uint32_t arity) const {
     if (rank == root) return kNoRank;
-#ifdef MCC_BREAK_LAST_RING_EDGE  // the simulator must notice: the ring's last member has no supplier
+// A fault that the simulator must detect: the ring's last member has no supplier.
+#ifdef MCC_BREAK_LAST_RING_EDGE
     if (hears(root, rank) && children_in(hearing(root), root, rank, 1).count == 0) return kNoRank;
 #endif
     return hears(root, rank) ? parent_in(hearing(root), root, rank, 1)

@@ -1,6 +1,14 @@
-// Who gets a broadcast from whom when the multicast does not bring it.
-// README.md has the ring (Hoefler, Siebert, Rehm 2007, section 2.2) and the tree of the deaf. Every member
-// computes the same graph from the verdict, and keeps no more of it than who is deaf and who is mute.
+// The supply graph: for each member, the supplier of data that the multicast did not bring.
+//
+// Members that receive the root form a ring (Hoefler, Siebert, Rehm 2007, section 2.2) that begins at the
+// root, in rank order, without the edge back to the root; each is supplied by its predecessor. Deaf members
+// form a tree below the root, with tree_arity (4) children each for small messages and large_tree_arity (1, a
+// chain) for large messages, so that no member's bandwidth is divided. No deaf member is supplied by a member
+// that may itself wait for a repair. If the root is mute, or the only member that receives, all members are
+// in the tree.
+//
+// Every member computes the same graph from the reachability map and stores only the lists of deaf and mute
+// members. With empty lists no search is needed.
 #pragma once
 
 #include <array>
@@ -21,21 +29,21 @@ struct RankList {
     void add(Rank rank) { ranks[count++] = rank; }
     const Rank* begin() const { return ranks.data(); }
     const Rank* end() const { return ranks.data() + count; }
-    // The place of a rank; `count` when it is none of them.
+    // Index of a rank, or `count`.
     std::uint32_t place(Rank rank) const {
         return static_cast<std::uint32_t>(std::find(begin(), end(), rank) - begin());
     }
     bool contains(Rank rank) const { return place(rank) < count; }
-    // As bits, the i-th for the i-th of them.
+    // A bit for each entry.
     std::uint32_t bits() const { return (1U << count) - 1; }
 };
 
-// Who of a member's children is to be told something next, one after the other.
+// Iterates over a member's children to send each the same message.
 class Round {
   public:
     explicit Round(const RankList& children) : children_(children), told_(children.count) {}
     void begin() { told_ = 0; }
-    // Everybody has been told.
+    // All children have been sent the message.
     bool over() const { return told_ == children_.count; }
     Rank next() { return over() ? kNoRank : children_.ranks[told_++]; }
 
@@ -44,40 +52,40 @@ class Round {
     std::uint32_t told_;
 };
 
-// What the members agreed about the multicast. When it does not work nobody hears anybody, and the lists are
+// The reachability map. If the multicast does not work, no member receives any other, and the lists are
 // empty.
 struct Verdict {
     bool works = false;
-    std::vector<Rank> deaf, mute;  // ascending: who cannot hear, who cannot be heard
+    std::vector<Rank> deaf, mute;  // ascending: members that cannot receive; members that cannot be received
     bool operator==(const Verdict&) const = default;
 };
 
 class SupplyGraph {
   public:
-    // Until a verdict is known it does not work: all is point-to-point.
-    // range_of: by rank, when a root multicasts to its own range and leaders onward to the others (sender.h).
+    // Before the first map the graph is point-to-point. range_of: by rank, if leaders relay to their ranges
+    // (sender.h).
     explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
         : members_(members), range_of_(std::move(range_of)) {}
     void set_verdict(Verdict verdict);
     const Verdict& verdict() const { return verdict_; }
 
-    // What the verdict says, whoever sends what to whom.
+    // Reachability by the map alone, regardless of leaders.
     bool audible(Rank root) const {
         return healthy_ || (verdict_.works && !RankSet::of(verdict_.mute, members_).contains(root) &&
                             has_others(listening(), root));
     }
     bool can_hear(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
-    // Leaders relay; false also when a range has no able one, so that roots multicast to all ranges.
+    // Leaders relay. Also false if a range has no able leader, so that roots multicast to all ranges.
     bool relayed() const { return !supplied_.empty(); }
-    // True when the rank is to multicast this root's fragments onward.
+    // True if the rank relays this root's fragments to its range.
     bool relays(Rank root, Rank rank) const { return relayed() && leads_towards(root, rank); }
-    // True when a multicast of this root reaches anybody.
+    // True if a multicast of this root reaches any member.
     bool multicasts(Rank root) const { return healthy_ || reaches_anybody(root); }
-    // True when the rank is to hear this root's multicasts.
+    // True if the rank is to receive this root's multicasts.
     bool hears(Rank root, Rank rank) const {
         return rank != root && (healthy_ || (reaches_anybody(root) && hearing(root).contains(rank)));
     }
-    // Whose multicasts bring it.
+    // The member whose multicasts bring this root's data to the rank.
     Rank brought_by(Rank root, Rank rank) const {
         const bool by_leader = relayed() && range_of_[index_of(root)] != range_of_[index_of(rank)];
         return by_leader ? leaders_[range_of_[index_of(rank)]] : root;
@@ -85,13 +93,13 @@ class SupplyGraph {
     bool deaf(Rank rank) const { return !listening().contains(rank); }
     std::uint32_t hearing_count() const { return listening().size(); }
 
-    // The member that supplies `rank`; kNoRank for the root itself. arity: children per member of the deaf
-    // members' tree.
+    // The member that supplies `rank`; kNoRank for the root itself. arity: children per member in the tree of
+    // deaf members.
     Rank supplier(Rank root, Rank rank, std::uint32_t arity) const;
-    // Whom `rank` supplies: its ring successor, and its children in the tree.
+    // The members that `rank` supplies: its ring successor, and its children in the tree.
     RankList clients(Rank root, Rank rank, std::uint32_t arity) const;
 
-    // The tree in which hearing members report progress to the root, which is its top.
+    // The tree in which receiving members report progress to the root, which is its top.
     Rank report_parent(Rank root, Rank rank, std::uint32_t arity) const;
     RankList report_children(Rank root, Rank rank, std::uint32_t arity) const;
 
@@ -101,20 +109,20 @@ class SupplyGraph {
     static bool has_others(const RankSet& set, Rank root) {
         return set.size() > (set.contains(root) ? 1U : 0U);
     }
-    // It stands in this root's ring, or is the root and has one.
+    // True for a member of this root's ring, and for a root that has one.
     bool on_ring(Rank root, Rank rank) const { return rank == root ? multicasts(root) : hears(root, rank); }
     RankSet listening() const {
         return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
     }
-    // Who is supplied with messages from the start: the deaf, and other ranges' leaders.
+    // Members that are supplied by messages from the start: deaf members, and leaders of other ranges.
     const std::vector<Rank>& supplied(Rank root) const {
         return relayed() ? supplied_[range_of_[index_of(root)]] : verdict_.deaf;
     }
-    // Who is to hear this root, and the root itself when it is not deaf.
+    // Members that are to receive this root, and the root itself unless deaf.
     RankSet hearing(Rank root) const {
         return verdict_.works ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
     }
-    // Who hangs in the tree below this root.
+    // Members in the tree below this root.
     RankSet fallback(Rank root) const {
         return multicasts(root) ? RankSet::of(supplied(root), members_)
                                 : RankSet::everybody_but({}, members_);
@@ -122,17 +130,17 @@ class SupplyGraph {
 
     std::uint32_t members_;
     Verdict verdict_;
-    // Nobody is deaf or mute, and roots multicast to everybody: what is asked most is known.
+    // No member is deaf or mute, and roots multicast to all: the most frequent case needs no search.
     bool healthy_ = false;
     std::vector<std::uint8_t> range_of_;
     std::vector<Rank> leaders_;                // by range
     std::vector<std::vector<Rank>> supplied_;  // by the root's range
 };
 
-// The heap over ranks with rank 0 on top: the tree of gathers and watermarks.
+// The heap over ranks with rank 0 on top: the gather tree, also used for watermarks and leaving.
 Rank tree_parent(Rank rank, std::uint32_t arity);
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members);
-// Ranks in the tree below `rank`, itself included.
+// Number of ranks in the tree below `rank`, itself included.
 std::uint32_t tree_size(Rank rank, std::uint32_t arity, std::uint32_t members);
 
 }  // namespace mcastcoll::engine

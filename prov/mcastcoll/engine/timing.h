@@ -1,4 +1,4 @@
-// Deadlines from measurement: Jacobson and Karels' smoothed mean and deviation (SIGCOMM 1988, appendix A).
+// Deadlines from measurements: Jacobson and Karels' smoothed mean and deviation (SIGCOMM 1988, appendix A).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class SmoothedTime {
 
     bool sampled() const { return sampled_; }
     Nanoseconds mean() const { return {mean_}; }
-    // Mean plus `deviations` deviations, held between the bounds; the lower one while nothing was measured.
+    // Mean plus `deviations` deviations, clamped to the bounds; the lower bound before the first measurement.
     Nanoseconds deadline(int deviations, Nanoseconds least, Nanoseconds most) const {
         if (!sampled_) return least;
         return std::clamp(Nanoseconds{mean_ + deviations * deviation_}, least, most);
@@ -41,15 +41,15 @@ class SmoothedTime {
     bool sampled_ = false;
 };
 
-// What nearly always suffices: the latest but two of the last few times. Unlike a mean with deviations it
-// does not grow with what a few members that repair impose on all others, which would make repairs begin
-// later and later.
+// The third largest of the last 16 times, which nearly always suffices. A mean with deviations would grow
+// with the very repairs that it times: a late repair makes the whole group late for the next operation, and
+// such times would then count as usual.
 class RecentTimes {
   public:
     void sample(Nanoseconds measured) {
         const Nanoseconds value = std::max(measured, Nanoseconds{});
         const Nanoseconds oldest = std::exchange(recent_[next_ % kKept], value);
-        // Into its place in order: of the oldest, which goes, or behind all others.
+        // Replaces the oldest value, or appends, and sorts the new value into place.
         std::size_t at = next_ < kKept ? next_ : 0;
         if (next_++ >= kKept)
             while (sorted_[at] < oldest) ++at;
@@ -63,9 +63,10 @@ class RecentTimes {
     }
 
     bool sampled() const { return next_ > 0; }
-    // What the quickest quarter takes at most: what it takes when nobody repairs.
+    // Upper bound of the fastest quarter: the usual time without repairs.
     Nanoseconds quick() const { return quick_; }
-    // A quarter more than usual, held between the bounds; the lower one while nothing was measured.
+    // A quarter more than the usual time, clamped to the bounds; the lower bound before the first
+    // measurement.
     Nanoseconds deadline(Nanoseconds least, Nanoseconds most) const {
         return std::clamp(Nanoseconds{usual_.value + usual_.value / 4}, least, most);
     }

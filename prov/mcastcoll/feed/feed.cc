@@ -9,7 +9,7 @@ namespace {
 constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr std::uint64_t kReportsPerWindow = 8;
-// Who looks less often than this has paused.
+// A longer time between two ticks counts as a pause.
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(50), kLongestRest = Nanoseconds::from_ms(20);
 
 }  // namespace
@@ -46,13 +46,13 @@ void Feed::tell(Header header, const Place& to, Bytes body) {
         host_.send(to, all);
 }
 
-// What it has sent is still taken; if a part of that is missing, nobody has it any more.
+// The sender's data is still accepted, but a missing part can no longer be repaired.
 void Feed::on_leave(Member& member, const Header& header) {
     member.receives = false;
     trim();
     limit_window();
     if (!member.incoming) {
-        // Who was heard and is not to be heard any more stays known as that.
+        // A barred sender stays known as barred.
         member.gone = !member.barred;
         member.leaving = true;
         return;
@@ -70,13 +70,13 @@ void Feed::bar(Member& member, Loss how) {
     host_.lost(member, how);
 }
 
-// Whether a packet with a right proof is to be looked at, or was sent by somebody who has heard it.
+// Whether a packet with a valid tag is genuine, and not a replay.
 bool Feed::is_from(Member& member, const Header& header, const Place& source) {
     if (member.answered && member.place != source) {
         ++counters_.misplaced;
         return false;
     }
-    // Who needs no key for it would count ahead for others.
+    // Without a key a stranger could use up serials of other members.
     if (!proof_.on() || header.kind == Kind::data || member.serials.take(header.serial)) return true;
     ++counters_.replayed;
     return false;
@@ -115,8 +115,8 @@ void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Na
     }
 }
 
-// Whether this member can do something with data, or a beat for it. If the sender's beginning is not known it
-// is asked for.
+// Whether this member can process data, or a beat about data. If the sender's first packet is not known, a
+// join asks for it.
 bool Feed::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
     if (sender != nullptr && sender->incoming) {
         if (sender->incoming->skip_to(header.oldest)) return true;
@@ -132,10 +132,10 @@ bool Feed::takes_from(Member* sender, const Header& header, const Place& source,
 
 void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds now) {
     Incoming& incoming = *member.incoming;
-    // What comes late, or again, tells of a window that was.
+    // Late and repeated packets have an outdated window size.
     if (header.number >= incoming.taken())
         member.report_every = std::max<std::uint64_t>(1, header.size / kReportsPerWindow);
-    // What comes in its turn is not kept, unless the application has no room.
+    // In-order data is stored only if the application has no room.
     const bool in_turn = header.number == incoming.taken() && !incoming.ready();
     if (in_turn && hand_over(member, body)) {
         ++counters_.received;
@@ -146,14 +146,14 @@ void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds
         ++(put == Put::taken     ? counters_.received
            : put == Put::useless ? counters_.duplicates
                                  : counters_.crowded);
-        // Anybody can send what was sent before.
+        // A replayed packet is no sign of life.
         if (put != Put::taken) return member.gap.watch(incoming.has_gap(), now);
     }
     member.heard = now;
     member.gap.watch(incoming.has_gap(), now);
 }
 
-// Gives the application what it takes of its sender's next packet; true: nothing is left.
+// Delivers the pieces of the sender's next packet; true if none is left.
 bool Feed::hand_over(Member& member, Bytes body) {
     Piece piece;
     while (read_piece(body, member.incoming->offset(), piece)) {
@@ -171,7 +171,7 @@ void Feed::report_progress(Member& member) {
 void Feed::on_beat(Member& member, const Header& header, Nanoseconds now) {
     member.heard = now;
     member.incoming->note_end(header.number);
-    // With the next tick: what is still in the socket is not missing.
+    // Reported in the next tick, because packets in the socket are not missing.
     if ((header.flags & kReport) != 0) member.report_wanted = true;
     member.gap.watch(member.incoming->has_gap(), now);
 }
@@ -196,7 +196,7 @@ void Feed::deliver() {
     }
 }
 
-// A sender may have nothing to say, or nobody who drives it. But what it owes it must repair.
+// A silent sender may have no data, or be busy. But a sender must repair data that it owes.
 void Feed::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->incoming || member->leaving || now - member->heard <= config_.peer_timeout) continue;
@@ -225,7 +225,7 @@ void Feed::tick(Nanoseconds now) {
     bar_silent(now);
     members_.bury();
     if (now >= flush_at_) flush(now);
-    // What the system has not taken yet cannot be missed.
+    // Packets that the system has not accepted yet cannot be missing.
     if (config_.sends && now >= beat_at_ && outgoing_.waiting() == 0) beat(!outgoing_.empty(), now);
 }
 
@@ -239,7 +239,7 @@ Nanoseconds Feed::next_deadline() const {
         owed = owed || (member->incoming && !member->leaving &&
                         (member->incoming->has_gap() || member->incoming->in_message()));
     }
-    // Who sleeps longer pauses, and that would count against nobody who is silent or late.
+    // A longer sleep would count as a pause and excuse peers that are silent or late.
     return owed ? std::min(soonest, looked_at_ + kLongestRest) : soonest;
 }
 

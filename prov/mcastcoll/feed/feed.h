@@ -1,5 +1,5 @@
-// Reliable multicast messages in one group, as one member of it sees them: README.md has the protocol. Pure:
-// it is given packets and times, and hands packets and messages out through its host.
+// Reliable multicast messages in one group, on one member. README.md describes the protocol. Pure: the caller
+// passes in packets and times, and receives packets and messages through Host.
 #pragma once
 
 #include "feed/members.h"
@@ -11,24 +11,26 @@ struct Config {
     std::uint64_t group = 0;
     bool sends = true, receives = true;
     std::size_t window = 512;    // packets
-    std::size_t payload = 1200;  // of data in a packet, at most kMostPayload
-    std::size_t room = 512;      // packets that this member's receive buffer holds
+    std::size_t payload = 1200;  // bytes of data in a packet, at most kMostPayload
+    std::size_t room = 512;      // packets that fit in this member's receive buffer
     Nanoseconds peer_timeout = Nanoseconds::from_ms(5000);
-    std::optional<wire::Key> key{};  // of this group alone; none: strangers cannot be told from members
-    std::size_t memory = std::size_t{64} << 20;  // for what came out of order, from all senders together
+    // Of this group alone; none: strangers cannot be distinguished from members.
+    std::optional<wire::Key> key{};
+    std::size_t memory = std::size_t{64} << 20;  // bytes for out-of-order packets of all senders together
 };
 
 enum class Loss : std::uint8_t {
-    silent,    // a sender that owes something has not been heard for the peer timeout
-    expelled,  // this member, by a sender that it was too slow for
-    gap,       // a sender no longer has what is missing here
+    silent,    // a sender that owes data was silent for the peer timeout
+    expelled,  // a sender expelled this member as too slow
+    gap,       // a sender no longer has a packet that is missing here
 };
 
 struct FeedCounters {
     std::uint64_t sent = 0, repaired = 0, received = 0, duplicates = 0, reports = 0, beats = 0, expelled = 0;
     std::uint64_t dropped = 0;  // receivers that did not answer
-    // Packets that were not taken: of members that are not known; without a right proof; repeated by
-    // somebody; of a member, but not from where it is; of who has not answered yet; for want of memory.
+    // Packets that were not accepted: from unknown members (strays); without a valid tag (unproven);
+    // replayed; with a member's id from another address (misplaced); reports from members without an answer
+    // (unanswered); for lack of memory (crowded).
     std::uint64_t strays = 0, unproven = 0, replayed = 0, misplaced = 0, unanswered = 0, crowded = 0;
 };
 
@@ -39,11 +41,11 @@ class Feed {
 
     class Host {
       public:
-        // Packets of `unit` bytes each, the last one perhaps shorter. False: there is no room now, and none
-        // of them was sent.
+        // Sends packets of `unit` bytes each, the last perhaps shorter. False: no room now, and no packet was
+        // sent.
         virtual bool multicast(Bytes packets, std::size_t unit) = 0;
         virtual void send(const Place& to, Bytes packet) = 0;
-        // The next piece of a message of this member; false: not now.
+        // Delivers the next piece of this member's message; false: no room now.
         virtual bool deliver(const Member& from, std::uint8_t flags, Bytes piece) = 0;
         virtual void lost(const Member& member, Loss how) = 0;
 
@@ -53,25 +55,25 @@ class Feed {
 
     Feed(const Config& config, Host& host, Nanoseconds now);
 
-    // All probes are out, there was time to answer, and who has spoken knows of this member; but who says
-    // that it is somebody and is not keeps no join from ending.
+    // True when all probes are sent, there was time for answers, and every known member has answered. A
+    // member without an answer, whose id may be forged, delays the end of a join by at most kAnswers.
     bool joined(Nanoseconds now) const {
         return probes_left_ == 0 && now >= probe_at_ &&
                (members_.all_answered() || now >= probe_at_ + kAnswers);
     }
-    // False: a receiver is a window behind.
+    // False while a receiver is a window behind.
     bool can_send(std::size_t bytes) const { return outgoing_.fits(bytes); }
-    // What is short may wait for more, but no longer than until tick() or flush().
+    // A short message may wait for more, but at most until tick() or flush().
     void send(Bytes message, Nanoseconds now);
-    // Who is not coming back soon has all leave that was sent.
+    // Sends all queued packets; to be called before the caller sleeps.
     void flush(Nanoseconds now);
-    // Every receiver has everything.
+    // Every receiver has acknowledged all data.
     bool settled() const { return outgoing_.empty(); }
     void leave(Nanoseconds now);
 
-    // Header is what decode() made of the packet.
+    // header: the result of decode() for the packet.
     void on_packet(const Header& header, Bytes packet, const Place& source, Nanoseconds now);
-    // Hands messages to the host as far as it takes them.
+    // Delivers messages to the host while the host accepts them.
     void deliver();
     void tick(Nanoseconds now);
     Nanoseconds next_deadline() const;
@@ -82,10 +84,10 @@ class Feed {
   private:
     static constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
 
-    // Null: there are too many.
+    // Null if there are too many members.
     Member* find_or_add(MemberId id, const Place& place, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
-    // The packet for header.to, or for everybody, whatever the place.
+    // Sends a packet to header.to, or to all members; `to` is then ignored.
     void tell(Header header, const Place& to = {}, Bytes body = {});
     void send_join(MemberId to, const Place& place, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;
@@ -115,8 +117,7 @@ class Feed {
     void drop_unanswered(Nanoseconds now);
     void bar_silent(Nanoseconds now);
 
-    // Limits how many packets a sender multicasts again in a group without a key, where every host can forge
-    // reports.
+    // Limits retransmissions in a group without a key, in which every host can forge reports.
     class RepairBudget {
       public:
         bool any(Nanoseconds now);
@@ -127,12 +128,12 @@ class Feed {
         Nanoseconds filled_at_;
     };
     static constexpr std::uint64_t kMostRepairs = 2048;                    // at once: one window
-    static constexpr Nanoseconds kRepairEvery = Nanoseconds::from_us(50);  // then one packet each
+    static constexpr Nanoseconds kRepairEvery = Nanoseconds::from_us(50);  // afterwards, time per packet
 
     const Config config_;
     Host& host_;
     Proof proof_;
-    Store store_;  // lives longer than the members, who keep packets in it
+    Store store_;  // declared before the members, which keep packets in the store
     Outgoing outgoing_;
     Pacer pacer_;
     Members members_;

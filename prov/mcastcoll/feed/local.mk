@@ -1,4 +1,4 @@
-# Reliable multicast messages: the protocol, pure.
+# Protocol core of reliable multicast messages.
 noinst_LTLIBRARIES += %reldir%/libmccfeed.la
 mcc_parts += \
 	%reldir%/feed.cc \

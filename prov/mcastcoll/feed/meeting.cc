@@ -1,5 +1,5 @@
-// How the members of a Feed meet. Everybody may say that it is somebody, and send again what it has heard: so
-// each has to answer what it is told now before it counts as there.
+// How the members of a Feed meet. Strangers can forge an id or replay packets, so each member has to answer a
+// fresh packet before it counts as present.
 #include <algorithm>
 
 #include "feed/feed.h"
@@ -12,14 +12,14 @@ Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
     if (members_.full()) {
         const auto evicted = members_.evict(now, config_.peer_timeout);
         if (evicted == nullptr) return nullptr;
-        // Who has left in order, and whose messages all were taken, is no loss.
+        // A member that left regularly, with all its messages taken, is no loss.
         if (evicted->incoming && !(evicted->leaving && !evicted->incoming->ready()))
             host_.lost(*evicted, Loss::silent);
         trim();
     }
     Member& added = members_.add(id, place, now);
-    // In the beginning it may know of a join that this member has sent to all. Later it may have been here,
-    // and be forgotten: what it said then does not count.
+    // At the beginning the new member may refer to a join that this member has sent to the whole group. Later
+    // the member may have been here before and been forgotten: its older packets do not count.
     added.asked_from = now < meets_until_ ? 1 : proof_.last_serial() + 1;
     return &added;
 }
@@ -53,7 +53,7 @@ bool Feed::is_answer(const Member& member, const Header& header, Bytes body) con
     return echo >= member.asked_from && echo <= proof_.last_serial();
 }
 
-// A join or a welcome: the other says what it does, and where its packets begin for this member.
+// A join or a welcome: roles of the other member, and the number of its first packet for this member.
 void Feed::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
                            Nanoseconds now) {
     if (member.leaving) return;
@@ -71,16 +71,16 @@ void Feed::on_introduction(Member& member, const Header& header, Bytes body, con
 
 void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
     const bool joins = header.kind == Kind::join;
-    // It goes on from where it was, which cannot be had any more.
+    // The member would continue at its old position, but packets from there are gone.
     if (member.expelled && !joins) return tell(this->header(Kind::expelled, member.id), member.place);
     if (!member.receives) {
-        // It begins with a whole message.
+        // The receiver begins with a whole message.
         flush(now);
         member.receives = true;
         member.expelled = false;
         member.room = static_cast<std::size_t>(std::min<std::uint64_t>(header.oldest, config_.window));
-        // Who joins begins with the next message. Who was told an earlier number, by a join of this member,
-        // gets what is still kept.
+        // A joining member begins with the next message. A member with an earlier number, from a join of this
+        // member, gets the stored packets.
         member.start = member.acked = joins ? outgoing_.next() : outgoing_.oldest();
         member.moved = now;
     }

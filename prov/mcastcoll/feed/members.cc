@@ -30,7 +30,7 @@ void GapTimer::watch(bool has_gap, Nanoseconds now) {
 }
 
 void GapTimer::reported(std::uint64_t first_missing, Nanoseconds now) {
-    // What moves is asked for again soon.
+    // After progress the next report comes soon.
     if (first_missing != reported_from_) pause_ = kReportAgain;
     reported_from_ = first_missing;
     at_ = now + pause_;
@@ -60,7 +60,7 @@ Member& Members::add(MemberId id, const Place& place, Nanoseconds now) {
 }
 
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
-    // A receiver is expelled, never forgotten.
+    // A receiver is expelled, not forgotten.
     const auto stays = [&](const auto& one) {
         return one->answered && (one->receives || now - one->heard <= peer_timeout);
     };

@@ -1,6 +1,6 @@
-// Who is known in a group, and what a member knows of each other one: where it is, whether it has answered,
-// how far it has got, what it has sent, and when a hole in that is to be reported. Bounded: who has been
-// silent for longest makes room.
+// The known members of a group and the state of each: address, whether it has answered, progress, received
+// data, and the time of the next report about a hole. The number is bounded: a new member replaces a member
+// without an answer, or the member with the longest silence.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace mcastcoll::feed {
 
-// When a hole in what a sender has sent is reported: not at once, because reordering is not loss, then again
-// and again, less often while nothing changes.
+// Time of a report about a hole in a sender's packets: delayed, because reordering is no loss, then repeated
+// with growing pauses while nothing changes.
 class GapTimer {
   public:
     Nanoseconds deadline() const { return at_; }
     void stop() { at_ = kNever; }
-    // Something has come: whether there is a hole now.
+    // Called after a packet: has_gap says whether a hole exists now.
     void watch(bool has_gap, Nanoseconds now);
-    // The hole, from this packet on, has been reported.
+    // The hole that begins with this packet has been reported.
     void reported(std::uint64_t first_missing, Nanoseconds now);
 
   private:
@@ -28,15 +28,15 @@ class GapTimer {
     std::uint64_t reported_from_ = 0;
 };
 
-// When who has not answered is asked again whether it is there: not for ever, since anybody may say that
-// somebody is.
+// Time of the next request to a member that has not answered. The number of requests is limited, because an
+// id may be forged.
 class AskTimer {
   public:
     explicit AskTimer(Nanoseconds now);
     Nanoseconds deadline() const { return at_; }
     void stop() { at_ = kNever; }
     void asked(Nanoseconds now);
-    // It has spoken, but it was no answer.
+    // The member has sent a packet, but no answer.
     void resume(Nanoseconds now);
 
   private:
@@ -49,31 +49,31 @@ struct Member {
         : id(its_id), place(its_place), heard(now), ask(now) {}
 
     const MemberId id;
-    Place place;  // does not change once it has answered
+    Place place;  // fixed once the member has answered
     Nanoseconds heard;
-    // It has answered what this member has said since it knows it: so it is there now, and what it says is no
-    // repetition, by a stranger, of what it said before.
+    // The member has answered a recent packet of this member. So the member exists now, and its packets are
+    // no replay by a stranger.
     bool answered = false;
-    std::uint64_t asked_from = 0;  // the serial of the first packet of this member that it can answer
-    std::uint64_t introduced = 0;  // the serial of its last join or welcome
+    std::uint64_t asked_from = 0;  // serial of this member's first packet that counts as answered
+    std::uint64_t introduced = 0;  // serial of the member's last join or welcome
     AskTimer ask;
     wire::TakenNumbers serials;
-    // It receives what this member sends.
+    // A receiver of this member's data.
     bool receives = false;
-    // It did, and was too late.
+    // A former receiver that was too slow.
     bool expelled = false;
     std::size_t room = 0;
     std::uint64_t start = 0, acked = 0;
     Nanoseconds moved{};
-    // It sends. Null: not, or it is not known from where on.
+    // Data from this sender. Null: no sender, or the first packet is not known yet.
     std::unique_ptr<Incoming> incoming;
     std::uint64_t reported = 0, report_every = 1;
     bool report_wanted = false;
     GapTimer gap;
-    // Messages of it are missing for good, which the host knows: no more of them are taken.
+    // Messages of this sender are lost, which the host knows: no more of its messages are accepted.
     bool barred = false;
-    bool leaving = false;  // all that it has sent has come, or is not wanted; it does not come back
-    bool gone = false;     // goes with the next bury()
+    bool leaving = false;  // all of its data has arrived or is not needed; the member does not come back
+    bool gone = false;     // removed by the next bury()
 };
 
 class Members {
@@ -82,23 +82,23 @@ class Members {
 
     Member* find(MemberId id);
     bool full() const { return all_.size() >= kMostMembers; }
-    // Call only when not full, of who is not there.
+    // Requires that the group is not full and that the id is unknown.
     Member& add(MemberId id, const Place& place, Nanoseconds now);
-    // Makes room: who has not answered goes, or else who has been silent for the longest time and has had
-    // time enough. Null: nobody has.
+    // Removes a member to make room: a member without an answer, or else the member with the longest silence
+    // above the peer timeout. Null if no member qualifies.
     std::unique_ptr<Member> evict(Nanoseconds now, Nanoseconds peer_timeout);
     void bury();
-    // Time in which nobody drove this member counts against nobody.
+    // Extends the deadlines by a pause in which the caller did not run this member.
     void forgive(Nanoseconds pause, Nanoseconds now);
 
     bool all_answered() const;
     std::size_t receivers() const;
-    // Up to where all receivers have everything, of what is sent up to next.
+    // First packet that some receiver has not acknowledged; at most `next`.
     std::uint64_t acked_by_all(std::uint64_t next) const;
-    // What the smallest receive buffer holds, if less.
+    // The smallest receive buffer of all receivers, at most `packets`.
     std::size_t least_room(std::size_t packets) const;
 
-    // A host may be called meanwhile, and that adds nobody.
+    // Host functions called during iteration must not add members.
     auto begin() const { return all_.begin(); }
     auto end() const { return all_.end(); }
 

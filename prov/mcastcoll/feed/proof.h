@@ -1,6 +1,5 @@
-// What tells a group's members from strangers: a tag in each packet that only who has the group's key can
-// make (UMAC-64). Its nonce is the sender's id, which is drawn at each join, and the packet's serial, which
-// its sender never uses for other bytes.
+// Authentication tags (UMAC-64) in each packet of a group with a key. The nonce is the sender's id, drawn at
+// each join, and the packet's serial, which a sender never uses for other bytes.
 #pragma once
 
 #include <optional>
@@ -12,19 +11,19 @@ namespace mcastcoll::feed {
 
 class Proof {
   public:
-    // None: tags are 0, and anybody can make them.
+    // Without a key, tags are 0 and do not authenticate.
     explicit Proof(const std::optional<wire::Key>& key);
 
     bool on() const { return mac_.has_value(); }
-    // Of all packets but data.
+    // For all packets but data.
     std::uint64_t next_serial() { return ++serial_; }
     std::uint64_t last_serial() const { return serial_; }
-    // Data is sent again as it is.
+    // Data is retransmitted with the same bytes.
     static constexpr std::uint64_t serial_of_data(std::uint64_t number) {
         return std::uint64_t{1} << 63 | number;
     }
 
-    // Puts the tag into a packet in which everything else is there.
+    // Writes the tag into a packet that is otherwise complete.
     void stamp(MutableBytes packet);
     bool is_right(Bytes packet);
 

@@ -1,4 +1,4 @@
-// The sending half of a Feed: what leaves and when, repairs, and how far it may be ahead of its receivers.
+// The sending half of a Feed: packets and repairs, their timing, and the distance to the receivers.
 #include <algorithm>
 
 #include "feed/feed.h"
@@ -6,17 +6,17 @@
 namespace mcastcoll::feed {
 namespace {
 
-// Several who ask for the same get one answer. Who asks first has waited for what was reordered.
+// A retransmission answers NAKs of several receivers; receivers wait for reordering before their first NAK.
 constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
 constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
 constexpr unsigned kFarewells = 3;
-// So many full packets do not wait for others.
+// Number of full packets that do not wait for more.
 constexpr std::size_t kFullRow = 16;
-// When the system has no room for a packet.
+// Pause when the system has no room for a packet.
 constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
-// However small somebody's receive buffer is, and however wrong what it says of it: the largest message fits.
+// Lower limit of the window, even below the reported buffers of receivers: the largest message fits.
 constexpr std::size_t kLeastWindow = 64;
-// Of the peer timeout: for so long who has not answered is waited for.
+// Share of the peer timeout for which a member without an answer is waited for.
 constexpr std::int64_t kPatienceShare = 20;
 
 }  // namespace
@@ -25,7 +25,7 @@ void Feed::leave(Nanoseconds now) {
     flush(now);
     Header farewell = header(Kind::leave, kEverybody);
     farewell.number = outgoing_.next();
-    // Who misses them all finds out by the peer timeout.
+    // A receiver that misses every copy detects the end by the peer timeout.
     for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
 }
 
@@ -88,12 +88,12 @@ void Feed::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
     const std::size_t bits = 8 * std::min(bitmap.size(), kBitmapBytes);
     for (std::size_t bit = 0; bit < bits; ++bit) {
         if ((bitmap[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
-        if (!proof_.on() && !repairs_.any(now)) return;  // the receiver asks again for the rest
+        if (!proof_.on() && !repairs_.any(now)) return;  // the receiver requests the rest again
         const Bytes packet = outgoing_.again(report.oldest + bit, now, kRepairPause);
         if (packet.empty()) continue;
         if (!proof_.on()) repairs_.take();
         ++counters_.repaired;
-        // What the system has no room for is asked for again.
+        // A packet for which the system has no room will be requested again.
         host_.multicast(packet, packet.size());
     }
 }
@@ -136,7 +136,7 @@ void Feed::expel_late(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
         if (now - member->moved <= config_.peer_timeout) continue;
-        // It may go on sending.
+        // The member may continue to send.
         member->receives = false;
         member->expelled = expelled = true;
         ++counters_.expelled;
@@ -147,8 +147,8 @@ void Feed::expel_late(Nanoseconds now) {
     limit_window();
 }
 
-// Who has not answered may be nobody: it holds the window for a short time, and all of them together for a
-// quarter of the time, however many come.
+// A member without an answer may be forged: such a member holds the window for a short time, and all of them
+// together for a quarter of the time.
 void Feed::drop_unanswered(Nanoseconds now) {
     if (!outgoing_.is_crowded()) return;
     const Nanoseconds patience{config_.peer_timeout.value / kPatienceShare};
@@ -156,7 +156,7 @@ void Feed::drop_unanswered(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->receives || member->answered || member->acked == outgoing_.next()) continue;
         if (now >= impatient_until_ && now - member->moved <= patience) continue;
-        // If it is there after all it is told when it answers.
+        // If the member exists, it is informed when it answers.
         member->receives = false;
         member->expelled = dropped = true;
         ++counters_.dropped;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kMostBytesInRow = 65000;
 
-// What a packet of so many bytes costs the store, with what the allocator adds.
+// Memory of a packet of this length, including the allocator's overhead.
 std::size_t cost_of(std::size_t bytes) {
     constexpr std::size_t kOverhead = 32;
     return bytes + kOverhead;
@@ -38,7 +38,7 @@ void Outgoing::append(Bytes message) {
     bool more = true;
     while (more) {
         const std::size_t room = payload_ - open_;
-        // A byte of a message at least, unless it has none.
+        // Room for at least one byte of the message, if any.
         if (room < kPieceHeader + (message.empty() ? 0 : 1)) {
             std::fill_n(at(next_) + kHeaderBytes + open_, room, std::byte{0});
             open_ = payload_;
@@ -77,7 +77,7 @@ Outgoing::Row Outgoing::unsent() {
     if (unsent_ == next_) return {};
     Row row{{}, places_[unsent_ % places_.size()].length, 1};
     std::size_t bytes = row.unit;
-    // Only full packets lie without gaps.
+    // Only full packets are contiguous.
     while (row.unit == stride_ && bytes == row.packets * stride_ && row.packets < kMostInRow &&
            unsent_ + row.packets < next_ && (unsent_ + row.packets) % places_.size() != 0) {
         const std::size_t length = places_[(unsent_ + row.packets) % places_.size()].length;
@@ -132,7 +132,7 @@ void Incoming::clear(std::uint64_t number) {
 }
 
 void Incoming::note_end(std::uint64_t next) {
-    // A sender never is a window ahead of who it waits for.
+    // A sender is never more than a window ahead of a receiver.
     if (next > end_ && next - taken_ <= places_.size()) end_ = next;
 }
 

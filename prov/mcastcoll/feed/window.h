@@ -1,6 +1,6 @@
-// The two ends of a window of packets, each a ring by number: what a sender keeps until all receivers have
-// it, and what a receiver has of one sender, in memory that is bounded for all senders together. And how
-// often a sender may send.
+// The two ends of a window of packets, each a ring by packet number: packets that a sender keeps until every
+// receiver has them, and received packets of a sender, with a memory limit for all senders together. Also the
+// pacing of a sender.
 #pragma once
 
 #include <algorithm>
@@ -11,34 +11,34 @@
 
 namespace mcastcoll::feed {
 
-// Whole packets, by number. Messages are packed into them: the last one is open until it is full or closed.
-// Packets lie one behind the other, so that a row of full ones can be handed to the kernel as one.
+// Packets of a sender, by number. Messages are packed into packets; the last packet is open until it is full
+// or closed. Packets are contiguous, so a row of full packets goes to the kernel as one buffer.
 class Outgoing {
   public:
-    // Packets that one call of the system sends at most; the system's own bounds are 64 and 64 KiB.
+    // Limit of packets per system call; the system's own limits are 64 packets and 64 KiB.
     static constexpr std::size_t kMostInRow = 44;
 
-    // The header of all packets, but for number, oldest and serial. The proof outlives this.
+    // data: header of all packets without number, oldest and serial. The proof must outlive this object.
     Outgoing(std::size_t window, std::size_t payload, const Header& data, Proof& proof);
 
-    // Of the packets that are full or closed.
+    // Number after the last full or closed packet.
     std::uint64_t next() const { return next_; }
     std::uint64_t oldest() const { return oldest_; }
     bool empty() const { return oldest_ == next_ && !has_open(); }
     bool has_open() const { return open_ > 0; }
-    // How many are closed and have never been sent.
+    // Number of closed packets that were never sent.
     std::size_t waiting() const { return next_ - unsent_; }
 
-    // Packets that may be kept at once; never more than the window.
+    // Limits the stored packets; never above the window.
     void limit(std::size_t packets) { limit_ = std::min(packets, places_.size()); }
     bool fits(std::size_t bytes) const;
-    // A receiver is far behind.
+    // A receiver is far behind: the window is more than half full.
     bool is_crowded() const { return 2 * (next_ - oldest_) > limit_; }
-    // The message must fit. The bytes are copied.
+    // Requires fits(). Copies the message.
     void append(Bytes message);
     void close();
 
-    // The first that have not been sent: all of `unit` bytes but the last one, which may be shorter.
+    // The next unsent packets, each of `unit` bytes but the last, which may be shorter.
     struct Row {
         Bytes bytes;
         std::size_t unit = 0, packets = 0;
@@ -46,9 +46,10 @@ class Outgoing {
     Row unsent();
     void sent(const Row& row) { unsent_ += row.packets; }
 
-    // The same bytes again, if it was sent, is kept, and was not sent again within `since`.
+    // The bytes of a packet for retransmission; empty if it was not sent, is no longer stored, or was sent
+    // again within `since`.
     Bytes again(std::uint64_t number, Nanoseconds now, Nanoseconds since);
-    // All below have been received.
+    // All receivers have the packets below.
     void trim(std::uint64_t oldest);
 
   private:
@@ -64,26 +65,26 @@ class Outgoing {
     std::vector<Place> places_;
     std::unique_ptr<std::byte[]> bytes_;
     std::size_t limit_;
-    std::size_t open_ = 0;  // bytes in the packet behind the last closed one
+    std::size_t open_ = 0;  // bytes in the open packet
     std::uint64_t next_ = 0, oldest_ = 0, unsent_ = 0;
 };
 
-// How many bytes the packets of all senders may have that came before their turn: each has a share of its
-// own, of half of them, and more while the other half lasts.
+// Memory limit for out-of-order packets of all senders: half of the memory is divided evenly, and the rest is
+// first come, first served.
 class Store {
   public:
     Store(std::size_t bytes, std::size_t senders) : share_(bytes / 2 / senders), left_(bytes / 2) {}
 
-    // For somebody who has `own` bytes.
+    // For a sender that has `own` bytes.
     bool take(std::size_t own, std::size_t bytes) {
         const std::size_t more = beyond(own + bytes) - beyond(own);
         if (more > left_) return false;
         left_ -= more;
         return true;
     }
-    // By somebody who has `own` bytes yet.
+    // For a sender that still has `own` bytes.
     void give_back(std::size_t own, std::size_t bytes) { left_ += beyond(own) - beyond(own - bytes); }
-    // Beyond shares.
+    // Bytes left beyond the shares.
     std::size_t left() const { return left_; }
 
   private:
@@ -95,46 +96,47 @@ class Store {
 
 enum class Put : std::uint8_t {
     taken,
-    useless,  // it is here already, or outside the window
-    no_room,  // it is missing from now on
+    useless,  // a duplicate, or outside the window
+    no_room,  // not stored: counts as missing
 };
 
-// Packets in any order within a window, taken out in the order of their numbers.
+// Packets of one sender in any order within a window, taken out in order.
 class Incoming {
   public:
-    // The first number that counts; until something is taken, skip_to() may move it. The store outlives this.
+    // start: first expected number; skip_to() may change the start until a piece is taken. The store must
+    // outlive this object.
     Incoming(std::size_t window, std::size_t payload, std::uint64_t start, Store& store);
     ~Incoming();
     Incoming(const Incoming&) = delete;
     Incoming& operator=(const Incoming&) = delete;
 
     Put put(std::uint64_t number, Bytes body);
-    // The sender has sent everything below.
+    // The sender has sent all packets below.
     void note_end(std::uint64_t next);
-    // What is below can no longer be had. False: something of it is missing, and something was taken already.
+    // Packets below are no longer available. False if such a packet is missing after a piece was taken.
     bool skip_to(std::uint64_t oldest);
 
-    // The next packet, and how much of it has been taken.
+    // The next packet, and the offset up to which its pieces were taken.
     bool ready() const { return present(taken_); }
     Bytes body() const;
     std::size_t offset() const { return offset_; }
-    // A piece was taken, which reaches to this offset.
+    // A piece that ends at this offset was taken.
     void take_piece(std::uint8_t flags, std::size_t end);
-    // Nothing is left in the next packet, whether it was ever put here or not.
+    // Ends the next packet, stored here or not.
     void take();
 
-    // The last piece taken was not the end of a message.
+    // The last piece taken did not end a message.
     bool in_message() const { return in_message_; }
     std::uint64_t taken() const { return taken_; }
-    // The first that is missing: everything below is here or taken.
+    // The first missing packet: all below are here or taken.
     std::uint64_t first_missing();
     bool has_gap() { return first_missing() < end_; }
-    // Fills the bitmap from first_missing() on; returns how many bytes of it count.
+    // Fills the bitmap from first_missing() on; returns its length in bytes.
     std::size_t missing(MutableBytes bitmap);
 
   private:
     struct Place {
-        std::unique_ptr<std::byte[]> bytes;  // null: not here
+        std::unique_ptr<std::byte[]> bytes;  // null: missing
         std::size_t length = 0;
     };
     bool present(std::uint64_t number) const {
@@ -151,9 +153,8 @@ class Incoming {
     bool begun_ = false, in_message_ = false;
 };
 
-// How often a sender may send packets that are not full: a burst of a few at once, then one in a while. What
-// comes faster is packed together, which costs a message some microseconds at most and saves everybody a
-// packet for each.
+// Limits packets that are not full: a burst of a few, then one per pause. Messages that come faster are
+// packed together, which delays a message by some microseconds at most and saves all receivers a packet each.
 class Pacer {
   public:
     static constexpr Nanoseconds kPause = Nanoseconds::from_us(50);
@@ -161,18 +162,18 @@ class Pacer {
 
     explicit Pacer(Nanoseconds now) : full_at_(now) {}
 
-    // Takes the permission to send now, if there is one.
+    // Takes the permission to send now, if available.
     bool take(Nanoseconds now) {
         if (now < next()) return false;
         force(now);
         return true;
     }
-    // Sends without asking; that counts.
+    // Sends without permission, at the expense of later permissions.
     void force(Nanoseconds now) { full_at_ = std::max(full_at_, now) + kPause; }
     Nanoseconds next() const { return full_at_ - Nanoseconds{(kBurst - 1) * kPause.value}; }
 
   private:
-    Nanoseconds full_at_;  // when the whole burst may be sent again
+    Nanoseconds full_at_;  // when the whole burst is available again
 };
 
 }  // namespace mcastcoll::feed

@@ -1,5 +1,5 @@
-// One loop, instantiated for every pair of the two type lists below and, on x86, for three instruction sets.
-// The table of pointers is made by the compiler from the same lists, so a datatype or an operator is one
+// A loop, instantiated for every pair of the two type lists below and, on x86, for three instruction sets.
+// The compiler builds the table of pointers from the same lists, so a new datatype or operator takes a single
 // line.
 #include "reduce/kernels.h"
 
@@ -23,7 +23,7 @@ namespace {
 __extension__ using Int128 = __int128;
 __extension__ using Uint128 = unsigned __int128;
 
-// In the order of enum fi_datatype. The last two have no name in older headers.
+// In the order of enum fi_datatype. Older headers have no names for the last two.
 using Datatypes = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
                              std::uint32_t, std::int64_t, std::uint64_t, float, double, std::complex<float>,
                              std::complex<double>, long double, std::complex<long double>, Int128, Uint128>;
@@ -35,14 +35,14 @@ concept Integer = std::integral<T> || std::same_as<T, Int128> || std::same_as<T,
 template <typename T>
 concept Ordered = Integer<T> || std::floating_point<T>;
 
-// What integers are added and multiplied in: unsigned, so that they wrap, and no narrower than int, so that
-// the promotion to it does not bring the sign back.
+// Type for sums and products of integers: unsigned, so that they wrap, and no narrower than int, so that the
+// promotion to int does not bring the sign back.
 template <typename T>
 using Modular =
     std::conditional_t<sizeof(T) <= sizeof(unsigned), unsigned,
                        std::conditional_t<sizeof(T) <= sizeof(std::uint64_t), std::uint64_t, Uint128>>;
 
-// An operator without a form for a datatype has no kernel for it.
+// An operator without a form for a datatype has no kernel.
 template <typename Before>
 struct First {
     template <Ordered T>
@@ -61,7 +61,7 @@ struct Arithmetic {
         return Op{}(inout, in);
     }
 };
-// Bitwise on truths: without a branch, which the vectoriser needs.
+// Bitwise operators on truth values, without a branch: the vectoriser requires this.
 template <typename Op>
 struct Logical {
     template <typename T>
@@ -89,8 +89,8 @@ concept Allowed = requires(T value) {
     { Op::apply(value, value) } -> std::same_as<T>;
 };
 
-// Of an extended number some bytes are padding, which stays as it was: what is behind the registers of this
-// process has no business in a packet.
+// Some bytes of an extended number are padding, which is left unchanged: register contents of this process
+// must not leak into a packet.
 constexpr std::size_t kExtendedBytes =
     std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
 inline void store_extended(std::byte* to, long double value) {
@@ -101,14 +101,14 @@ inline void store_extended(std::byte* to, std::complex<long double> value) {
     store_extended(to + sizeof(long double), value.imag());
 }
 
-// Elements are copied in and out, because an address need not be aligned: a caller's buffer that is not must
-// not fail on that caller alone. The copies are plain loads and stores in the end. Iteration i touches
-// element i only, whether the vectors are apart or the same (ivdep).
+// Elements are copied in and out, because an address need not be aligned: an unaligned buffer must not fail
+// on one caller alone. The copies compile to plain loads and stores. Iteration i touches element i only,
+// whether the vectors are distinct or the same (ivdep).
 template <typename T, typename Op>
 [[gnu::always_inline]] inline void loop(void* out, const void* one, const void* other, std::size_t elements) {
     auto* to = static_cast<std::byte*>(out);
     const auto *from = static_cast<const std::byte*>(one), *and_from = static_cast<const std::byte*>(other);
-#ifndef __clang__  // which looks at the addresses before it takes the fast way
+#ifndef __clang__  // clang compares the addresses before it takes the fast path
 #pragma GCC ivdep
 #endif
     for (std::size_t i = 0; i < elements; ++i) {
@@ -161,7 +161,7 @@ constexpr Combine kernel() {
 
 constexpr std::size_t kDatatypes = std::tuple_size_v<Datatypes>, kOperators = std::tuple_size_v<Operators>;
 
-// Of one datatype; of all.
+// One row of the table: a datatype; then the whole table.
 template <Width kWidth, typename T, typename... Op>
 constexpr std::array<Combine, kOperators> row(std::type_identity<std::tuple<Op...>>) {
     return {kernel<T, Op, kWidth>()...};
@@ -183,7 +183,7 @@ const auto& best_table() {
 #if MCC_REDUCE_X86
     static constexpr auto avx2 = table<Width::avx2>(std::type_identity<Datatypes>{});
     static constexpr auto avx512 = table<Width::avx512>(std::type_identity<Datatypes>{});
-    // Processors that lack vbmi have wide registers, too, but slow their clock down where they are used.
+    // Processors without vbmi have wide registers too, but lower their clock when these are used.
     if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq"))
         return avx512;
@@ -192,7 +192,7 @@ const auto& best_table() {
     return plain;
 }
 
-// The enumerators' own types are narrower than what a caller may put in them.
+// A caller may pass a value that is no enumerator, so the value goes through the underlying type.
 template <typename Enumerator>
 std::size_t index_of_value(Enumerator value) {
     return static_cast<std::size_t>(static_cast<std::underlying_type_t<Enumerator>>(value));

@@ -1,4 +1,5 @@
-// How a vector is dealt out to members: reduce_scatter, and whatever shares the work of a reduction.
+// How a vector is divided among members: for reduce_scatter, and for other ways to share the work of a
+// reduction.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@ struct Slice {
     std::size_t offset = 0, bytes = 0;
 };
 
-// The elements of one of `members`: as many for everybody, and one more for each of the first few where that
-// does not come out even. A vector of fewer elements than members leaves the last ones without any.
+// The elements of one of `members`: equal shares, plus an element for each of the first few members if the
+// division has a remainder. If there are fewer elements than members, the last members have no element.
 constexpr Slice slice_of(std::size_t member, std::size_t members, std::size_t elements,
                          std::size_t element_bytes) {
     const std::size_t each = elements / members, more = elements % members;

@@ -1,5 +1,5 @@
-// Explicit big-endian put and get. The only place that turns integers into bytes, and bytes into what C
-// libraries take them as.
+// Big-endian put and get: the only place that converts integers to bytes, and bytes to the types of C
+// libraries.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace mcastcoll::wire {
 template <typename Unsigned>
 requires std::is_unsigned_v<Unsigned>
 constexpr void put(std::byte* at, Unsigned value) {
-#pragma GCC unroll 8  // so that the compiler sees that it is one store of swapped bytes
+#pragma GCC unroll 8  // lets the compiler emit one store of swapped bytes
     for (std::size_t i = 0; i < sizeof(Unsigned); ++i)
         at[i] = static_cast<std::byte>(value >> (8 * (sizeof(Unsigned) - 1 - i)) & 0xff);
 }
@@ -28,7 +28,7 @@ constexpr Unsigned get(const std::byte* at) {
     return value;
 }
 
-// Bitmaps: bit i is in byte i / 8, and the lowest of that is the first.
+// Bitmaps: bit i is in byte i / 8, lowest bit first.
 inline void set_bit(std::byte* bits, std::size_t i) {
     bits[i / 8] |= static_cast<std::byte>(1U << (i % 8));
 }

@@ -30,7 +30,7 @@ Key derive(const Key& from, std::string_view purpose, Bytes context) {
     return hmac(from, text);
 }
 
-// Whole words first: Nettle goes byte by byte, which takes a sixth of the time of a short packet's tag.
+// Whole words first: Nettle compares byte by byte, which takes a sixth of the time of a short packet's tag.
 bool are_equal(Bytes one, Bytes other) {
     assert(one.size() == other.size());
     const std::size_t whole = one.size() / sizeof(std::uint64_t) * sizeof(std::uint64_t);

@@ -1,5 +1,5 @@
-// The cryptography of groups, by Nettle: tags that only who has the key can make, and keys for each purpose,
-// made of the one that there is. Encryption is in gcm.h.
+// Cryptography of groups, by Nettle: authentication tags, and keys derived for each purpose. Encryption is in
+// gcm.h.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Key : std::array<std::byte, 32> {
     }
 };
 inline constexpr std::size_t kKeyBytes = sizeof(Key);
-// Clears another container with a secret.
+// Clears another container that holds a secret.
 template <typename Container>
 void wipe(Container& secret) {
     if (!secret.empty()) ::explicit_bzero(secret.data(), secret.size() * sizeof *secret.data());
@@ -30,13 +30,14 @@ void wipe(Container& secret) {
 // HMAC-SHA-256 (RFC 2104).
 Key hmac(const Key& key, Bytes bytes);
 
-// Another key, for one purpose: by hmac(), so that it tells nothing of the one it comes from, nor of others.
+// Derives a key for one purpose by hmac(), which reveals nothing about the original key or further derived
+// keys.
 Key derive(const Key& from, std::string_view purpose, Bytes context = {});
 
-// In a time that does not tell where they differ. Both have as many bytes.
+// Compares in constant time. Both must have the same length.
 bool are_equal(Bytes one, Bytes other);
 
-// UMAC-64 (RFC 4418), for packets: fast, and who has no key makes a right tag with odds of 1 in 2^60.
+// UMAC-64 (RFC 4418), for packets: fast; without the key, a forged tag is valid with odds of 1 in 2^60.
 class Mac {
   public:
     static constexpr std::size_t kBytes = 8;
@@ -46,7 +47,7 @@ class Mac {
     Mac(Mac&&) noexcept;
     ~Mac();
 
-    // Of two pieces, one behind the other. No nonce, of 1 to 16 bytes, may come again with other bytes.
+    // Tag of two contiguous parts. A nonce, of 1 to 16 bytes, must not repeat with other bytes.
     Tag tag(Bytes nonce, Bytes first, Bytes second);
 
   private:

@@ -24,7 +24,7 @@ class NettleGcm final : public Gcm {
 
     Tag tag(const Nonce& nonce, Bytes first, Bytes second) override {
         ::gcm_aes128_set_iv(&context_, nonce.size(), raw(nonce));
-        // Only the last piece of what is authenticated may end within a block.
+        // Only the last part of the authenticated data may end within a block.
         const std::size_t whole = first.size() / GCM_BLOCK_SIZE * GCM_BLOCK_SIZE;
         ::gcm_aes128_update(&context_, whole, raw(first));
         if (whole < first.size()) {

@@ -1,5 +1,5 @@
-// AES-128-GCM (NIST SP 800-38D), which encrypts and proves, and AES-128-GMAC, which is what of it proves
-// alone.
+// AES-128-GCM (NIST SP 800-38D), which encrypts and authenticates, and AES-128-GMAC, which only
+// authenticates.
 #pragma once
 
 #include <memory>
@@ -16,24 +16,24 @@ class Gcm {
 
     virtual ~Gcm() = default;
 
-    // GMAC of two pieces, one behind the other. It takes less time when the second is empty, or the first is
-    // whole blocks of 16 bytes. Under one key no nonce may come again, here or below.
+    // GMAC of two contiguous parts; faster if the second is empty or the first consists of whole blocks of 16
+    // bytes. Under one key no nonce may repeat, in any of these functions.
     virtual Tag tag(const Nonce& nonce, Bytes first, Bytes second) = 0;
-    // Writes as many bytes as there are to out, which may be where they are; the tag is of them and of what
-    // stays readable.
+    // Encrypts `bytes` to `out`, which may be the same place; the tag covers the encrypted and the readable
+    // part.
     virtual Tag encrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;
-    // The tag is the right one: the caller is to compare it before it looks at what is in out.
+    // Returns the expected tag: the caller must compare the tag before using `out`.
     virtual Tag decrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;
 };
 
-// The key is its first 16 bytes.
+// Uses the first 16 bytes of the key.
 std::unique_ptr<Gcm> make_gcm_by_nettle(const Key& key);
-// By Intel's multi-buffer library; null in a build without it, and on a processor that it cannot use.
+// By Intel's multi-buffer library; null in a build without the library, and on an unsupported processor.
 std::unique_ptr<Gcm> make_gcm_by_multi_buffer(const Key& key);
-// The faster of those that there are.
+// The faster of the available implementations.
 std::unique_ptr<Gcm> make_gcm(const Key& key);
 
-// Whether make_gcm()'s tags take less time than UMAC-64's: half of it with AVX-512, twice of it without.
+// Whether make_gcm()'s tags take less time than UMAC-64's: half with AVX-512, twice without.
 bool gmac_is_fast();
 
 }  // namespace mcastcoll::wire

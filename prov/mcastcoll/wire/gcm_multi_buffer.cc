@@ -1,4 +1,4 @@
-// By Intel's multi-buffer library for IPsec, of which one packet at a time is enough here.
+// By Intel's multi-buffer library for IPsec, used with one packet at a time.
 #include <intel-ipsec-mb.h>
 
 #include "wire/bytes.h"
@@ -7,7 +7,7 @@
 namespace mcastcoll::wire {
 namespace {
 
-// Which functions suit the processor. One for the process: nothing in it changes any more.
+// Functions selected for the processor, shared by the process and constant after initialisation.
 const IMB_MGR* functions() {
     static IMB_MGR* const manager = [] {
         IMB_MGR* made = alloc_mb_mgr(0);
@@ -68,7 +68,8 @@ std::unique_ptr<Gcm> make_gcm_by_multi_buffer(const Key& key) {
     return std::make_unique<MultiBufferGcm>(*by, key);
 }
 
-// What GMAC does is multiply. Clang knows no name for VAES before 19, and what multiplies so has that, too.
+// GMAC's work is multiplication, by VPCLMULQDQ. Clang before 19 has no name for VAES, which every processor
+// with VPCLMULQDQ has too.
 bool gmac_is_fast() {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
            __builtin_cpu_supports("vpclmulqdq") != 0;

@@ -1,4 +1,4 @@
-// A build without Intel's multi-buffer library.
+// For a build without Intel's multi-buffer library.
 #include "wire/gcm.h"
 
 namespace mcastcoll::wire {

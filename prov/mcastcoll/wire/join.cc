@@ -14,13 +14,13 @@ namespace {
 constexpr std::size_t kCrcAt = 4;
 constexpr std::size_t kBodyAt = 8;
 
-// CRC-32C of everything but the CRC field.
+// CRC-32C of all bytes but the CRC field.
 std::uint32_t checksum(Bytes bytes) {
     return ~add_to_crc(add_to_crc(UINT32_MAX, bytes.first(kCrcAt)), bytes.subspan(kBodyAt));
 }
 
-// Each message names its fields once, in their order on the wire: a Writer puts them into bytes, a Reader
-// gets them out. Messages are const where they are written.
+// Each message names its fields once, in wire order: a Writer encodes the fields, a Reader decodes them.
+// Messages are const for a Writer.
 template <typename Actual, typename Message>
 concept Some = std::is_same_v<std::remove_const_t<Actual>, Message>;
 
@@ -130,9 +130,9 @@ class Writer {
         for (const Item& value : values) one(value);
     }
     void agreement(const Agreement& of) { one(of); }
-    // The last field of its message: it has no length.
+    // The last field of a message, without a length.
     void rest(Bytes bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
-    // Up to a length of the whole message.
+    // Up to this length of the whole message.
     void padding(std::size_t length) { bytes_.resize(length); }
     void peer_table(const Welcome& welcome) {
         one(static_cast<std::uint32_t>(welcome.peers.size()));
@@ -164,7 +164,7 @@ class Writer {
 // Reads past the end yield zeros and make good() false.
 class Reader {
   public:
-    // members: that a table of peers is to have.
+    // members: expected size of a table of peers.
     explicit Reader(Bytes bytes, std::size_t members = 0)
         : rest_(bytes.subspan(kBodyAt)), length_(bytes.size()), members_(members) {}
     template <typename... Values>
@@ -237,7 +237,7 @@ ByteString bytes_of(const Message& message, JoinKind kind, std::uint8_t version 
     return out.finish();
 }
 
-// A message of this kind, unless its fields do not fill it or it is not valid.
+// A message of this kind, or nothing if the fields do not fill the bytes exactly or the message is invalid.
 template <typename Message, typename Valid>
 std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid, std::size_t members = 0) {
     if (join_kind(bytes) != kind) return {};
@@ -248,7 +248,7 @@ std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid, std::
     return message;
 }
 
-// An end without an error would be none, and nobody knows larger ones.
+// Error 0 means no error, and larger codes do not exist.
 bool is_error(std::uint32_t code) {
     return code != 0 && code <= kMostError;
 }
@@ -319,7 +319,7 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
     const auto version = get<std::uint8_t>(bytes.data() + 2);
     if (version == kJoinVersion || bytes[3] != static_cast<std::byte>(JoinKind::hello)) return {};
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
-    // More may follow, which only that version knows.
+    // More fields may follow, which only that version defines.
     Reader in(bytes);
     JoinId id;
     in(id);

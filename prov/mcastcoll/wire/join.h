@@ -1,6 +1,6 @@
-// What members say to each other before they are a group: greetings to the leader (rank 0) as datagrams to
-// its service address, its answer, a survey among members by datagrams likewise, and the welcome that makes
-// the group, in messages to private endpoints. JOIN section of FORMAT.md.
+// Join messages, exchanged before a group exists: hellos to the leader (rank 0) as datagrams to its service
+// address, its answers, a survey among members by datagrams, and the welcome that forms the group, in
+// messages to private endpoints. FORMAT.md, "The join".
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 namespace mcastcoll::wire {
 
 inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
-// Of this part and of proofs (protection.h). Whatever changes: the header, a hello's beginning with its id,
-// and answers never do, so that members of different releases can tell each other apart.
+// Version of join messages and of authentication (protection.h). The header, the beginning of a hello with
+// its id, and answers never change, so that members of different releases can recognise each other.
 inline constexpr std::uint8_t kJoinVersion = 12;
 inline constexpr std::size_t kMostTableBytes = 4096;
-// A welcome grows with the members, and travels in parts of so many bytes.
+// A welcome grows with the members, and travels in parts of this size.
 inline constexpr std::size_t kPartBytes = 32768;
 inline constexpr std::size_t kMostGroupAddresses = 16;
 inline constexpr std::uint8_t kGroupPlans = 4;
@@ -26,39 +26,39 @@ inline constexpr std::uint32_t kMostError = 0xffff;
 inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 
 enum class JoinKind : std::uint8_t {
-    hello = 1,    // datagram to the leader: I have called join, here is how to reach me
-    ack = 2,      // datagram back: noted, be patient
-    welcome = 3,  // of all members, in parts: the group exists
+    hello = 1,    // datagram to the leader: the sender has called join; its addresses
+    ack = 2,      // datagram back: the hello has arrived
+    welcome = 3,  // for all members, in parts: the group exists
     abort = 4,    // datagram or message: this join has failed
-    // Datagrams by which rank 0 finds out how far networks are from each other.
-    survey = 5,    // to a member: measure round trips to these
+    // Datagrams by which rank 0 measures the distances between networks.
+    survey = 5,    // to a member: measure round trips to these members
     echo = 6,      // between two members: there and back
-    surveyed = 7,  // to rank 0: what was measured
+    surveyed = 7,  // to rank 0: the measured times
     ended = 8,     // message: this group has failed
-    waiting = 9,   // datagram between two members: I wait for you; has your part of this group failed?
-    part = 10,     // message to the leader of a host, which passes it on to others: of the welcome
-    // Message to another of a host: the group exists, and the host's memory tells the rest.
+    waiting = 9,   // datagram between members: the sender waits; has the receiver's part of the group failed?
+    part = 10,     // message to a host's leader, which forwards it: a part of the welcome
+    // Message to another member of the host: the group exists, and the host's shared memory has the rest.
     host_welcome = 11,
-    collect = 12,  // message to who has greeted for others: send me their greetings
-    guests = 13,   // message back: these
-    // Before a join whose secret MUNGE carries. Nothing proves them; group/secret_exchange.h.
-    key_request = 14,  // datagram to who gathers this one's greeting: hand me the secret
-    key_reply = 15,    // datagram back: a credential that has it in it
+    collect = 12,  // message to a member that has gathered hellos: request for these
+    guests = 13,   // message back: the pending hellos
+    // Before a join whose secret MUNGE carries; not authenticated (group/secret_exchange.h).
+    key_request = 14,  // datagram to the receiver of the sender's hello: request for the secret
+    key_reply = 15,    // datagram back: a credential that contains the secret
 };
 
-// Which join: members call the joins of one ordered list of members in the same order.
+// Identifies a join: members call the joins of one ordered list of members in the same order.
 struct JoinId {
     std::uint64_t list_hash = 0;  // of all members' addresses in rank order
-    std::uint32_t sequence = 0;   // how many joins of that list this member had called before
+    std::uint32_t sequence = 0;   // number of earlier joins of that list by this member
     auto operator<=>(const JoinId&) const = default;
 };
 
-// UD multicast over RDMA, as one member can have it.
+// Parameters of one member for UD multicast over RDMA.
 struct VerbsOffer {
-    std::uint32_t datagram_bytes = 0;  // longest datagram, 0 = it has none
-    std::uint32_t window = 0;          // fragments it can be sent at once
-    std::uint8_t room = 0;             // 1: it can join another group
-    ByteString source{};               // encoded address that its multicasts come from
+    std::uint32_t datagram_bytes = 0;  // longest datagram, 0: not available
+    std::uint32_t window = 0;          // fragments that fit in its receive buffer
+    std::uint8_t room = 0;             // 1: can join another group
+    ByteString source{};               // encoded source address of its multicasts
     bool operator==(const VerbsOffer&) const = default;
 };
 
@@ -66,25 +66,25 @@ struct Hello {
     JoinId id;
     Rank rank{};
     std::uint32_t members = 0;
-    std::uint32_t datagram_bytes = 0;  // longest datagram it can multicast, 0 = no multicast
-    std::uint32_t window = 0;          // fragments it can be sent at once
+    std::uint32_t datagram_bytes = 0;  // longest datagram that it can multicast, 0: no multicast
+    std::uint32_t window = 0;          // fragments that fit in its receive buffer
     std::uint8_t address_family = 0;   // 4 or 6
-    std::uint8_t room = 0;             // 1: it can join another multicast address
-    std::uint8_t gathered = 0;         // 1: so have all who greet through it
-    std::uint8_t gmac = 0;             // 1: it would rather prove by AES-128-GMAC than by UMAC-64
+    std::uint8_t room = 0;             // 1: can join another multicast address
+    std::uint8_t gathered = 0;         // 1: all hellos sent through this member are gathered
+    std::uint8_t gmac = 0;             // 1: prefers tags by AES-128-GMAC to UMAC-64
     VerbsOffer verbs{};
     Peer peer;
 };
 
-// How a group works, the same for all its members.
+// Parameters of a group, the same for all its members.
 struct Agreement {
-    JoinId id;  // as rank 0 knows the join: the group's words bear it, for everybody
+    JoinId id;  // rank 0's id of the join, used in the group's messages by all members
     GroupKey key{};
     Epoch epoch{};
     std::uint8_t security = 0;  // wire::Security
     std::uint8_t mac = 0;       // wire::MacKind
-    std::uint8_t plan = 0;      // which addresses these are, engine::Plan
-    // Encoded socket addresses, one for each range of ranks; without a port: UD's. None: no multicast.
+    std::uint8_t plan = 0;      // address scheme, engine::Plan
+    // Encoded socket addresses, one for each range of ranks; without a port for UD. Empty: no multicast.
     std::vector<ByteString> group_addresses;
     std::uint32_t fragment_bytes = 0;
     std::uint32_t window = 0;
@@ -93,22 +93,22 @@ struct Agreement {
     std::uint32_t channels = 0;
     std::uint8_t root_sync = 0;
     std::uint32_t root_delay_us = 0;
-    ByteString policy{};     // of the topology, encoded: which levels count, and how
+    ByteString policy{};     // of the topology, encoded: levels in use, and how
     ByteString selection{};  // of algorithms, encoded: levels/selection.h
 };
 
 struct Welcome : Agreement {
-    // By rank: everybody; which of the addresses it listens to; the sequence by which it knows the join.
+    // By rank: the member; the index of its multicast address; its sequence of the join.
     std::vector<Peer> peers;
     std::vector<std::uint8_t> range_of;
     std::vector<std::uint32_t> sequences;
 };
 
-// What a message begins with that may have to be answered.
+// Beginning of a message that may need an answer.
 struct WordHead {
     JoinId to;                   // as the receiver knows the join
-    std::uint32_t sequence = 0;  // by which who is to be answered knows it,
-    ByteString answer_to;        // at this private address
+    std::uint32_t sequence = 0;  // by which the receiver of the answer knows the join
+    ByteString answer_to;        // private address for the answer
     bool operator==(const WordHead&) const = default;
     JoinId answer_id() const { return {to.list_hash, sequence}; }
 };
@@ -118,13 +118,13 @@ struct Guests {
     Rank from{};
     std::vector<Hello> hellos;
 };
-// That one message has, at most.
+// Largest number of hellos in one message.
 inline constexpr std::size_t kMostGuests = 1024;
 
-// To rank 0 answers who cannot follow.
+// A member that cannot join the group answers to rank 0.
 struct WelcomePart {
     WordHead head;
-    std::uint32_t offset = 0, total = 0;  // bytes of the whole
+    std::uint32_t offset = 0, total = 0;  // bytes of the whole welcome
     ByteString bytes{};
 };
 
@@ -143,7 +143,7 @@ struct Answer {  // ack and abort
 struct Ended {
     JoinId id;                // of the group: with rank 0's sequence
     std::uint32_t error = 0;  // positive FI_E* code
-    Rank lost = kNoRank;      // because of this member
+    Rank lost = kNoRank;      // the member whose loss is the reason
 };
 
 struct Waiting {
@@ -151,11 +151,11 @@ struct Waiting {
     Rank from{};
 };
 
-// What the datagrams of a survey begin with. They name members by rank: where those are, the receiver knows
-// from the application.
+// Beginning of survey datagrams, which name members by rank; the receiver gets the addresses from the
+// application.
 struct SurveyHead {
-    JoinId id;                   // as the receiver knows it
-    std::uint32_t sequence = 0;  // by which the sender knows it
+    JoinId id;                   // as the receiver knows the join
+    std::uint32_t sequence = 0;  // by which the sender knows the join
     Rank from{};
     bool operator==(const SurveyHead&) const = default;
 };
@@ -172,7 +172,7 @@ struct Survey {
 
 struct Echo {
     SurveyHead head;
-    std::uint64_t stamp = 0;  // whatever the sender knows it by
+    std::uint64_t stamp = 0;  // chosen by the sender
     bool back = false;
 };
 
@@ -182,15 +182,15 @@ struct Surveyed {
     std::vector<std::uint64_t> round_trips_ns;
 };
 
-// Id: of the list of members as who does not know the secret calls it.
+// id: identifies the list of members without the secret.
 struct KeyRequest {
     JoinId id;
     Rank rank{};
     std::uint32_t members = 0;
-    std::uint64_t nonce = 0;  // random, and never used again
+    std::uint64_t nonce = 0;  // random, never reused
     bool operator==(const KeyRequest&) const = default;
 };
-// As long as the longest reply: who forges the source of requests has no more sent there than it sends.
+// As long as the longest reply, so that a forged source address gets no more bytes than the forger sends.
 inline constexpr std::size_t kKeyRequestBytes = 512;
 
 struct KeyReply {
@@ -206,7 +206,7 @@ ByteString encode_collect(const WordHead& head);
 ByteString encode(const Guests& guests);
 ByteString encode(const WelcomePart& part);
 ByteString encode(const HostWelcome& welcome);
-// In the words of another version, when there is one.
+// In the format of another version, if different.
 ByteString encode(const Answer& answer, std::uint8_t version = kJoinVersion);
 ByteString encode(const Ended& ended);
 ByteString encode(const Waiting& waiting);
@@ -216,19 +216,18 @@ ByteString encode(const Surveyed& surveyed);
 ByteString encode(const KeyRequest& request);
 ByteString encode(const KeyReply& reply);
 
-// The list of members that a word of this version is about, as far as it looks like one: it tells whose key
-// its proof is made with.
+// The list hash in a join message of this version, if recognisable: selects the key of the tag.
 std::optional<std::uint64_t> peek_list(Bytes word);
-// The kind of a well-formed join message, or nothing: wrong magic, version, length or CRC-32C.
+// The kind of a well-formed join message; nothing for a wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);
-// A whole hello in another version.
+// A whole hello of another version.
 struct ForeignHello {
     std::uint8_t version = 0;
     JoinId id;
 };
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
-// Of so many members.
+// members: expected number.
 std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members);
 std::optional<WordHead> decode_collect(Bytes bytes);
 std::optional<Guests> decode_guests(Bytes bytes);
@@ -243,7 +242,7 @@ std::optional<Surveyed> decode_surveyed(Bytes bytes);
 std::optional<KeyRequest> decode_key_request(Bytes bytes);
 std::optional<KeyReply> decode_key_reply(Bytes bytes);
 
-// FNV-1a over length-prefixed addresses in order; not for protection, only to tell lists apart.
+// FNV-1a over length-prefixed addresses in order; distinguishes lists, without cryptographic protection.
 std::uint64_t hash_addresses(const std::vector<ByteString>& addresses);
 
 }  // namespace mcastcoll::wire

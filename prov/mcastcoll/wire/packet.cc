@@ -11,9 +11,9 @@
 namespace mcastcoll::wire {
 namespace {
 
-// CRC-32C (Castagnoli, RFC 3720 section 12.1) of header and payload, the CRC field itself taken as zero. Only
-// the kind varies in what stands before the end of that field, so the register after it comes from a table;
-// the rest of a packet is one stretch of memory, which goes in one call.
+// CRC-32C (Castagnoli, RFC 3720 section 12.1) of header and payload, with the CRC field taken as zero. Up to
+// the end of that field only the kind varies, so the register at that point comes from a table. The rest of a
+// packet is contiguous and takes a single call.
 constexpr std::size_t kSummedFrom = kCrcOffset + sizeof(std::uint32_t);
 constexpr std::size_t kKinds = 64;
 
@@ -46,8 +46,8 @@ bool known(std::uint8_t kind) {
 }  // namespace
 
 std::uint32_t add_to_crc(std::uint32_t value, Bytes bytes) {
-    // isa-l wants mutable pointers and int lengths, but writes nothing; payloads are below 2 GiB by the
-    // length check.
+    // isa-l's signature has a mutable pointer and an int length, but isa-l writes nothing; the length check
+    // limits payloads to below 2 GiB.
     auto* at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
     return crc32_iscsi(at, static_cast<int>(bytes.size()), value);
 }

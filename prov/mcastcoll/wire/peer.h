@@ -1,4 +1,4 @@
-// A member of a group as the others are told of it when it joins.
+// A member of a group, as described in the welcome.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ namespace mcastcoll::wire {
 
 using ByteString = std::vector<std::byte>;
 
-// The longest of its strings.
+// Longest of the strings below.
 inline constexpr std::size_t kMostAddressBytes = 128;
 
 struct Peer {
     ByteString private_address;   // of the private inner endpoint
-    ByteString multicast_source;  // encoded address that its multicasts come from; empty without multicast
+    ByteString multicast_source;  // encoded source address of its multicasts; empty without multicast
     ByteString watch_point;       // encoded, see transport/watch_point.h
-    ByteString place{};           // encoded, see topology/place.h; empty: nothing is known
+    ByteString place{};           // encoded, see topology/place.h; empty: unknown
     bool operator==(const Peer&) const = default;
 };
 

@@ -16,13 +16,13 @@ namespace {
 
 // A table of 1,024 members takes a millisecond; level 19 takes a hundred and saves a twentieth.
 constexpr int kLevel = ZSTD_CLEVEL_DEFAULT;
-// Neither older formats nor frames that are to be skipped.
+// Excludes older formats and skippable frames.
 constexpr std::uint32_t kFrameBegins = 0x28b52ffd;
 
 constexpr std::array kStrings{&Peer::private_address, &Peer::multicast_source, &Peer::watch_point,
                               &Peer::place};
 
-// Ranks, in the order of the table's rows.
+// Ranks in the order of the table's rows.
 using Order = std::vector<std::uint32_t>;
 
 Order by_rank(std::size_t members) {
@@ -39,7 +39,7 @@ Order by_place(const std::vector<Peer>& peers) {
     return order;
 }
 
-// What stands behind a name is in the same column where names are of the same length.
+// With names of equal length, the bytes after the names are in the same columns.
 Order by_length(Order order, const std::vector<Peer>& peers, ByteString Peer::*string) {
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t one, std::uint32_t other) {
         return (peers[one].*string).size() < (peers[other].*string).size();
@@ -47,8 +47,8 @@ Order by_length(Order order, const std::vector<Peer>& peers, ByteString Peer::*s
     return order;
 }
 
-// Numbers as their distances from the one before, which repeat where ranks are dealt to hosts in any regular
-// way, and where everybody knows the join by the same sequence.
+// Numbers are stored as distances from their predecessor. Distances repeat if ranks are assigned to hosts in
+// a regular way, and if the members agree on the sequence of the join.
 void put_numbers(ByteString& table, const std::vector<std::uint32_t>& numbers) {
     for (std::size_t byte = 0; byte < sizeof(std::uint32_t); ++byte) {
         std::uint32_t last = UINT32_MAX;
@@ -69,7 +69,7 @@ std::vector<std::uint32_t> get_numbers(Bytes columns) {
     return numbers;
 }
 
-// Whether each rank is there once.
+// Whether each rank occurs once.
 bool is_order(const Order& order) {
     std::vector<bool> seen(order.size());
     for (const std::uint32_t rank : order) {
@@ -94,7 +94,7 @@ void put_columns(ByteString& table, const std::vector<Peer>& peers, const Order&
             if (const ByteString& one = peers[rank].*string; at < one.size()) table.push_back(one[at]);
 }
 
-// What is left of the table, or nothing: it is too short.
+// The rest of the table, or nothing if the table is too short.
 std::optional<Bytes> get_columns(Bytes rest, std::vector<Peer>& peers, const Order& order,
                                  ByteString Peer::*string) {
     if (rest.size() < peers.size()) return {};
@@ -120,18 +120,18 @@ ByteString compress(Bytes table) {
     ByteString packed(ZSTD_compressBound(table.size()));
     const std::size_t length =
         ZSTD_compress(packed.data(), packed.size(), table.data(), table.size(), kLevel);
-    // There is always room: it is memory that may be missing.
+    // The buffer is always large enough, so the error is lack of memory.
     if (ZSTD_isError(length) != 0) throw std::bad_alloc();
     packed.resize(length);
     return packed;
 }
 
-// Of exactly one frame, which says how long it will be: at most so long.
+// Decompresses exactly one frame, which must state its content's length, at most `most`.
 std::optional<ByteString> decompress(Bytes packed, std::size_t most) {
     if (packed.size() < sizeof kFrameBegins || get<std::uint32_t>(packed.data()) != kFrameBegins) return {};
     if (ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) return {};
     const unsigned long long length = ZSTD_getFrameContentSize(packed.data(), packed.size());
-    if (length > most) return {};  // it does not say, too: these are the highest numbers
+    if (length > most) return {};  // also if unknown: such results are the largest numbers
     ByteString table(length);
     const std::size_t got = ZSTD_decompress(table.data(), table.size(), packed.data(), packed.size());
     if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) throw std::bad_alloc();

@@ -1,7 +1,7 @@
-// Everybody's addresses in a welcome, in few bytes. Members differ in a few bytes of each address, so the
-// table goes by columns: of each address all lengths, all first bytes, all second bytes and so on, and the
-// members in an order that keeps hosts together, if need be. What is equal then or repeats, zstd finds. "The
-// welcome" of FORMAT.md.
+// Compressed table of the members' addresses in a welcome. Members differ in a few bytes of each address, so
+// the table is stored by columns: of each address all lengths, all first bytes, all second bytes and so on,
+// with the members in an order that keeps hosts together if that is shorter. zstd then compresses equal and
+// repeating values. FORMAT.md, "The table of peers".
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace mcastcoll::wire {
 
-// Of one member: its range, a rank of the order, its sequence, and four strings with their lengths.
+// Size for one member: range, a rank of the order, sequence, and four strings with their lengths.
 inline constexpr std::size_t kMaxUnpackedBytes = 1 + 4 + 4 + 4 * (1 + kMostAddressBytes);
 
-// All of them by rank, and so of one length.
+// All arguments are by rank and of equal length.
 ByteString pack(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of,
                 const std::vector<std::uint32_t>& sequences);
 
@@ -22,8 +22,8 @@ struct PeerTable {
     std::vector<std::uint8_t> range_of;
     std::vector<std::uint32_t> sequences;
 };
-// The table of exactly so many members, or nothing. It takes at most kMaxUnpackedBytes for each of them,
-// whatever the bytes say, before they are looked at.
+// The table of exactly this many members, or nothing. Allocates at most kMaxUnpackedBytes per member, for any
+// input.
 std::optional<PeerTable> unpack(Bytes packed, std::size_t members);
 
 }  // namespace mcastcoll::wire

@@ -8,7 +8,7 @@
 namespace mcastcoll::wire {
 namespace {
 
-// In the number of a message: messages and multicasts are counted apart.
+// Set in the number of a message: messages and multicasts are counted separately.
 constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;
 
 // No two packets of a group have the same sender and number.
@@ -20,10 +20,10 @@ Gcm::Nonce nonce_of(Bytes header) {
     return nonce;
 }
 
-// What is proven is one piece of memory, so that it is checked in one go: the header from the group key on
-// and the payload. While that is done, the tag's place holds what is before the group key, whom the packet is
-// for, and the half of a message's place in its row that does not travel. The header's part, which is never
-// encrypted, is whole blocks of a cipher.
+// The authenticated data is contiguous, for a single call: the header from the group key on, and the payload.
+// During the check, the place of the tag holds the bytes before the group key, the receiver, and the half of
+// a message's position that is not transmitted. The header's part is never encrypted and consists of whole
+// cipher blocks.
 constexpr std::size_t kReadableBytes = kHeaderBytes - kGroupKeyOffset;
 static_assert(kReadableBytes % kTagBytes == 0 && kTagOffset + kTagBytes == kHeaderBytes);
 
@@ -91,7 +91,7 @@ const char* Protection::describe() const {
 Protection::Tag Protection::tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second) {
     if (gcm_) return gcm_->tag(nonce, first, second);
     const Mac::Tag made = mac_->tag(nonce, first, second);
-    Tag tag{};  // what it does not fill is zeros
+    Tag tag{};  // a shorter tag is padded with zeros
     std::copy(made.begin(), made.end(), tag.begin());
     return tag;
 }
@@ -104,7 +104,7 @@ ByteString& Protection::next_room(Rank to) {
 
 Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (!on()) return payload;
-    // Where a packet has its checksum without a key.
+    // Occupies the field of the checksum, which a group with a key does not use.
     std::uint64_t place_in_row = 0;
     if (to != kNoRank) {
         place_in_row = ++sent_[to];
@@ -143,7 +143,7 @@ bool Protection::unseal(MutableBytes packet, Rank to) {
     if (!on()) return true;
     if (packet.size() < kHeaderBytes) return false;
     if (to == kNoRank) return is_proven(packet, to, 0);
-    // What may throw comes first: who tried again would find the packet changed.
+    // Allocation comes first: after an exception the caller could retry with an unchanged packet.
     const auto [taken, is_new] = taken_.try_emplace(peek_sender(packet));
     const std::uint64_t place_in_row =
         taken->second.complete(get<std::uint32_t>(packet.data() + kPlaceOffset));

@@ -1,6 +1,5 @@
-// What tells members from strangers: tags that only who has a key can make. A group's packets have a tag in
-// their header, the words of a join have one behind them. SECURITY.md says what that is good for, FORMAT.md
-// where the tags are.
+// Authentication tags that distinguish members from strangers: in the header of a group's packets, and after
+// join messages. SECURITY.md describes their purpose, FORMAT.md their position.
 #pragma once
 
 #include <memory>
@@ -16,70 +15,71 @@
 namespace mcastcoll::wire {
 
 enum class Security : std::uint8_t {
-    off,           // a checksum, which anybody can make
-    authenticate,  // nobody else can make, or change, what members take
-    encrypt,       // nor read it
+    off,           // a checksum only
+    authenticate,  // only members can make or change packets that members accept
+    encrypt,       // and only members can read them
 };
 
-// By what packets that stay readable are proven. The numbers travel in the welcome.
+// Algorithm of the tags of packets that stay readable. The numbers travel in the welcome.
 enum class MacKind : std::uint8_t { umac64, gmac };
 inline constexpr std::uint8_t kMacKinds = 2;
 
-// Of a join; none: strangers cannot be told from members.
+// Key of a join; none: strangers cannot be distinguished from members.
 using JoinKey = std::optional<Key>;
 
-// A word of a join with its tag behind it: HMAC-SHA-256, cut to kTagBytes. Without a key the word alone.
+// Appends a tag to a join message: HMAC-SHA-256, truncated to kTagBytes. Without a key returns the message
+// alone.
 ByteString prove(Bytes word, const JoinKey& key);
-// The word that has the right tag behind it, or nothing.
+// The join message before a valid tag, or nothing.
 std::optional<Bytes> proven(Bytes word, const JoinKey& key);
 
-// What tells a list of members, and this key, from others: who has no key cannot compute it.
+// Identifies a list of members and this key; cannot be computed without the key.
 std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& key);
 
-// Protects the packets of one group, as one member sends and takes them: by a Mac or GMAC, or encrypted by
-// AES-128-GCM, with the sender's rank and a number that it never uses twice as nonce. A key is of one group
-// alone (derive()), so that no nonce comes again after a restart. Messages are also counted for each receiver
-// alone: what a sender sends to others must not make its messages to this member look old.
+// Protects the packets of one group, on one member: authenticates by a Mac or GMAC, or encrypts by
+// AES-128-GCM. The nonce is the sender's rank and a number that the sender never uses twice. A key belongs to
+// one group alone (derive()), so no nonce repeats after a restart. Messages also have a position per
+// receiver, so that messages to other members do not age the messages to this member.
 class Protection {
   public:
-    // Sealed payloads that can be under way at once.
+    // Largest number of sealed payloads in use at once.
     static constexpr std::size_t kSealedAtOnce = 64;
 
-    // kind: unless they are encrypted.
+    // kind: used unless packets are encrypted.
     Protection(Security security, MacKind kind, const Key& key);
     Protection(Protection&&) noexcept;
     ~Protection();
 
     bool on() const { return security_ != Security::off; }
-    // What packets have besides.
+    // The checksum that packets have in addition.
     Checksum checksum() const { return on() ? Checksum::none : Checksum::crc32c; }
-    // For people.
+    // For log messages.
     const char* describe() const;
-    // Of a packet to this member, or by multicast to kNoRank: what is to travel behind the header. Encrypted,
-    // it stays where it is until the next message, or kSealedAtOnce multicasts later.
+    // Protects a packet to this member, or with kNoRank a multicast; returns the payload to send. An
+    // encrypted payload stays valid until the next message, or for kSealedAtOnce multicasts.
     Bytes seal(HeaderBytes& header, Bytes payload, Rank to);
-    // Whether the packet is one of a member's to this one, or by multicast to kNoRank. If so it is readable
-    // afterwards, without its tag; if not, its bytes are of no use any more. A message that comes again is
-    // refused; what comes again by multicast the protocol takes once anyway.
+    // Checks a packet to this member, or with kNoRank a multicast. A valid packet is readable afterwards,
+    // without its tag; the bytes of an invalid packet are destroyed. Refuses replayed messages; the protocol
+    // discards replayed multicasts itself.
     bool unseal(MutableBytes packet, Rank to);
 
   private:
     using Tag = Gcm::Tag;
 
-    // Of a packet that stays readable: of two pieces, one behind the other.
+    // Tag of a packet that stays readable, given as two contiguous parts.
     Tag tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second);
-    // Where the next encrypted payload goes.
+    // The buffer of the next encrypted payload.
     ByteString& next_room(Rank to);
-    // Has the right tag; makes it readable.
+    // Checks the tag and decrypts.
     bool is_proven(MutableBytes packet, Rank to, std::uint64_t place_in_row);
 
     const Security security_;
-    std::optional<Mac> mac_;  // one of both, unless it is off
+    std::optional<Mac> mac_;  // exactly one of Mac and Gcm if security is on
     std::unique_ptr<Gcm> gcm_;
-    std::uint64_t messages_ = 0, multicasts_ = 0;  // sealed so far
-    std::vector<ByteString> sealed_;               // the first is messages'
+    std::uint64_t messages_ = 0, multicasts_ = 0;  // number of sealed packets
+    std::vector<ByteString> sealed_;               // the first buffer is for messages
     std::size_t next_sealed_ = 0;
-    // Messages sealed for each member, and taken from each.
+    // By member: number of messages sent, and positions accepted.
     std::unordered_map<Rank, std::uint64_t> sent_;
     std::unordered_map<Rank, TakenNumbers> taken_;
 };

@@ -1,5 +1,5 @@
-// Which numbers of one sender have been taken, as far as the latest ones go; older ones count as taken (RFC
-// 6479): so that what is sent again by others is not taken again, and what was reordered is.
+// Replay window: the accepted numbers of a sender, for the latest numbers; older numbers count as accepted
+// (RFC 6479). So replayed packets are refused, and reordered packets are accepted.
 #pragma once
 
 #include <array>
@@ -9,14 +9,14 @@ namespace mcastcoll::wire {
 
 class TakenNumbers {
   public:
-    static constexpr std::uint64_t kBack = 960;  // at least so many
-    // The number with this lower half that is nearest, of those that are not too old: the upper half does not
-    // travel, and a wrong one has a wrong tag (RFC 4303, appendix A).
+    static constexpr std::uint64_t kBack = 960;  // at least this many
+    // The nearest number with this lower half that is not too old. The upper half is not transmitted; a wrong
+    // guess makes the tag invalid (RFC 4303, appendix A).
     std::uint64_t complete(std::uint32_t lower) const {
         const std::uint64_t oldest = last_ < kBack ? 0 : last_ - kBack;
         return oldest + static_cast<std::uint32_t>(lower - static_cast<std::uint32_t>(oldest));
     }
-    // False: it was taken before, or is too old.
+    // False if the number was accepted before or is too old.
     bool take(std::uint64_t number);
 
   private:
