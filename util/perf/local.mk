@@ -32,5 +32,5 @@ util/mcastcoll-tune: %reldir%/mcastcoll-tune.py
 
 TESTS += %reldir%/test_perf.sh
 dist_man_MANS += man/mcastcoll-perf.1 man/mcastcoll-tune.1
-EXTRA_DIST += docs/PERF.md docs/figures/perf.csv docs/figures/perf.svg
+EXTRA_DIST += docs/PERF.md docs/TRIED.md docs/figures/perf.csv docs/figures/perf.svg
 EXTRA_DIST += %reldir%/mcastcoll-perf.py %reldir%/mcastcoll-tune.py %reldir%/test_perf.sh
