@@ -1,4 +1,4 @@
-// The secret that members of a group have in common, from a file.
+// Reads the secret that the members of a group share.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace mcastcoll::ofi {
 
-// Of a value of FI_MCASTCOLL_KEY_FILE that says that MUNGE carries secrets: where munged listens, "" where it
-// usually does.
+// For a value of FI_MCASTCOLL_KEY_FILE that selects MUNGE: the path of munged's socket, or "" for the
+// default.
 std::optional<std::string> munge_socket(const std::string& value);
-// Of others: a path (base/secret_file.h), or empty for no key.
+// For other values: the path of a secret file (base/secret_file.h), or empty for no key.
 Result<wire::JoinKey> read_key_file(const std::string& path);
 
 }  // namespace mcastcoll::ofi
