@@ -1,5 +1,5 @@
-/* mcastcoll's extensions of libfabric. The provider can be used without them. A program compiled with this
- * header also runs without the provider: fi_open_ops() then returns an error.
+/* mcastcoll's extensions of libfabric. Applications can use the provider without these extensions. A program
+ * compiled with this header also runs without the provider: fi_open_ops() then returns an error.
  *
  *     struct fi_mcastcoll_set_ops *ops;
  *     if (fi_open_ops(&set->fid, FI_MCASTCOLL_SET_OPS, 0, (void **)&ops, NULL) == 0)
@@ -125,7 +125,7 @@ struct fi_mcastcoll_group_ops {
                    void* argument);
     /* Returns the name of the algorithm for this request ("levels", "messages", "reduction", "chains" or
      * "split"), a string that lives as long as the provider. Returns NULL if the table of algorithms
-     * (FI_MCASTCOLL_SELECTION) contains "none" for it, which recommends that the caller use another
+     * (FI_MCASTCOLL_SELECTION) contains "none" for the request, which recommends that the caller use another
      * implementation; run() and libfabric's own calls execute the collective all the same. Also returns NULL
      * until the join is complete, and for a `size`, collective, count, datatype or operator that run()
      * refuses. Ignores the root, the buffers and a later failure of the group. The same request gets the same

@@ -1,4 +1,4 @@
-// Prefetching: loads memory into the cache before it is needed.
+// Prefetching: loads memory into the cache ahead of its use.
 #pragma once
 
 #include <cstddef>

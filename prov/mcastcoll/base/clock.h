@@ -1,4 +1,4 @@
-// The monotonic clock for all code outside the pure rooms, and deadlines on it.
+// The monotonic clock for all code outside the pure rooms, and deadlines.
 #pragma once
 
 #include <time.h>

@@ -15,7 +15,7 @@ inline constexpr std::string_view kUnfinishedSuffix = ".new";
 
 // Creates a new file of this user under `name` and replaces an existing entry. The existing entry is never
 // opened, so no hard or symbolic link is followed and no pipe is used. `folder` is a descriptor or AT_FDCWD.
-// The file is called NAME.new until it is complete.
+// The file is called NAME.new until the text is complete.
 Result<void> write_new_file(int folder, const std::string& name, std::string_view text, mode_t mode);
 
 }  // namespace mcastcoll

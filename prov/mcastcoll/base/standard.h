@@ -1,6 +1,6 @@
 // Headers of the standard library and of fmt that many files include. g++ precompiles this header and reads
 // it before every C++ file (Makefile.am), which halves the compile time of most files. Each file still
-// includes all headers it uses, because other compilers do not read this one first.
+// includes all the headers for its code, because other compilers do not read this header first.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -114,8 +114,8 @@ Result<FileDescriptor> Endpoint::open_socket() const {
     };
     if (verbs_ && address_.port() == 0)
         if (auto opened = open(address_.with_port(verbs_->local_address().port()))) return opened;
-    // Members identify each other by one address, so the endpoint uses one address even if it reaches them in
-    // several ways.
+    // Members identify each other by one address, so the endpoint uses one address even if several would
+    // reach the members.
     const auto& own = family() == AF_INET ? parent().interface.v4 : parent().interface.v6;
     if (is_reliable(*info_) && address_.is_wildcard() && own) return open(own->with_port(address_.port()));
     return open(address_);

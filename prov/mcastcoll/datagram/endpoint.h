@@ -21,7 +21,7 @@ namespace mcastcoll::ofi::datagram {
 struct Joined {
     const SocketAddress group;
     bool may_send;
-    std::shared_ptr<FileDescriptor> socket;  // null if it only sends or could not be joined
+    std::shared_ptr<FileDescriptor> socket;  // null for a member that only sends, and after a failed join
     ::mcastcoll::Membership share;           // over verbs
     std::unique_ptr<Reliable::Group> feed;   // for reliable messages
 };

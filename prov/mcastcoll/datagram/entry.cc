@@ -95,8 +95,8 @@ int open_endpoint(Domain& domain, const fi_info* info, fid_ep** endpoint, void* 
     return made->give_to(*endpoint);
 }
 
-// Memory registration. Datagram endpoints do not need it (their mr_mode is 0), but portable applications call
-// it. There is no RMA to register for.
+// Memory registration. Datagram endpoints do not need registration (their mr_mode is 0), but portable
+// applications register memory anyway. There is no RMA to register for.
 struct Region : Object<Region, fid_mr, FI_CLASS_MR, Domain> {
     using Object::Object;
 };

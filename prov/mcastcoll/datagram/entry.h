@@ -1,5 +1,5 @@
 // The entry point: operations of fabrics, domains and endpoints. Each can open further objects of this
-// folder, so this code depends on all of them, and none of them includes this header.
+// folder, so this code depends on all classes of the folder, and none of these includes this header.
 #pragma once
 
 #include <rdma/fabric.h>

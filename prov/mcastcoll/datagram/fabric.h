@@ -1,5 +1,5 @@
-// A fabric of datagram endpoints with multicast, and its domains. The provider implements all of them itself,
-// without an inner provider. They exist only for applications that request FI_MULTICAST from fi_getinfo().
+// A fabric of datagram endpoints with multicast, and its domains. No inner provider takes part. Both exist
+// only for applications that request FI_MULTICAST from fi_getinfo().
 #pragma once
 
 #include <rdma/fabric.h>

@@ -1,6 +1,6 @@
 // The common part of all libfabric objects of this folder. Each derives from libfabric's structure, so that
-// the application's fid_* is the object. The application shares its ownership with the objects that use it:
-// objects it is bound to, and objects that were opened in it.
+// the application's fid_* is the object. An object is owned jointly by the application and by the objects
+// that use it: those to which the object is bound, and those that were opened in it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -43,9 +43,9 @@ constexpr Table refuse_all() {
     (std::make_index_sequence<kOperations>());
 }
 
-// kCall<&Object::operation> fits into a slot of a libfabric table: it finds the object of the structure that
-// is its first argument, and calls the operation, which is a member or a function with the object as first
-// argument. Throws no exceptions.
+// kCall<&Object::operation> fits into a slot of a libfabric table: the call finds the object from the
+// libfabric structure in its first argument and runs the operation, a member function or a function with the
+// object as first argument. Exceptions do not leave the call.
 template <auto kFunction>
 class Call {
     template <typename Return, typename Structure, typename... Arguments>
@@ -69,7 +69,7 @@ template <auto kFunction>
 inline constexpr Call<kFunction> kCall;
 
 // Self is the derived class, Structure its libfabric structure, Parent the class of the object in which it
-// was opened. fi_close() releases the application's share. It fails while other objects hold a share.
+// was opened. fi_close() releases the application's share. The close fails while other objects hold a share.
 template <typename Self, typename Structure, std::size_t kClass, typename Parent>
 class Object : public Structure, public std::enable_shared_from_this<Self> {
   public:

@@ -13,8 +13,8 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// A source of completions: an endpoint. It knows its queues and counters; they know it only through this
-// interface. The domain's lock must be held.
+// A source of completions: an endpoint. An endpoint depends on its queues and counters, which see the
+// endpoint only through this interface. The domain's lock must be held.
 class Source {
   public:
     // Takes the data that its sockets hold.
@@ -27,8 +27,8 @@ class Source {
 };
 
 // An object on which a thread may sleep until endpoints have received data: a completion queue or a counter.
-// It makes its sources receive, and sleeps on their sockets. All calls except sleeping need the domain's
-// lock.
+// A Waiter makes its sources receive, and sleeps on the sources' sockets. All calls except sleeping need the
+// domain's lock.
 class Waiter {
   public:
     explicit Waiter(std::mutex& mutex) : mutex_(mutex) {}
@@ -56,8 +56,8 @@ class Waiter {
     std::vector<Source*> sources_;
 };
 
-// A completion queue with the requested number of entries, which never overruns. While it is full, operations
-// wait: sends return -FI_EAGAIN, and received messages stay in the kernel's buffers.
+// A completion queue with the requested number of entries, which never overruns. While the queue is full,
+// sends return -FI_EAGAIN, and received messages stay in the kernel's buffers.
 class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Domain>, public Waiter {
   public:
     static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);

@@ -11,7 +11,7 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// Flags in the data of an epoll event, beside the descriptor: it is a group's socket, or it is no socket.
+// Flags in the data of an epoll event, beside the descriptor: a group's socket; no socket.
 constexpr std::uint64_t kGroup = std::uint64_t{1} << 32;
 constexpr std::uint64_t kNoSocket = std::uint64_t{1} << 33;
 

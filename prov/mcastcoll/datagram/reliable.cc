@@ -13,7 +13,7 @@ namespace mcastcoll::ofi::datagram {
 namespace {
 
 constexpr std::size_t kWindow = 2048;
-// A larger payload would make the windows need much memory on networks that allow it (a loopback).
+// A larger payload would make the windows need much memory on networks with a large MTU (a loopback).
 constexpr std::size_t kLargestPayload = 4096;
 constexpr std::size_t kLargestMessage = 65536;
 constexpr std::size_t kLargestPacket = 65536;  // of any member
@@ -308,7 +308,7 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
 }
 
 // Returns false if more packets may be waiting. After a failed read, for example for lack of memory, the next
-// call reads them.
+// call tries again.
 bool Reliable::drain(int socket, bool multicast) {
     const std::uint64_t errors = received_.receive_errors;
     const auto take = [&](Bytes packet, const SocketAddress& source) {

@@ -1,6 +1,6 @@
 // Reliable multicast messages of one endpoint (FI_EP_RDM with FI_MULTICAST). The protocol is feed/, which is
-// pure; this class connects it to sockets and buffers. Packets are sent from the endpoint's own socket and
-// received on it and on the sockets of the groups. Messages go into posted buffers. All calls need the
+// pure; this class connects it to sockets and buffers. Packets leave through the endpoint's own socket and
+// arrive on this socket and on those of the groups. Messages go into posted buffers. All calls need the
 // domain's lock, and progress is made when queues and counters are read.
 #pragma once
 

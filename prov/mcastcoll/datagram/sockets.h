@@ -1,7 +1,7 @@
 // The sockets of a datagram endpoint: one with its own address, for all sending and for unicasts to it, and
 // one for each group that it receives.
 //
-// A group's socket is bound to the group's address, not only to a port. It therefore takes no datagrams from
+// A group's socket is bound to the group's address, not only to a port. Such a socket takes no datagrams from
 // other sockets of the host and receives only its group, and the kernel's limit of memberships per socket
 // (usually 20) does not matter. The cost is one descriptor per group.
 #pragma once
@@ -14,10 +14,10 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// Groups over RDMA, beside the socket for unicasts: one UD queue pair for all groups. UD has no ports, so a
-// group is identified by its address, whatever port it is joined with. The device does not report the group
-// of a received datagram. A group that is only sent to must therefore not be joined; InfiniBand requires the
-// join all the same.
+// Groups over RDMA, beside the socket for unicasts: one UD queue pair for all groups. UD has no ports, so the
+// address alone identifies a group; the port of a join is ignored. The device does not report the group of a
+// received datagram. A group that is only sent to must therefore not be joined; InfiniBand requires the join
+// all the same.
 Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
                                                         int family);
 inline SocketAddress without_port(const SocketAddress& group) {

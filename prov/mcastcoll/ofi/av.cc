@@ -3,8 +3,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// The operations that a set is intended for. They are hints; FI_UNIVERSE is the only flag that requests more
-// than hints.
+// The operations that a set is intended for. The flags are hints; FI_UNIVERSE is the only flag that requests
+// more than hints.
 constexpr std::uint64_t kHintFlags = FI_BARRIER_SET | FI_BROADCAST_SET | FI_ALLTOALL_SET | FI_ALLREDUCE_SET |
                                      FI_ALLGATHER_SET | FI_REDUCE_SCATTER_SET | FI_REDUCE_SET |
                                      FI_SCATTER_SET | FI_GATHER_SET;
@@ -14,7 +14,7 @@ constexpr std::uint64_t kMostMembers = 1 << 20;
 
 }  // namespace
 
-// The inner provider is asked for the addresses even if the caller does not want them.
+// The inner provider is asked for the addresses even if the caller passes no array.
 template <typename Insert>
 int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) noexcept {
     return guard([&] {

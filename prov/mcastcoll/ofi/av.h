@@ -1,5 +1,5 @@
-// The provider's part of an address vector. It makes address vector sets and records which addresses were
-// inserted, because the inner providers do not check addresses in a lookup.
+// The provider's part of an address vector. Makes address vector sets. Records the inserted addresses,
+// because the inner providers do not check addresses in a lookup.
 #pragma once
 
 #include <rdma/fi_collective.h>
@@ -44,11 +44,11 @@ class Av final : public Grafted<Av, fid_av, fi_ops_av> {
 };
 
 // An address vector set: an ordered list of addresses of an address vector without repetition. The inner
-// provider has no part in it. A member's position in the set is its rank in groups joined with the set.
+// provider is not involved. A member's position in the set is its rank in groups joined with the set.
 //
 // The application owns the set through its fid_av_set; closing the fid_av_set deletes the set. The set has a
 // lock of its own: several threads may change it, combine it with other sets and join with it at the same
-// time. Each call sees either the complete change of another call or none of it.
+// time. Each call sees the changes of another call completely or not at all.
 class AvSet final : public fid_av_set {
   public:
     static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
@@ -66,7 +66,7 @@ class AvSet final : public fid_av_set {
         return members_;
     }
     // The application's communication key (comm_key), empty if none. Joins of the same members with different
-    // keys form different groups, in whatever order they are called.
+    // keys form different groups, in any order of the calls.
     const wire::ByteString& key() const { return key_; }
     // Stands for the set where libfabric expects the address of a group; never FI_ADDR_NOTAVAIL.
     fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(this); }

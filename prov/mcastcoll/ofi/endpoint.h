@@ -17,7 +17,7 @@ class Station;
 
 struct Endpoint final : BoundEndpoint {
     // Allocates all memory before the inner endpoint exists, because some inner endpoints cannot be closed
-    // until objects are bound to them.
+    // before objects are bound.
     Endpoint(Domain& its_domain, InfoOwner inner_info);
     // Installs the provider's tables; the inner endpoint's close() deletes the object.
     static void graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner);

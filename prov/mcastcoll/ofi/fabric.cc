@@ -122,7 +122,7 @@ void ProgressThread::work() {
     while (!stop_.load(std::memory_order_acquire)) {
         const WaitObject::Sleeper sleeper(wait_object_);
         wait_object_.reset();
-        // This check must follow reset(): the destructor sets stop_ before it wakes this thread.
+        // This check must follow reset(): the destructor sets stop_ first and wakes this thread afterwards.
         if (stop_.load(std::memory_order_acquire)) break;
         // An exception must not end this thread, because no other thread may be making progress.
         bool may_sleep = false;

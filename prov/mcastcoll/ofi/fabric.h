@@ -96,7 +96,7 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
 };
 
 // Opens grafted endpoints, queues and address vectors (fabric_open.cc) if the application requested
-// FI_COLLECTIVE. Otherwise it only translates infos, and all objects are the inner provider's own.
+// FI_COLLECTIVE. Otherwise a Domain only translates infos, and all objects are the inner provider's own.
 class Domain final : public Grafted<Domain, fid_domain, fi_ops_domain> {
   public:
     // Closes the inner domain if an exception is thrown.

@@ -83,8 +83,8 @@ int close_inner(fid* object, Graft<Ops>&... grafts) {
     return rc;
 }
 
-// Base of the provider's part of an inner object. It is reached through the grafted tables and deleted when
-// the inner object is closed.
+// Base of the provider's part of an inner object. The operations find it through the grafted tables, and
+// closing the inner object deletes it.
 template <typename Self, typename Fid, typename Ops>
 class Grafted {
   public:

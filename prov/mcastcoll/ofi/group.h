@@ -1,7 +1,7 @@
 // The collective groups of an endpoint. A Group is the fid_mc that fi_join_collective returns and contains
-// the protocol object of one member (group/group.h). It implements the port of the protocol object with the
+// the protocol object of one member (group/group.h). The Group implements the protocol object's port with the
 // endpoint's sockets, messages and watch, and reports results to the fid_mc and the application's queues. The
-// Station passes received data to it.
+// Station passes received data to the Group.
 #pragma once
 
 #include <array>
@@ -60,7 +60,7 @@ struct JoinPlan {
     std::optional<MungeSecret::Plan> munge{};
     wire::ByteString set_key{};
 
-    // Authenticates the messages of the join only. The process keeps it after the group is gone.
+    // Authenticates the messages of the join only. The process keeps this key after the group is gone.
     wire::JoinKey words_key{};
 
     // Called when the secret is known.
@@ -71,8 +71,8 @@ struct JoinPlan {
     }
 };
 
-// An open operation of a group and the destination of its outcome. The levels of the group identify it by a
-// cookie.
+// An open operation of a group and the destination of its outcome. The group's levels identify the operation
+// by a cookie.
 struct OpenOperation {
     void* context = nullptr;
     std::uint64_t flags = 0;
@@ -162,17 +162,17 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
         if (!operations_.empty() || !team_alone_.load(std::memory_order_acquire) || in_team_.exchange(true))
             return false;
         // Another thread may have submitted an operation in the meantime. submit() opens its operation before
-        // it tests in_team_, so at most one of the two threads continues.
+        // testing in_team_, so at most one of the two threads continues.
         if (operations_.empty()) [[likely]]
             return true;
         leave_team();
         return false;
     }
     void leave_team() { in_team_.store(false, std::memory_order_release); }
-    // Valid once the host's leader has created it.
+    // Valid once the host's leader has created the shared memory.
     host::Team& team() { return static_cast<TeamLevel*>(core_->levels().host())->team(); }
-    // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until its other
-    // members no longer need it.
+    // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until the other
+    // members no longer need this one.
     int close(Nanoseconds now);
     // Makes the next turn of progress visit this group.
     void wake() noexcept;
@@ -265,7 +265,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
 // application's token and by the keys of received packets. Also holds the counters of groups that are gone.
 class GroupTable {
   public:
-    // Takes ownership; if it throws, the caller keeps the group.
+    // Takes ownership; after an exception the caller still has the group.
     void add(std::unique_ptr<Group>&& group);
     // Also accepts a group that could not be added.
     void remove(Group& group) noexcept;
@@ -273,7 +273,7 @@ class GroupTable {
     Group* find(fi_addr_t token) const { return look_up(by_token_, token); }
     void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
     bool has_open() const { return !by_token_.empty(); }
-    // Indexes the group by its own keys, once they are known.
+    // Indexes the group by its own keys, once these are known.
     void keyed(Group& group) {
         for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
     }

@@ -134,9 +134,9 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
            !overlap(operation.input, operation.bytes, operation.buffer, operation.bytes);
 }
 
-// Blocking collectives (fi_mcastcoll_group_ops.run) post an operation and wait for it in one call, without a
-// completion queue. On a single host they use the shared memory directly, without the station and its lock,
-// because there a whole broadcast takes less time than one poll of the sockets.
+// Blocking collectives (fi_mcastcoll_group_ops.run) post an operation and wait for its end in one call,
+// without a completion queue. On a single host the call uses the shared memory directly, without the station
+// and its lock, because there a whole broadcast takes less time than one poll of the sockets.
 
 ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
@@ -160,8 +160,8 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
 }
 
 // Sleeps briefly. A member that does not lead its host waits in shared memory for data from its leader,
-// unless it exchanges blocks with all members. Other members wait for the network. Events of one kind do not
-// wake a thread that waits for the other kind, so naps are short.
+// unless the operation exchanges blocks among all members. Other members wait for the network. Events of one
+// kind do not wake a thread that waits for the other kind, so naps are short.
 bool nap(Group& group, const int& over, bool patient) {
     Station& station = Station::of(group);
     bool follows = false;

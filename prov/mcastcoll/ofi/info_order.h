@@ -1,4 +1,4 @@
-// Orders the inner provider's infos by their interfaces and removes some of them.
+// Orders the inner provider's infos by interface and removes unwanted ones.
 //
 // libfabric lists the fastest interface first, and applications take the first info. That may be docker0,
 // which has the same address on every host, or a link-local address.

@@ -285,8 +285,8 @@ InfoOwner to_inner(const fi_info& info) {
     const auto name = parse_fabric_name(copy->fabric_attr->name);
     if (!name) return copy;
     name_inner(*copy->fabric_attr, name->inner, name->fabric);
-    // With FI_THREAD_COMPLETION, tcp of libfabric 2 uses another kind of domain, which it identifies by the
-    // address of an operation table. The graft replaces this table.
+    // With FI_THREAD_COMPLETION, tcp of libfabric 2 uses another kind of domain, identified by the address of
+    // an operation table. The graft replaces this table.
     fi_domain_attr* const domain = copy->domain_attr;
     if (name->inner.label() == "tcp" && domain != nullptr && domain->threading == FI_THREAD_COMPLETION)
         domain->threading = FI_THREAD_SAFE;
@@ -296,8 +296,8 @@ InfoOwner to_inner(const fi_info& info) {
 InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
     const Inner rxm{"tcp", true};
     const auto name = parse_message_name(inner_info.fabric_attr->name);
-    // "net" is faster. ofi_rxm of libfabric 2.0 and later confuses two pointers when it closes a connection
-    // on which a message of 16 to 128 KiB has arrived in part, as after the sender's death. So the provider's
+    // "net" is faster. ofi_rxm of libfabric 2.0 and later confuses two pointers when closing a connection on
+    // which a message of 16 to 128 KiB has arrived in part, as after the sender's death. So the provider's
     // own messages avoid ofi_rxm if "tcp" can replace it.
     const bool alone = has_endpoints("tcp", FI_EP_RDM);
     const Inner better{alone ? "tcp" : "net", false};

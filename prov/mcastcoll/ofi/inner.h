@@ -1,7 +1,7 @@
 // The inner provider: its choice, and the translation of requests and answers between it and the application.
 //
 // Fabric names contain the inner provider, because fi_fabric() receives nothing else: "mcastcoll:shm:shm" is
-// the fabric "shm" of the provider shm. ofi_rxm cannot find a hidden core provider by itself: it calls
+// the fabric "shm" of the provider shm. ofi_rxm cannot find a hidden core provider by itself: ofi_rxm calls
 // fi_getinfo() again wherever an object is opened, and FI_PROVIDER=mcastcoll hides all other providers. So
 // "tcp;ofi_rxm" is in fact ofi_rxm layered over mcastcoll: mcastcoll answers ofi_rxm's requests for message
 // endpoints with tcp's infos, under the name "mcastcoll-msg:tcp:FABRIC", and opens tcp's own fabric. Only
@@ -18,7 +18,7 @@
 
 namespace mcastcoll::ofi {
 
-// libfabric's internal flag for fi_getinfo(). It has had this value since 1.15, but is in no public header.
+// libfabric's internal flag for fi_getinfo(). The value is the same since 1.15, but is in no public header.
 constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
 
 struct Inner {

@@ -1,6 +1,6 @@
 // Checks whether the addresses of a set's members can belong to one group, as far as this host can see. If
-// several hosts have the same address, as with docker0, their packets never leave the sender, and the join
-// would fail only at its timeout.
+// several hosts have the same address, as with docker0, the members' packets never leave the sending host,
+// and the join would fail only at its timeout.
 #pragma once
 
 #include <vector>

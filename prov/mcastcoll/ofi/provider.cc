@@ -1,5 +1,5 @@
-// The entry point. libfabric calls fi_prov_ini() once, under a lock, so it only registers the provider.
-// Queries and fabrics follow later.
+// The entry point. libfabric calls fi_prov_ini() once, under a lock, so the function only registers the
+// provider. Queries and fabrics follow later.
 #include "provider/provider.h"
 
 #include <rdma/fi_errno.h>

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kKnownFlags = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
                                       FI_DELIVERY_COMPLETE | FI_MORE | FI_COLLECTIVE | FI_COMMIT_COMPLETE;
 
-// The maximum length that fi_query_collective() reports; README.md states it too.
+// The maximum length that fi_query_collective() reports; also stated in README.md.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 enum class Needs : std::uint8_t { nothing, datatype, operation };
@@ -28,8 +28,8 @@ enum class Needs : std::uint8_t { nothing, datatype, operation };
 // The amount of a buffer that a collective uses, in parts of Request::bytes.
 enum class Extent : std::uint8_t { nothing, part, all_parts, slice };
 
-// The role of the root: it sends the buffer (broadcast), only the root has an input (gives), or only the root
-// has a result (gets). Buffers that only the root has are ignored on other members.
+// The role of the root: the root sends the buffer (broadcast), only the root has an input (gives), or only
+// the root has a result (gets). Buffers that only the root has are ignored on other members.
 enum class Root : std::uint8_t { none, sends, gives, gets };
 
 struct Served {

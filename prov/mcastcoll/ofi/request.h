@@ -1,10 +1,10 @@
 // One collective operation, in the same form however the application requested it, and the checks that turn
 // the application's call into this form. One table in request.cc lists the collectives.
 //
-// In place: if input and result have the same length, or the result is a slice of the reduced vector, they
-// may begin at the same address. If one is a member's part of the other (gather, allgather, scatter), it may
-// lie at the position of that part. Any other overlap is an error. libfabric does not specify this and has no
-// flag for it.
+// In place: if input and result have the same length, or the result is a slice of the reduced vector, both
+// may begin at the same address. If one is a member's part of the other (gather, allgather, scatter), the
+// smaller buffer may lie at the position of that part. Any other overlap is an error. libfabric does not
+// specify this and has no flag for it.
 #pragma once
 
 #include <rdma/fi_collective.h>
@@ -81,7 +81,7 @@ struct Pieces {
     std::size_t count = 0;
 };
 
-// Contiguous copies of buffers that the application passed in several pieces. They live as long as the
+// Contiguous copies of buffers that the application passed in several pieces. The copies live as long as the
 // operation.
 struct Copies {
     struct Target {

@@ -156,7 +156,7 @@ void Station::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
     stranger_pace_.heard(time);
     const auto take = [&] { dispatch(message, time); };
-    // A second try, because memory may be available again. If the group throws, it handles the error itself;
+    // A second try, because memory may be available again. A group handles exceptions in its own work, so
     // only reading the message can throw here.
     if (succeeds(take) || succeeds(take)) return;
     // The lost message belonged to a join, which would wait for it in vain.
@@ -169,7 +169,7 @@ void Station::on_message(MutableBytes message) {
 
 void Station::dispatch(MutableBytes message, Nanoseconds time) {
     if (wire::peek_list(message)) {
-        // It may be repeated as a datagram; if not, it was not for this endpoint.
+        // The message may be repeated as a datagram; if not, its destination was not this endpoint.
         if (!joins.on_word(message, time)) ++foreign_messages_;
         return;
     }

@@ -1,7 +1,7 @@
-// Station is the collective endpoint: everything that one libfabric endpoint keeps for collectives. It owns
-// the service socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and
-// the groups. The first join opens it, so an application that never joins pays nothing. The fabric's lock
-// must be held in all calls, unless noted otherwise.
+// Station is the collective endpoint: everything that one libfabric endpoint keeps for collectives. Owns the
+// service socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and the
+// groups. The first join opens the Station, so an application that never joins pays nothing. The fabric's
+// lock must be held in all calls, unless noted otherwise.
 #pragma once
 
 #include "base/clock.h"

@@ -88,7 +88,7 @@ bool is_over_tcp(const fi_info& inner) {
 }
 
 // The key that authenticates members: derived from the secret in the key file, from the set's comm_key if it
-// is long enough, or from both. Empty if there is no secret, or if MUNGE will carry it.
+// is long enough, or from both. Empty without a secret, or if MUNGE will carry the secret.
 constexpr std::size_t kLeastSecret = 16;
 
 Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString& set_key) {
@@ -210,8 +210,8 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
         ++sequences_[counted_as];
         group.start(time);
     } catch (...) {
-        // The caller gets no group that it could close. A leader reports the failure to each member whose
-        // hello arrives; otherwise the members give up at the join timeout.
+        // The caller gets no group to close. A leader reports the failure to each member whose hello arrives;
+        // otherwise the members give up at the join timeout.
         if (group.core().join().leads()) succeeds([&] { joins.remember_ended(group, FI_ENOMEM); });
         group.leave_joins();
         groups_.remove(group);
@@ -254,7 +254,7 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
                                .most_open = OpenOperations::kMost,
                                .memory = {map_pages, unmap_pages},
                                .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
-    core.means.key = secret;  // gcc 12 reports it as uninitialized if it is set in the initializer
+    core.means.key = secret;  // set separately: in the initializer gcc 12 reports an uninitialized value
     JoinPlan plan{.core = std::move(core),
                   .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
                   .token = next_token_++,

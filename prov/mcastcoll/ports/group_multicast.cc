@@ -160,7 +160,7 @@ void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::u
 
 void GroupMulticast::flush() {
     const int error = queue_.flush(sockets_.transport(), outlets_, payload_bytes_);
-    // The datagram cannot be sent at all. The receivers treat it as lost and request a repair.
+    // The datagram cannot be sent at all. The receivers treat the datagram as lost and request a repair.
     if (error == 0 || send_error_told_) return;
     log_line(Level::warn, "{}: multicast fails: {}", group_name_, std::strerror(error));
     send_error_told_ = true;

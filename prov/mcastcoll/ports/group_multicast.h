@@ -78,7 +78,7 @@ class GroupMulticast final : public group::Multicast {
     // One for each range of ranks; empty without multicast.
     std::vector<Outlet> outlets_;
     Membership membership_;  // in the address of this member's own range
-    // In the address that this member has offered as rank 0, until it has joined.
+    // In the address that this member has offered as rank 0, until the member has joined.
     Membership offered_;
     std::string why_not_;
     // Source addresses of the members' multicasts, by rank. The port is 0 until a probe has arrived.

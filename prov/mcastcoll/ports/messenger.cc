@@ -68,7 +68,8 @@ InfoOwner private_info(const fi_info* inner) {
     if (ip) {
         clear_port(info->src_addr, info->src_addrlen);
     } else if (info->addr_format == FI_ADDR_STR && info->src_addr != nullptr) {
-        // A name must be unique. shm appends a number to make it so, if the name begins like shm's own names.
+        // A name must be unique. If the name begins like shm's own names, shm makes the name unique by
+        // appending a number.
         std::free(info->src_addr);
         const std::string name = fmt::format("fi_shm://{}", getpid());
         info->src_addr = strdup(name.c_str());
@@ -165,11 +166,11 @@ Result<void> Messenger::make_buffers(const fi_info* info) {
     return {};
 }
 
-// While ofi_rxm closes a connection, it processes received data once more, and would begin to read a long
-// message through the endpoint that it has just freed if a receive is posted. So all receives are cancelled
-// first. Over verbs ofi_rxm would also repost its own buffer there for any message, so pending completions
-// are read first. A message that arrives between this and the close cannot be prevented, except by
-// FI_OFI_RXM_USE_SRX=1, with which all connections share their buffers.
+// While closing a connection, ofi_rxm processes received data once more and, if a receive is posted, would
+// begin to read a long message through the endpoint it has just freed. So all receives are cancelled first.
+// Over verbs ofi_rxm would also repost its own buffer there for any message, so pending completions are read
+// first. A message that arrives after this and before the close can still cause the fault, except with
+// FI_OFI_RXM_USE_SRX=1, where all connections share their buffers.
 void Messenger::withdraw_receives() {
     if (!endpoint_) return;
     for (Request& request : requests_)
@@ -259,7 +260,7 @@ void Messenger::send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payloa
     if (!payload.empty()) std::memcpy(request.buffer + header.size(), payload.data(), payload.size());
     request.length = length;
     request.peer = peer;
-    // Messages to one peer stay in order: if one waits, all later ones wait behind it.
+    // Messages to one peer stay in order: if one waits, all later messages to that peer wait too.
     Backlog& backlog = backlogs_[peer];
     if (backlog.waiting == 0 && try_send(request)) return;
     ++backlog.waiting;
@@ -349,7 +350,7 @@ bool Messenger::prepare_wait(bool may_pause) {
     fid* fids[1] = {&cq_->fid};
     if (fi_trywait(fabric_, fids, 1) != 0) return false;
     // The provider "net" leaves its descriptor readable after the events were read. Only a blocking read
-    // clears it.
+    // clears the descriptor.
     pollfd waiting{descriptor_, POLLIN, 0};
     if (::poll(&waiting, 1, 0) == 0) return true;
     if (!may_pause) return false;

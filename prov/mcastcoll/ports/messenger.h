@@ -3,9 +3,9 @@
 // queues.
 //
 // send() copies a message into a buffer of a fixed pool, so the caller's memory is free on return. The pools
-// bound the number of messages in flight. can_send() is false when a pool, or the caller's share of it, is
+// bound the number of messages in flight. can_send() is false when a pool or the caller's share of a pool is
 // used up. Callers that cannot come back later use tell(): the message waits in the outbox until there is
-// room, and later messages wait behind it.
+// room, and later messages wait too.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -37,7 +37,7 @@ class Messenger final : private group::Outbox::Port {
         ~Receiver() = default;
     };
 
-    // Counts the buffers that one group has in flight. A group may take a buffer only while it holds fewer
+    // Counts the buffers that one group has in flight. A group may take a buffer only while holding fewer
     // than three times the number of free buffers. A group whose peer takes nothing thus leaves buffers for
     // all others, and a single group can use three quarters. Switches share buffer memory among ports in the
     // same way (Choudhury and Hahne, Dynamic queue length thresholds, 1998).
@@ -55,7 +55,7 @@ class Messenger final : private group::Outbox::Port {
         std::size_t small_ = 0, large_ = 0;
     };
 
-    // The station owns the fabric and the inner info. The messenger opens its own domain with them.
+    // The station owns the fabric and the inner info. The messenger opens its own domain on this fabric.
     static Result<std::unique_ptr<Messenger>> open(fid_fabric* fabric, const fi_info* inner,
                                                    Receiver& receiver);
     ~Messenger();
@@ -72,7 +72,7 @@ class Messenger final : private group::Outbox::Port {
     // Call only if can_send(). Header and payload together have at most kMessageBytes.
     void send(Account& by, fi_addr_t peer, Bytes header, Bytes payload);
     // Sends a message of at most kMessageBytes to each peer as soon as there is room. The owner may withdraw
-    // it.
+    // the message.
     void tell(std::vector<fi_addr_t> peers, wire::ByteString word,
               group::Outbox::Owner owner = group::Outbox::kNobody);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }

@@ -17,7 +17,7 @@ struct GroupIdentity {
     GroupKey key{};
     Epoch epoch{};
     SocketAddress address;  // destination of the group's multicasts
-    // Keeps an address joined that exists only while some member has joined it; usually empty.
+    // Keeps an address joined that exists only as long as it has members; usually empty.
     Membership held;
 };
 

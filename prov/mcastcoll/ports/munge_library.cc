@@ -11,8 +11,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Lifetime of a credential in seconds. Only members of a join need it, but the clocks of a cluster's hosts
-// differ.
+// Lifetime of a credential in seconds. Only members of a join need the credential, but the clocks of a
+// cluster's hosts differ.
 constexpr int kLifetime = 300;
 
 struct Library {
@@ -91,7 +91,7 @@ bool is_of_credential(munge_err_t error) {
     return error >= EMUNGE_BAD_CRED;
 }
 
-// True if the credential was made by this user and only this user can open it; munged reports both. If other
+// True if this user made the credential and only this user can open it; munged reports both facts. If other
 // users could read its content, they might have made this user's process create it for another purpose.
 bool is_for_this_user_alone(munge_ctx* context, uid_t maker) {
     uid_t reader = MUNGE_UID_ANY;

@@ -7,9 +7,9 @@ namespace mcastcoll::ofi {
 namespace {
 
 // A fifth of a credential's lifetime of five minutes. A member that forwards a credential may have received
-// it when it was that old, and so may the member it came from.
+// it at that age, and so may the previous member.
 constexpr Nanoseconds kGoodFor = Nanoseconds::from_ms(60'000);
-// How often a sleeping thread checks a call in progress: the end of the call does not wake it.
+// How often a sleeping thread checks a call in progress: the end of the call does not wake the thread.
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
 constexpr const char* kSilent = "munged does not answer";

@@ -16,7 +16,7 @@ enum class Level : std::uint8_t { warn, info, debug };
 bool log_enabled(Level level);
 void write_log(Level level, const std::string& text);
 
-// Drops the line if there is no memory for it: logging must not make the operation fail.
+// Drops the line if memory is lacking: logging must not make an operation fail.
 template <typename... Arguments>
 void log_line(Level level, fmt::format_string<Arguments...> text, Arguments&&... arguments) noexcept {
     try {

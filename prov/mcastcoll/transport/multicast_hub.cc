@@ -85,7 +85,7 @@ Result<UdpReceiver*> MulticastHub::join_somewhere(const SocketAddress& group) {
     auto joined = shared->join(group);
     if (joined) return shared;
     if (joined.error().code != ENOBUFS && joined.error().code != ENOMEM) return joined.error();
-    // The kernel allows fewer memberships than it reported: use the observed limit from now on.
+    // The kernel allows fewer memberships than reported: use the observed limit from now on.
     per_socket_ = std::max<std::size_t>(1, shared->memberships);
     return open_receiver(group);
 }
@@ -115,8 +115,8 @@ void MulticastHub::leave(const SocketAddress& group) {
     if (receiver->memberships > 0) return;
     counters_.socket_drops += receiver->drops();
     // Removes the socket from the epoll set explicitly: if a child of fork() holds a copy, closing the socket
-    // here does not remove it. A child must not do this when it closes its inherited copy, because it shares
-    // the epoll set with the parent.
+    // here does not remove the entry. A child that closes its inherited copy must not do this, because parent
+    // and child share the epoll set.
     if (::getpid() == opener_)
         (void)::epoll_ctl(poll_set_.get(), EPOLL_CTL_DEL, receiver->socket.get(), nullptr);
     std::erase_if(receivers_, [&](const auto& one) { return one.get() == receiver; });

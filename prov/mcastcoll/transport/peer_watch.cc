@@ -23,7 +23,7 @@ namespace {
 constexpr Nanoseconds kAttempt = Nanoseconds::from_ms(5000);
 constexpr int kAttempts = 4;  // minimum number within the timeout
 constexpr std::int64_t kMostKeepaliveSeconds = 10;
-// The peer accepted a connection as a watcher's if it was open for this long.
+// A connection that stayed open for this long was accepted as a watcher's.
 constexpr Nanoseconds kLasting = Nanoseconds::from_ms(10'000);
 // A connection request counts as unanswered after this time.
 constexpr Nanoseconds kSilent = Nanoseconds::from_ms(1000);
@@ -139,7 +139,7 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     return {};
 }
 
-// A connected peer's kernel is probed by keepalive. An idle time of one second makes it probe within a
+// A connected peer's kernel is probed by keepalive. An idle time of one second causes a probe within a
 // second.
 void PeerWatch::look(Id id, Nanoseconds now) {
     const auto found = watches_.find(id);
@@ -250,8 +250,8 @@ int PeerWatch::subscribe(const FileDescriptor& descriptor, Id id, std::uint32_t 
 }
 
 // Removes the descriptor from the epoll set explicitly: if a child of fork() holds a copy, closing the
-// descriptor here does not remove it. A child must not do this when it closes its copies, because it shares
-// the epoll set with the parent.
+// descriptor here does not remove the entry. A child that closes its copies must not do this, because parent
+// and child share the epoll set.
 void PeerWatch::drop(FileDescriptor& descriptor) {
     if (descriptor.valid() && ::getpid() == opener_)
         (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor.get(), nullptr);
@@ -339,8 +339,8 @@ void PeerWatch::on_closed(Watch& watch, Nanoseconds now) {
     reconnect(watch, now, timeout_, many ? kPause : Nanoseconds{}, now);
 }
 
-// A peer that could not be checked for lack of resources in this process may be alive. It is reported all the
-// same, because an operation that waits for it might never end.
+// A peer that could not be checked for lack of resources in this process may be alive. The peer is reported
+// all the same, because an operation that waits for this peer might never end.
 void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
     const std::int64_t silent_ms = (now - watch.since).value / 1'000'000;
     const std::string error =

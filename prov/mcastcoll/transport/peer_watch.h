@@ -92,7 +92,7 @@ class PeerWatch {
     struct Watch {
         Id id = 0;
         WatchPoint point;
-        bool neighbour = false, reachable = false;  // the ways in which it can be watched
+        bool neighbour = false, reachable = false;  // the ways of watching this peer
         State state = State::kConnecting;
         FileDescriptor descriptor;
         // While connecting:

@@ -3,10 +3,10 @@
 //
 // An IP endpoint listens for TCP at ip:port, and its service socket is UDP on the same ip. The UDP port is
 // the same number if that is free, otherwise the next free one of kRendezvousCandidates ports, which every
-// process derives from the first. A sender tries the candidates in turn. They depend on the port only, not on
-// the ip, so that an endpoint bound to the wildcard and its peers, which use one of its real addresses,
-// derive the same ports. For a non-IP address (shared memory names) the service socket is a datagram socket
-// in the abstract UNIX namespace, named by a hash of the address.
+// process derives from the first. A sender tries the candidates in turn. The candidates depend on the port
+// only, not on the ip, so that an endpoint bound to the wildcard and its peers, which use one of its real
+// addresses, derive the same ports. For a non-IP address (shared memory names) the service socket is a
+// datagram socket in the abstract UNIX namespace, named by a hash of the address.
 //
 // Nothing is authenticated here: received datagrams are untrusted input, and the process at a candidate port
 // need not be the peer. The layer above checks. may_be() rejects senders at other addresses, unless they

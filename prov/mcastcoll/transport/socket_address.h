@@ -1,6 +1,6 @@
-// SocketAddress: an IPv4 or IPv6 address with its port, as a value. Receivers distinguish senders by it, so
-// equality and hash consider only family, address and port, not the scope, flow or padding, which kernels
-// fill in differently. Also the addresses to which groups multicast.
+// SocketAddress: an IPv4 or IPv6 address with its port, as a value. Receivers distinguish senders by their
+// SocketAddress, so equality and hash consider only family, address and port, not the scope, flow or padding,
+// which kernels fill in differently. Also the addresses to which groups multicast.
 #pragma once
 
 #include <fmt/format.h>

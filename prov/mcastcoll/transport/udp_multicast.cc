@@ -292,8 +292,8 @@ void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, Mu
     do {
         const std::size_t size = std::min(unit, length - at);
         ++counters.datagrams_received;
-        // Prefetches the header of the next datagram, which is read once and first: the hardware does not
-        // fetch it in time.
+        // Prefetches the header of the next datagram, which is read once and first: the hardware prefetcher
+        // is too late.
         prefetch(begin + at + size, wire::kHeaderBytes);
         if (cut || size > max_payload_)
             ++counters.truncated;

@@ -20,7 +20,7 @@
 namespace mcastcoll {
 namespace {
 
-// Cached handles of groups that are not joined; when the cache is full it is cleared.
+// Cached handles of groups that are not joined; a full cache is cleared.
 constexpr std::size_t kMostOthers = 256;
 constexpr std::size_t kMostEvents = 64;
 // A caller that polls and never sleeps checks for events of the device and the groups every kQuietTurns idle

@@ -66,9 +66,9 @@ Result<void> VerbsQueue::open(const VerbsOptions& options, const ibv_device_attr
     return post_first_receives();
 }
 
-// The memory that a process may lock is limited: if registration fails, it is tried with half the receives. A
-// child of fork() does not inherit the memory: otherwise copy-on-write could give the process a new page
-// while the device keeps using the old one.
+// The memory that a process may lock is limited: if registration fails, half the receives are tried. A child
+// of fork() does not inherit the memory: otherwise copy-on-write could give the process a new page while the
+// device keeps using the old one.
 Result<void> VerbsQueue::map_memory() {
     for (;; receives_ /= 2) {
         const std::size_t size = receives_ * receive_stride_ + sends_ * send_stride_;
@@ -264,7 +264,8 @@ std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram delive
         deliver_one(completions_[i], own, deliver, counters);
         if (!broken_) post_again(static_cast<std::size_t>(completions_[i].wr_id));
     }
-    // A failed queue pair shows in its send completions, too; not all devices report it for receive requests.
+    // A failed queue pair shows in its send completions, too; not all devices report the failure for receive
+    // requests.
     if (count == 0 && posted_ != done_) reap();
     // A few requests may wait for the next ones while nearly all are posted.
     if (to_post_ >= kBatch / 2) flush_posts();
@@ -284,8 +285,8 @@ bool VerbsQueue::prepare_wait() {
     return waiting_ == 0;
 }
 
-// Takes a queue pair in the error state (caused by a single failed request) through its states again. It
-// keeps its number, its groups and its memory; all posted requests are lost.
+// Takes a queue pair in the error state (caused by a single failed request) through its states again. The
+// queue pair keeps its number, its groups and its memory; all posted requests are lost.
 bool VerbsQueue::revive() {
     if (!broken_) return true;
     if (revivals_ == kMostRevivals) return false;

@@ -3,9 +3,9 @@
 //
 // Sending: small datagrams are sent inline. Others are copied into a slot of the ring, because the
 // application's memory is not registered. Every nth request is signalled, and its completion frees all slots
-// up to it. A run of datagrams is posted as one chain of requests, with one doorbell. Receiving: requests are
-// reposted in batches, also as chains. A datagram that finds no posted request is lost, and the device does
-// not report it.
+// up to that request. A run of datagrams is posted as one chain of requests, with one doorbell. Receiving:
+// requests are reposted in batches, also as chains. A datagram that finds no posted request is lost, and the
+// device does not report it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -65,7 +65,7 @@ class VerbsQueue {
     // The device or the queue pair has failed: nothing is sent or received until revive() returns true.
     bool broken() const { return broken_; }
     // Restores a failed queue pair, at most 8 times in its life. Datagrams in flight are lost. Returns false
-    // if it stays failed.
+    // if the queue pair stays failed.
     bool revive();
     // Number of send requests so far, and number of those known to be complete.
     std::uint64_t posted() const { return posted_; }

@@ -16,7 +16,7 @@
 namespace mcastcoll {
 namespace {
 
-constexpr int kBacklog = 4096;  // the kernel limits it to net.core.somaxconn
+constexpr int kBacklog = 4096;  // limited by the kernel to net.core.somaxconn
 constexpr Nanoseconds kLookInterval = Nanoseconds::from_ms(1000);
 constexpr std::size_t kTokenBytes = sizeof(std::uint32_t);
 

@@ -1,7 +1,7 @@
 // WatchListener: the listening TCP socket through which other hosts watch this process (peer_watch.h).
 //
 // Watchers connect, send the token of this process's watch point, and wait for the end of the connection. The
-// kernel serves them without this process's help: connections wait in the backlog. When the backlog is a
+// kernel serves watchers without this process's help: connections wait in the backlog. When the backlog is a
 // quarter full, connections with the token are accepted and held, up to kMaxHeld, and all others are closed
 // at once, so that foreign connections cannot keep watchers out. A watcher whose connection is closed before
 // it could send the token connects again.
