@@ -43,7 +43,8 @@ class ProgressThread {
     std::thread thread_;
 };
 
-// The lock for all objects of ofi/, and the collective endpoints that reads of any queue drive.
+// An open fabric. Holds the lock for all objects of ofi/ and the list of collective endpoints, which reads of
+// any queue drive.
 class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
   public:
     // Closes the inner fabric if an exception is thrown.

@@ -34,7 +34,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     // A descriptor that polls readable when progress() has work, including expired timers.
     int wait_descriptor() const { return wait_set.descriptor(); }
     // Called before sleeping on wait_descriptor(). Returns false if the caller must not sleep: work is
-    // pending, or the messenger would need a pause first (Messenger::prepare_wait).
+    // pending, or the messenger would first need a pause that `may_pause` does not allow
+    // (Messenger::prepare_wait).
     bool prepare_wait(bool may_pause = true);
 
     // Moves the alarm of a sleeping thread to the earliest deadline. Calls of another thread may have created

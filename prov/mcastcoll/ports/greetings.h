@@ -8,9 +8,10 @@
 
 namespace mcastcoll::ofi {
 
-// Limits the rate at which hellos are read. After a read of the maximum number the socket is not read for a
-// pause, unless a group of this endpoint is greeting, so that a flood of datagrams takes little time from the
-// groups. Datagrams beyond the socket buffer are dropped by the kernel, and genuine hellos are repeated.
+// Limits the rate at which hellos are read. After a read of the maximum number, or of foreign datagrams, the
+// socket is not read for a pause, unless a group of this endpoint is greeting, so that a flood of datagrams
+// takes little time from the groups. Datagrams beyond the socket buffer are dropped by the kernel, and
+// genuine hellos are repeated.
 class GreetingPace {
   public:
     static constexpr unsigned kMaxAtWork = 8;

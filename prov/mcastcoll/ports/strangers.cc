@@ -21,7 +21,7 @@ std::optional<SocketAddress> peer_of(int descriptor, const SocketAddress& own) {
         return {};
     SocketAddress peer;
     socklen_t length = SocketAddress::capacity();
-    // a listening socket
+    // A listening socket has no peer.
     if (::getpeername(descriptor, peer.data(), &length) != 0 || !peer.valid()) return {};
     return peer;
 }

@@ -1,5 +1,5 @@
-// The host level: the shared memory of a host::Team, as a level. An operation with `hold` becomes two team
-// operations, a reduction to the leader and a broadcast from the leader that waits for the release.
+// The host level: the shared memory of a host::Team, as a level. A level operation with `hold` becomes two
+// team operations, a reduction to the leader and a broadcast from the leader that waits for the release.
 #pragma once
 
 #include "group/port.h"

@@ -38,9 +38,9 @@ class RendezvousSource {
   public:
     // Restores a source from the result of bytes(). Other bytes give a source that matches no candidate.
     static RendezvousSource from_bytes(Bytes bytes);
-    // A candidate for the service socket of the endpoint with this inner address. Trailing zero bytes of a
-    // non-IP address are ignored, because some providers include them and others do not. `scope`: the
-    // interface for link-local addresses.
+    // A candidate for the service socket of the endpoint with this inner address. `scope`: the interface for
+    // link-local addresses. Trailing zero bytes of a non-IP address are ignored, because some providers
+    // include them and others do not.
     static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt, std::uint32_t scope = 0);
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
     friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);

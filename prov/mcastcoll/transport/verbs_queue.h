@@ -3,9 +3,10 @@
 //
 // Sending: small datagrams are sent inline. Others are copied into a slot of the ring, because the
 // application's memory is not registered. Every nth request is signalled, and its completion frees all slots
-// up to that request. A run of datagrams is posted as one chain of requests, with one doorbell. Receiving:
-// requests are reposted in batches, also as chains. A datagram that finds no posted request is lost, and the
-// device does not report it.
+// up to that request. A run of datagrams is posted as one chain of requests, with one doorbell.
+//
+// Receiving: requests are reposted in batches, also as chains. A datagram that finds no posted request is
+// lost, and the device does not report the loss.
 #pragma once
 
 #include <infiniband/verbs.h>
