@@ -40,7 +40,7 @@ enum fi_mcastcoll_root_sync {
     FI_MCASTCOLL_ROOT_SYNC_ADAPTIVE = 3,
 };
 
-/* Settings for groups that are joined with this set after the call; all other groups use the environment
+/* Settings for groups joined with this set after the call. Without a call, groups use the environment
  * variables. Rank 0's settings apply to the whole group, so it is sufficient to call these functions on rank
  * 0. Each returns 0, or -FI_EINVAL if the set belongs to another provider or a value is out of range. */
 struct fi_mcastcoll_set_ops {

@@ -81,8 +81,8 @@ struct Collective {
     // This member's contribution; may lie inside the buffer.
     const std::byte* input = nullptr;
     Combiner combiner{};
-    // Barrier and allreduce: member 0 is notified when all contributions are in its buffer (gathered), and
-    // the result is sent to the other members only after release.
+    // Barrier and allreduce: member 0 is notified when every contribution is in its buffer (gathered), and
+    // the result is sent to the rest only after release.
     bool hold = false;
 };
 

@@ -1,5 +1,5 @@
-// Safe creation of files in folders that all users can write, such as /tmp, where another user may have
-// created a link or a pipe under a guessed name.
+// Safe creation of files in folders writable for all users, such as /tmp, where another user may have created
+// a link or a pipe under a guessed name.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,5 @@
-// A set of ranks that contains either few ranks of a group or almost all of them. Only the exceptions are
-// listed, so the cost depends on their number and not on the size of the group. RankSet is a view and does
-// not own the list.
+// A set of either few ranks of a group or almost all ranks. Only the exceptions are listed, so the cost
+// depends on their number and not on the size of the group. RankSet is a view and does not own the list.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +26,7 @@ class RankSet {
         if (listed_.empty()) return complement_;
         return std::binary_search(listed_.begin(), listed_.end(), rank) != complement_;
     }
-    // Number of ranks in the set that are lower than this one.
+    // Number of ranks in the set below this rank.
     std::uint32_t below(Rank rank) const {
         if (listed_.empty()) return complement_ ? index_of(rank) : 0;
         const auto listed = static_cast<std::uint32_t>(

@@ -1,5 +1,5 @@
-// Result<T>: a value, or the error that prevented one. (<expected> is missing from C++20 in g++ 12.) Also
-// attempt(), for work whose failure needs no reason.
+// Result<T>: a value, or an error in its place. (<expected> is missing from C++20 in g++ 12.) Also attempt(),
+// for work whose failure needs no reason.
 #pragma once
 
 #include <cassert>

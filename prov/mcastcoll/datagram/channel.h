@@ -1,5 +1,5 @@
-// The objects that the application has bound to the two directions of an endpoint, and delivery to them:
-// messages into posted buffers, and completions.
+// The objects bound to the two directions of an endpoint, and the delivery of messages into posted buffers
+// and of completions.
 #pragma once
 
 #include "datagram/address_vector.h"
@@ -8,7 +8,7 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// The queue and the counter that receive the completions of one direction.
+// The queue and the counter for the completions of one direction.
 struct Channel {
     std::shared_ptr<CompletionQueue> queue;
     std::shared_ptr<Counter> counter;
@@ -35,7 +35,7 @@ struct Inbox : Channel {
     bool begin(PostedReceive& posted) { return !full() && receiver.take(posted); }
     // False: no room for the completion at present.
     bool end(const PostedReceive& posted, const Datagram& message);
-    // Returns a buffer that will not be filled.
+    // Returns an unused buffer.
     void give_back(const PostedReceive& posted);
 
   private:

@@ -17,7 +17,7 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// A group that an endpoint has joined, as its Membership stores it.
+// A joined group, stored in its Membership.
 struct Joined {
     const SocketAddress group;
     bool may_send;
@@ -63,7 +63,7 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     // Null if groups use UDP.
     VerbsTransport* verbs() { return verbs_.get(); }
     fi_addr_t number_of(const SocketAddress& peer) const { return addresses_->find(peer); }
-    // The lock must be held. The socket of a group that this endpoint has joined already:
+    // The lock must be held. The socket of a group joined before:
     std::shared_ptr<FileDescriptor> socket_of(const SocketAddress& group) const;
     // Assigns a group address (fi_addr_t), valid until remove().
     fi_addr_t add(const Joined& joined) {
@@ -100,7 +100,7 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     std::unique_ptr<Reliable> reliable_;
     std::unique_ptr<VerbsTransport> verbs_;
     std::vector<std::byte> gathered_;
-    // Queues and counters that receive completions, and that wake for this endpoint's sockets.
+    // Queues and counters for completions, which also wake for this endpoint's sockets.
     std::vector<Waiter*> waiters_;
     bool watched_ = false;
     // Distinguishes addresses of groups from addresses of an address vector.

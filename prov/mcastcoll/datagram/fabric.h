@@ -18,8 +18,7 @@ struct Fabric : Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
     using Object::Object;
 };
 
-// One network interface, and the lock that all endpoints, queues, counters and address vectors of the domain
-// share.
+// One network interface, and the common lock of the domain's endpoints, queues, counters and address vectors.
 struct Domain : Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
     Domain(Fabric& fabric, Interface of, bool verbs, void* context)
         : Object(fabric.shared_from_this(), context), interface(std::move(of)), over_verbs(verbs) {}

@@ -35,7 +35,7 @@ const Attributes& or_none(const Attributes* wanted) {
     return wanted != nullptr ? *wanted : none;
 }
 
-// The first hint, besides addresses, that cannot be fulfilled; null if there is none.
+// The first hint, besides addresses, without support; null if there is none.
 const char* missing(const fi_info& hints) {
     const bool reliable = is_reliable(hints);
     const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
@@ -102,7 +102,7 @@ Result<Ends> find_ends(const InfoRequest& request, int family) {
     return ends;
 }
 
-// The interface that the system's routing selects for this destination.
+// The interface selected by the system's routing for this destination.
 Result<Interface> find_route(const SocketAddress& destination) {
     auto socket = open_datagram_socket(destination.family());
     if (!socket) return socket.error();

@@ -95,7 +95,7 @@ Result<void> Membership::listen(bool receives) {
     if (VerbsTransport* verbs = parent().verbs(); verbs != nullptr) {
         auto joined = verbs->join(without_port(joined_.group));
         if (!joined) return joined.error();
-        // A short membership is enough to learn the route for groups that can be sent to without joining.
+        // A short membership is enough to learn the route for groups reachable without a join.
         if (receives || !verbs->sends_anywhere()) joined_.share = std::move(joined).value();
         return {};
     }

@@ -1,6 +1,6 @@
 // The common part of all libfabric objects of this folder. Each derives from libfabric's structure, so that
-// the application's fid_* is the object. An object is owned jointly by the application and by the objects
-// that use it: those to which the object is bound, and those that were opened in it.
+// the application's fid_* is the object. An object is owned jointly by the application and by its users:
+// objects bound to it, and objects opened in it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -15,7 +15,7 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// libfabric's `fid`, under a name that the structures' member `fid` does not hide.
+// libfabric's `fid`, under a name not hidden by the structures' member `fid`.
 using Handle = ::fid;
 
 // Implements unsupported operations. libfabric's inline functions do not check most tables for null, so every

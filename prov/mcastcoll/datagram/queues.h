@@ -1,5 +1,5 @@
-// Objects that report to the application: the completion queue and the counter of datagram endpoints, and the
-// event queue of their fabric.
+// Objects in which the application finds completions and events: the completion queue and the counter of
+// datagram endpoints, and the event queue of their fabric.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -17,7 +17,7 @@ namespace mcastcoll::ofi::datagram {
 // endpoint only through this interface. The domain's lock must be held.
 class Source {
   public:
-    // Takes the data that its sockets hold.
+    // Takes the data in its sockets.
     virtual void receive() = 0;
     // Called before a thread sleeps: starts or stops watching the sockets.
     virtual void watch() = 0;
@@ -40,10 +40,10 @@ class Waiter {
     void prepare_wait();
 
   protected:
-    // Makes all sources take the data that has arrived.
+    // Makes all sources take newly arrived data.
     void progress();
-    // Sleeps until ready() returns a value other than -FI_EAGAIN; ready() is called with the lock held. Calls
-    // ready() again after `rest_ms` at the latest, unless that is negative.
+    // Sleeps until ready() no longer returns -FI_EAGAIN; ready() is called with the lock held. Calls ready()
+    // again after `rest_ms` at the latest, unless that is negative.
     template <typename Ready>
     ssize_t sleep_until(int timeout, int rest_ms, Ready ready);
 
@@ -100,7 +100,7 @@ class Counter : public Object<Counter, fid_cntr, FI_CLASS_CNTR, Domain>, public 
     std::uint64_t done_ = 0, failed_ = 0;
 };
 
-// Results of joins, and events that the application writes.
+// Results of joins, and events written by the application.
 class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
   public:
     static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
@@ -112,7 +112,7 @@ class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
         return push(event, std::as_bytes(std::span(&entry, 1)), entry.fid,
                     std::is_same_v<Entry, fi_eq_err_entry>);
     }
-    // Drops the events of an object that is about to be closed.
+    // Drops the events of an object before its close.
     void forget(const Handle& object);
     bool pending();
     WaitObject& wait_object() { return wait_object_; }

@@ -150,7 +150,7 @@ void Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take 
     std::array<bool, kBatch> taken{};
     for (std::size_t i = 0; i < received; ++i)
         taken[i] = take(posted_.at(i), {sources_[i], messages_[i].msg_len, group});
-    // Buffers of dropped datagrams stay posted, in order, before the buffers that were not used.
+    // Buffers of dropped datagrams stay posted, in order, before the unused buffers.
     std::size_t to = received;
     for (std::size_t from = received; from-- > 0;)
         if (!taken[from]) posted_.at(--to) = posted_.at(from);

@@ -37,7 +37,7 @@ SocketAddress address_of(const feed::Place& place) {
     return address ? address.value() : SocketAddress();
 }
 
-// The key that authenticates a group's packets: derived from the process's secret, for this group only.
+// The key for authenticating a group's packets: derived from the process's secret, for this group only.
 std::optional<wire::Key> key_of(const SocketAddress& group, const Settings& settings) {
     if (!settings.key || settings.security == wire::Security::off) return {};
     const Bytes address = group.address_bytes();
@@ -162,7 +162,7 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     bool any = false;
     for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size()))) {
         const Bytes one = packets.first(std::min(unit, packets.size()));
-        // The rest of a row that has begun is lost.
+        // The rest of a started row is lost.
         if (is_full(transmit(socket, one, one.size(), address_))) return any;
         any = true;
     }
@@ -171,7 +171,7 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
 
 void Reliable::Group::send(const feed::Place& to, Bytes packet) {
     if (!reliable_.process_.is_here()) return;
-    // Packets that the kernel refuses count as lost by the network.
+    // Packets refused by the kernel count as lost by the network.
     transmit(reliable_.own_socket_, packet, packet.size(), address_of(to));
 }
 
@@ -292,7 +292,7 @@ void Reliable::keep_alarm() {
     armed_for_ = soonest;
 }
 
-// For tests: drops the fraction of multicasts that FI_MCASTCOLL_FAULT specifies.
+// For tests: drops the fraction of multicasts given in FI_MCASTCOLL_FAULT.
 bool Reliable::is_spoilt() {
     const double percent = settings_.fault.loss_percent;
     return percent > 0 && std::uniform_real_distribution<double>(0, 100)(spoiler_) < percent;

@@ -28,14 +28,14 @@ class Reliable {
   public:
     class Group;
 
-    // Called for a member that was lost, with the kind of loss.
+    // Called for a lost member, with the kind of loss.
     using OnLost = std::function<void(const SocketAddress&, feed::Loss)>;
 
     static Result<std::unique_ptr<Reliable>> open(const Domain& domain, Inbox& inbox, int own_socket,
                                                   int family);
 
     bool has_joined(const SocketAddress& group) const;
-    // Joins a group that is received on this socket, in one or both of the directions FI_SEND and FI_RECV.
+    // Joins a group received on this socket, in one or both of the directions FI_SEND and FI_RECV.
     Result<std::unique_ptr<Group>> join(const SocketAddress& group, int socket, std::uint64_t directions,
                                         OnLost on_lost);
     void progress();
@@ -59,7 +59,7 @@ class Reliable {
     bool slept_on_ = false;
     Nanoseconds looked_at_{};
     bool sends_rows_ = true;
-    unsigned behind_ = 0;  // number of turns that did not read all packets
+    unsigned behind_ = 0;  // number of turns with unread packets
     std::vector<Group*> groups_;
     std::vector<std::byte> message_;
     ReceiveBatch batch_;
@@ -76,7 +76,7 @@ class Reliable::Group final : private feed::Feed::Host {
 
     // True when, as far as can be determined, all receivers of the group know this endpoint.
     bool is_ready() const;
-    // True when all receivers have everything that was sent.
+    // True when all receivers have every message sent.
     bool is_settled() const { return protocol_.settled() || !reliable_.process_.is_here(); }
     // Called before a message of this size is sent: reads packets, so that new members receive the message
     // and acknowledgments free window space.
@@ -86,7 +86,7 @@ class Reliable::Group final : private feed::Feed::Host {
 
   private:
     friend Reliable;
-    // A message that has arrived in part.
+    // A partly received message.
     struct Partial {
         PostedReceive posted;
         std::size_t length = 0;

@@ -27,8 +27,7 @@ Result<void> aim(int descriptor, const Interface& interface, int ttl, const Sock
     }
     const SocketAddress& source = from.is_wildcard() && interface.v4 ? *interface.v4 : from;
     if (auto set = multicast_from(descriptor, interface, source); !set) return set;
-    // IP_MULTICAST_ALL: with its default the socket would receive all groups that any process of the host has
-    // joined.
+    // IP_MULTICAST_ALL: with its default the socket would receive every group joined on the host.
     return set_options(descriptor, {{IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"},
                                     {IPPROTO_IP, IP_MULTICAST_TTL, ttl, "IP_MULTICAST_TTL"},
                                     {IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"}});

@@ -1,5 +1,5 @@
-// The sockets of a datagram endpoint: one with its own address, for all sending and for unicasts to it, and
-// one for each group that it receives.
+// The sockets of a datagram endpoint: one with its own address, for sending and for received unicasts, and
+// another for each group.
 //
 // A group's socket is bound to the group's address, not only to a port. Such a socket takes no datagrams from
 // other sockets of the host and receives only its group, and the kernel's limit of memberships per socket
@@ -16,7 +16,7 @@ namespace mcastcoll::ofi::datagram {
 
 // Groups over RDMA, beside the socket for unicasts: one UD queue pair for all groups. UD has no ports, so the
 // address alone identifies a group; the port of a join is ignored. The device does not report the group of a
-// received datagram. A group that is only sent to must therefore not be joined; InfiniBand requires the join
+// received datagram. A group used only for sending must therefore not be joined; InfiniBand requires the join
 // all the same.
 Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
                                                         int family);

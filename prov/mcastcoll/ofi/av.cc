@@ -3,8 +3,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// The operations that a set is intended for. The flags are hints; FI_UNIVERSE is the only flag that requests
-// more than hints.
+// The intended operations of a set. The flags are hints; FI_UNIVERSE is the only flag that requests more than
+// hints.
 constexpr std::uint64_t kHintFlags = FI_BARRIER_SET | FI_BROADCAST_SET | FI_ALLTOALL_SET | FI_ALLREDUCE_SET |
                                      FI_ALLGATHER_SET | FI_REDUCE_SCATTER_SET | FI_REDUCE_SET |
                                      FI_SCATTER_SET | FI_GATHER_SET;

@@ -58,8 +58,7 @@ class AvSet final : public fid_av_set {
     static const AvSet& from(const fid_av_set& set) { return static_cast<const AvSet&>(set); }
 
     fid_av* av() const { return &av_.inner(); }
-    // Settings of a group that is joined with this set: `otherwise`, with the values that were set on this
-    // set.
+    // Settings of a group joined with this set: `otherwise`, with the values set on this set.
     GroupSettings settings(GroupSettings otherwise) const;
     std::vector<fi_addr_t> members() const {
         const std::lock_guard lock(mutex_);

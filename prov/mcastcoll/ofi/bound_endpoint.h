@@ -1,4 +1,4 @@
-// The part of an endpoint that groups use: the inner endpoint and the objects the application bound to it.
+// The part of an endpoint that groups use: the inner endpoint and the objects bound to it.
 //
 // A read of a queue drives progress on all collective endpoints of the queue's fabric. Queues and the fabric
 // therefore depend on collective endpoints and groups, which in turn see only this structure.
@@ -18,9 +18,9 @@
 
 namespace mcastcoll::ofi {
 
-// Completions of collectives, kept in the completion queue that returns them. Space for a completion is
-// reserved when its operation is submitted, so complete() cannot fail or allocate memory. All calls except
-// any() need the fabric's lock.
+// Completions of collectives, kept in the completion queue where the application reads them. Space for a
+// completion is reserved when its operation is submitted, so complete() cannot fail or allocate memory. All
+// calls except any() need the fabric's lock.
 class CollectiveCompletions final : public Completions {
   public:
     // `sleepers`: wakes the threads that wait for completions.
@@ -41,8 +41,8 @@ class CollectiveCompletions final : public Completions {
         assert(reserved_ > 0);
         --reserved_;
         push({.op_context = op_context, .flags = FI_COLLECTIVE, .error = error});
-        // Another thread may be asleep, and the thread that completed the operation has already drained the
-        // descriptors that would have woken the sleeper.
+        // Another thread may be asleep, and the completing thread has already drained the descriptors meant
+        // to wake the sleeper.
         sleepers_.wake();
     }
 
@@ -55,7 +55,7 @@ class CollectiveCompletions final : public Completions {
 
 struct BoundEndpoint {
     std::mutex& mutex;  // the fabric's lock, held in all calls of a collective endpoint
-    // Wait objects of all threads that may sleep until a collective endpoint has work.
+    // Wait objects of all threads sleeping until a collective endpoint has work.
     const std::vector<WaitObject*>& wait_objects;
     const InfoOwner info;  // in the inner provider's form
     fid_ep* inner = nullptr;

@@ -19,12 +19,12 @@ class Fabric;
 class Station;
 
 // The progress thread for FI_PROGRESS_AUTO, when applications compute without calling libfabric. One thread
-// serves all collective endpoints of a fabric, from the first join of an endpoint that requested automatic
-// progress until the last such endpoint closes. Like a blocking read of a queue, the thread sleeps on a wait
-// object with the descriptors of the collective endpoints, which include their timers. The thread holds the
-// fabric's lock only while it makes progress. Shared memory cannot wake a sleeping thread: while operations
-// wait for other processes of this host, the timer fires after a quarter of the time spent without news, at
-// least 20 us and at most 1 ms (host::Team).
+// serves all collective endpoints of a fabric, from the first join of an endpoint with automatic progress
+// until the last such endpoint closes. Like a blocking read of a queue, the thread sleeps on a wait object
+// with the descriptors of the collective endpoints, which include their timers. The thread holds the fabric's
+// lock only while it makes progress. Shared memory cannot wake a sleeping thread: while operations wait for
+// other processes of this host, the timer fires after a quarter of the time spent without news, at least 20
+// us and at most 1 ms (host::Team).
 class ProgressThread {
   public:
     static Result<std::shared_ptr<ProgressThread>> start(Fabric& fabric);
@@ -72,8 +72,8 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     int add_station(Station& station);
     void remove_station(Station& station);
 
-    // The progress thread, for every endpoint that requested FI_PROGRESS_AUTO. Call this function and release
-    // the result without holding the lock, because the thread needs the lock.
+    // The progress thread, for every endpoint with FI_PROGRESS_AUTO. Call this function and release the
+    // result without holding the lock, because the thread needs the lock.
     Result<std::shared_ptr<ProgressThread>> progress_thread();
 
     // Wait objects to wake for the collective endpoints. These functions take the lock.

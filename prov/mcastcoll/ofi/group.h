@@ -1,5 +1,5 @@
-// The collective groups of an endpoint. A Group is the fid_mc that fi_join_collective returns and contains
-// the protocol object of one member (group/group.h). The Group implements the protocol object's port with the
+// The collective groups of an endpoint. A Group is the fid_mc returned by fi_join_collective and contains the
+// protocol object of one member (group/group.h). The Group implements the protocol object's port with the
 // endpoint's sockets, messages and watch, and reports results to the fid_mc and the application's queues. The
 // Station passes received data to the Group.
 #pragma once
@@ -25,7 +25,7 @@ class GroupTable;
 // Warns the user, once per process, that groups have no shared memory on this host.
 void say_no_shared_memory(std::string_view why) noexcept;
 
-// Resources of an endpoint that all its groups share.
+// Resources of an endpoint, shared by its groups.
 struct Facilities {
     explicit Facilities(BoundEndpoint& its_endpoint) : endpoint(its_endpoint) {}
 
@@ -43,7 +43,7 @@ struct Facilities {
     std::shared_ptr<SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
     group::RoundTrips round_trips;
     wire::ByteString place;   // this process's place, as its hellos carry it
-    bool report_due = false;  // something that mcastcoll-topo shows has changed
+    bool report_due = false;  // data shown by mcastcoll-topo has changed
 };
 
 // Parameters of a join: the application's request in terms of group/.
@@ -51,12 +51,12 @@ struct JoinPlan {
     group::Plan core;
     group::MemberList members;  // normalised inner addresses
     fi_addr_t token = 0;        // result of fi_mc_addr()
-    // The parent group that the application named.
+    // The parent group named by the application.
     fi_addr_t parent = FI_ADDR_NOTAVAIL;
     void* context = nullptr;
     std::uint64_t counted_as = 0;  // key under which joins of the list are counted
-    // Set if MUNGE carries the secret. Until the secret is known the group uses a key that no other member
-    // has, so nothing received can be authentic.
+    // Set if MUNGE carries the secret. Until the secret is known the group uses a private random key, so no
+    // received message can be authentic.
     std::optional<MungeSecret::Plan> munge{};
     wire::ByteString set_key{};
 
@@ -119,7 +119,7 @@ class OpenOperations {
 // the 25 methods of group::Port and five of group::Joins::Member, each in a line or two.
 class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
-    // `calls`: the operations that applications may call on the fid_mc.
+    // `calls`: the applications' operations on the fid_mc.
     Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan);
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
@@ -151,7 +151,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
 
     bool comes_from(Rank rank, const group::Source& source) override;
     void within(Nanoseconds now, FunctionRef<void()> body) noexcept override;
-    // Handles a multicast datagram that has this group's key.
+    // Handles a multicast datagram with this group's key.
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
 
     // Returns 0 or -FI_E*. over: receives the outcome of a blocking call; null: completion queue.
@@ -179,7 +179,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // Adds this group's counters to the sums.
     void add_counters(engine::Counters& sum, group::LevelCounters& levels) const;
 
-    // The part of this group's multicast address that these members can borrow. Empty unless the group has an
+    // The part of this group's multicast address available to these members. Empty unless the group has an
     // address of its own and some member receives its multicast.
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
 
@@ -267,7 +267,7 @@ class GroupTable {
   public:
     // Takes ownership; after an exception the caller still has the group.
     void add(std::unique_ptr<Group>&& group);
-    // Also accepts a group that could not be added.
+    // Also accepts a group after a failed add().
     void remove(Group& group) noexcept;
     // Finds a group by the application's token, until the application has closed the group.
     Group* find(fi_addr_t token) const { return look_up(by_token_, token); }
@@ -279,8 +279,8 @@ class GroupTable {
     }
     Group* find_keyed(GroupKey key) const { return look_up(by_key_, static_cast<std::uint64_t>(key)); }
 
-    // Finds a multicast address that a new group can borrow for these listeners: from the group that the
-    // application names, if it can lend; otherwise from the smallest group that has all the members.
+    // Finds a multicast address for these listeners of a new group to borrow: from the group named by the
+    // application, if it can lend; otherwise from the smallest group with all the members.
     std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 
     // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that still
@@ -296,13 +296,13 @@ class GroupTable {
     }
     Nanoseconds next_deadline() const;
     // Wakes groups whose deadline has passed and a few of the others in rotation: another process of the host
-    // may have ended such a group, which shows only in the shared memory.
+    // may have ended such a group, and only the shared memory shows this.
     void look_around(Nanoseconds now) noexcept;
     template <typename Body>
     void for_each_ready(Body&& body) {
         queue_.for_each_ready(body);
     }
-    // Removes groups from the ready list that are not busy and have reported their failure.
+    // Removes idle groups from the ready list, unless their failure is still to be reported.
     void settle() {
         queue_.settle(
             [](const Group& group) {
@@ -312,9 +312,9 @@ class GroupTable {
     }
     std::span<Group* const> ready() const { return queue_.ready(); }
 
-    // Sums over all present groups and all groups that are gone.
+    // Sums over all present and former groups.
     void sum_counters(engine::Counters& counters, group::LevelCounters& levels) const;
-    // Counters for datagrams that belong to no group.
+    // Counters for datagrams without a group.
     engine::Counters& strays() { return ended_counters_; }
 
     // Removes the newest groups first.
@@ -340,7 +340,7 @@ class GroupTable {
     std::vector<std::unique_ptr<Group>> groups_;
     Index by_token_, by_key_;
     group::RunQueue<Group> queue_;
-    // Index in groups_ of the next idle group that look_around() wakes.
+    // Index in groups_ of the next idle group for look_around() to wake.
     std::size_t next_idle_ = 0;
     engine::Counters ended_counters_;
     group::LevelCounters ended_levels_;

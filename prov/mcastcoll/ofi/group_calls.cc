@@ -1,4 +1,4 @@
-// The calls that applications make on the fid_mc of a group: fi_close(), and the public extension,
+// The applications' calls on the fid_mc of a group: fi_close(), and the public extension,
 // mcastcoll/mcastcoll.h.
 #include <sched.h>
 
@@ -15,7 +15,7 @@ int close_mc(fid* object) noexcept {
     return guard([&] { return Station::of(group).close_group(group); });
 }
 
-// Answers a query about a group that has joined.
+// Answers a query about a joined group.
 template <typename Tell>
 int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
     if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
@@ -160,8 +160,8 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
 }
 
 // Sleeps briefly. A member that does not lead its host waits in shared memory for data from its leader,
-// unless the operation exchanges blocks among all members. Other members wait for the network. Events of one
-// kind do not wake a thread that waits for the other kind, so naps are short.
+// unless the operation exchanges blocks among all members. Other members wait for the network. Events of
+// either kind do not wake a thread waiting for the other kind, so naps are short.
 bool nap(Group& group, const int& over, bool patient) {
     Station& station = Station::of(group);
     bool follows = false;

@@ -164,7 +164,7 @@ bool only_messages(const fi_info* hints) {
 
 // Reliable datagrams over TCP: "tcp" itself since 1.18, "net" in the last versions before, otherwise ofi_rxm.
 //
-// In "net", a message that no receive waits for blocks the stream from its sender, with all later messages
+// In "net", a message without a waiting receive blocks the stream from its sender, with all later messages
 // (except four messages of up to 128 bytes, which are kept aside). Two messages received in an order other
 // than the sending order would therefore never arrive. Untagged messages have a single order, so they use
 // "net", which is faster.
@@ -321,7 +321,7 @@ InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
 }
 
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) {
-    // Allocated here so that its fabric_attr has the size that this libfabric expects.
+    // Allocated by libfabric, so that fabric_attr has the size of this version.
     InfoOwner info(fi_allocinfo());
     if (!info) return -FI_ENOMEM;
     info->fabric_attr->api_version = attr.api_version;

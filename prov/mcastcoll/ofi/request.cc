@@ -20,16 +20,16 @@ namespace {
 constexpr std::uint64_t kKnownFlags = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
                                       FI_DELIVERY_COMPLETE | FI_MORE | FI_COLLECTIVE | FI_COMMIT_COMPLETE;
 
-// The maximum length that fi_query_collective() reports; also stated in README.md.
+// The maximum length reported by fi_query_collective(); also stated in README.md.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 enum class Needs : std::uint8_t { nothing, datatype, operation };
 
-// The amount of a buffer that a collective uses, in parts of Request::bytes.
+// The used amount of a buffer, in parts of Request::bytes.
 enum class Extent : std::uint8_t { nothing, part, all_parts, slice };
 
 // The role of the root: the root sends the buffer (broadcast), only the root has an input (gives), or only
-// the root has a result (gets). Buffers that only the root has are ignored on other members.
+// the root has a result (gets). The root's buffers are ignored on other members.
 enum class Root : std::uint8_t { none, sends, gives, gets };
 
 struct Served {
@@ -92,7 +92,7 @@ Result<void> measure(const Call& call, Needs needs, Request& request) {
     return {};
 }
 
-// The input address that counts as in place.
+// The input address for operation in place.
 const std::byte* place_in_place(const Served& served, const Request& request, std::size_t self) {
     const std::byte* const result = request.buffer;
     if (served.input == Extent::part && served.result == Extent::all_parts)
@@ -225,7 +225,7 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
         request.bytes > SIZE_MAX / members)
         return Error{FI_EINVAL,
                      fmt::format("{} bytes for each of {} members are too many", request.bytes, members)};
-    // Bytes that this member uses of a buffer.
+    // Bytes of a buffer used by this member.
     const auto used = [&](const char* what, Extent extent, Root only, const void* memory,
                           const std::optional<std::size_t>& said) -> Result<std::size_t> {
         if (served.root == only && request.root != self) return std::size_t{0};

@@ -1,5 +1,5 @@
-// One collective operation, in the same form however the application requested it, and the checks that turn
-// the application's call into this form. One table in request.cc lists the collectives.
+// One collective operation, in the same form for all kinds of calls, and the checks before a call becomes a
+// Request. One table in request.cc lists the collectives.
 //
 // In place: if input and result have the same length, or the result is a slice of the reduced vector, both
 // may begin at the same address. If one is a member's part of the other (gather, allgather, scatter), the
@@ -26,7 +26,7 @@ using levels::Kind;
 
 struct Copies;
 
-// combiner.element_bytes is the size of the datatype for every kind that has a datatype.
+// combiner.element_bytes is the size of the datatype for every kind with a datatype.
 struct Request : Collective {
     fi_addr_t group = FI_ADDR_NOTAVAIL;
     std::uint64_t flags = 0;
@@ -55,9 +55,9 @@ Result<Request> make_request(const Call& call);
 // The same from the arguments of fi_mcastcoll_group_ops.run.
 Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group);
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
-// The checks that depend on the group. An error may concern this member alone or all members. In the message
-// form the size of an alltoall's part follows from the number of members, and the lengths must match the
-// group.
+// The checks that need the rank and the number of members. An error may concern this member alone or all
+// members. In the message form the size of an alltoall's part follows from the number of members, and the
+// lengths must match the group.
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 
 // fi_query_collective(), by table look-ups: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. The datatype of a barrier, and
@@ -65,24 +65,23 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 int query_collective(fid_domain* domain, fi_collective_op collective, fi_collective_attr* attr,
                      std::uint64_t flags) noexcept;
 
-// The message form of the collectives, fi_ops_collective.msg: one structure that names the collective, and
-// buffers in pieces.
+// The message form of the collectives, fi_ops_collective.msg: one structure with the name of the collective,
+// and buffers in pieces.
 //
 // libfabric's manual lists the structure without explanation, and no other provider implements the call, so
 // this is the provider's own interpretation. The pieces of a buffer have together as many elements as the
 // plain call reads or writes: for an alltoall, and for the root of a scatter, one part for every member. A
-// broadcast has its single buffer in `msg_iov`, and no result. Buffers that only the root uses (a scatter's
-// input, the result of a gather or reduce) may be omitted on the other members. A barrier has no buffers.
+// broadcast has its single buffer in `msg_iov`, and no result. Buffers used only by the root (a scatter's
+// input, the result of a gather or reduce) may be omitted elsewhere. A barrier has no buffers.
 //
-// The levels need each buffer in one piece. Pieces that are adjacent in memory count as one. Other inputs are
-// copied before the operation, and results are copied back when the operation completes.
+// The levels need each buffer in one piece. Pieces adjacent in memory count as one. Other inputs are copied
+// before the operation, and results are copied back when the operation completes.
 struct Pieces {
     const fi_ioc* list = nullptr;
     std::size_t count = 0;
 };
 
-// Contiguous copies of buffers that the application passed in several pieces. The copies live as long as the
-// operation.
+// Contiguous copies of buffers passed in several pieces. The copies live as long as the operation.
 struct Copies {
     struct Target {
         std::byte* to;

@@ -52,7 +52,7 @@ void Station::progress(bool everywhere) {
         succeeds([&] { look_for_strangers(time); });
     succeeds([&] {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
-            // Messages that arrived before the loss still count.
+            // Messages from before the loss still count.
             messenger->poll();
             tell_lost(peer, error, reason, time);
         });

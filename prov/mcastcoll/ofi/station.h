@@ -1,7 +1,7 @@
-// Station is the collective endpoint: everything that one libfabric endpoint keeps for collectives. Owns the
-// service socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and the
-// groups. The first join opens the Station, so an application that never joins pays nothing. The fabric's
-// lock must be held in all calls, unless noted otherwise.
+// Station is the collective endpoint: the state of one libfabric endpoint for collectives. Owns the service
+// socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and the groups.
+// The first join opens the Station, so an application that never joins pays nothing. The fabric's lock must
+// be held in all calls, unless noted otherwise.
 #pragma once
 
 #include "base/clock.h"
@@ -26,8 +26,8 @@ class Station final : public Facilities, private Messenger::Receiver {
     Group* find(fi_addr_t token) const { return groups_.find(token); }
     // True while the application holds a group: the endpoint must not be closed.
     bool has_open_groups() const { return groups_.has_open(); }
-    // Makes all progress that is possible without blocking. Reads the sources where a packet is expected at
-    // every turn and the other sources only every few turns, unless `everywhere` is set.
+    // Makes progress without blocking. Reads the sources where a packet is expected at every turn and the
+    // other sources only every few turns, unless `everywhere` is set.
     void progress(bool everywhere = false);
     // True while an operation, a join or a closing group needs progress on every call.
     bool busy() const;
@@ -47,7 +47,7 @@ class Station final : public Facilities, private Messenger::Receiver {
     static Station& of(Group& group) { return static_cast<Station&>(group.facilities()); }
 
   private:
-    // Operations that applications may call on a group's fid_mc: group_calls.cc.
+    // The applications' operations on a group's fid_mc: group_calls.cc.
     static fi_ops& group_calls();
     void open_multicast();
     Nanoseconds next_deadline() const;
@@ -90,7 +90,7 @@ class Station final : public Facilities, private Messenger::Receiver {
     std::optional<SocketAddress> listens_at_;
     StrangerPace stranger_pace_;
 
-    // The data that mcastcoll-topo --job shows of this endpoint, in a file of its own (topology/report.h).
+    // The data for mcastcoll-topo --job about this endpoint, in a file of its own (topology/report.h).
     std::optional<topology::JobReport> report_;
     bool report_given_up_ = false;
     Nanoseconds next_report_{};  // earliest time of the next report

@@ -36,7 +36,7 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
     return found;
 }
 
-// Removes all parts of an inner address that differ between members: padding, scope, trailing zeros of a
+// Removes the parts of an inner address in which members' views differ: padding, scope, trailing zeros of a
 // name.
 wire::ByteString normalise_address(Bytes inner_address) {
     if (const auto socket = SocketAddress::from_bytes(inner_address)) {
@@ -53,7 +53,7 @@ wire::ByteString normalise_address(Bytes inner_address) {
     return wire::ByteString(at, at + std::min(name.size(), wire::kMostAddressBytes));
 }
 
-// The interface index of a link-local inner address, which is valid only on that link; otherwise 0.
+// The interface index of a link-local inner address, which is valid on one link only; otherwise 0.
 std::uint32_t scope_of(Bytes inner_address) {
     const auto own = SocketAddress::from_bytes(inner_address);
     if (!own || own.value().family() != AF_INET6 || !own.value().is_link_local()) return 0;
@@ -87,7 +87,7 @@ bool is_over_tcp(const fi_info& inner) {
     return name == "net" || name.find("tcp") != std::string_view::npos;
 }
 
-// The key that authenticates members: derived from the secret in the key file, from the set's comm_key if it
+// The key for authenticating members: derived from the secret in the key file, from the set's comm_key if it
 // is long enough, or from both. Empty without a secret, or if MUNGE will carry the secret.
 constexpr std::size_t kLeastSecret = 16;
 
@@ -267,8 +267,9 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     return plan;
 }
 
-// Before the secret is known, the list is identified by a hash that every process can compute. Its joins are
-// counted under that hash, because secrets may arrive in another order than the joins were called.
+// Before the secret is known, the list is identified by a hash without the secret, which every process can
+// compute. Its joins are counted under that hash, because secrets may arrive in another order than the joins
+// were called.
 Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
     const auto nobodys = draw_key(), nonce = draw_key();
     if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();

@@ -1,5 +1,5 @@
 // Sends and receives the datagrams of joins through the service socket, where peers find each other, and
-// sends reliable join messages that belong to no group.
+// sends reliable join messages without a group.
 #pragma once
 
 #include "group/joins.h"
@@ -36,7 +36,7 @@ class Greetings final : public group::Joins::Port {
   public:
     // `scope`: see Rendezvous::open.
     Result<void> open(const wire::ByteString& own_address, std::uint32_t scope);
-    // Sets the messenger that carries reliable join messages.
+    // Sets the messenger for reliable join messages.
     void use(Messenger& messenger) { messenger_ = &messenger; }
     int descriptor() const { return rendezvous_->descriptor(); }
 

@@ -65,7 +65,7 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
     }
     std::optional<Loan> loan;
     if (placement.segments().size() == 1) loan = lender_(listeners);
-    // A borrowed address must be of the same transport, and only RoCE sends to groups that are not joined.
+    // A borrowed address must be of the same transport, and only RoCE can send to groups that are not joined.
     if (loan && ((loan->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
         loan.reset();
     if (!loan)

@@ -1,6 +1,6 @@
 // The multicast of one group over its endpoint's sockets. Holds the addresses, which rank 0 chooses for the
-// welcome and the leaders of hosts join, the datagrams that wait to be sent, and the source addresses that
-// members' datagrams may have.
+// welcome and the leaders of hosts join, the send queue, and the permitted source addresses of members'
+// datagrams.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace mcastcoll::ofi {
 
-// A part of another group's multicast address that can be borrowed. The ranks are the borrowers' positions in
-// the lending group.
+// A part of another group's multicast address, to be borrowed. The ranks are the borrowers' positions in the
+// lending group.
 struct Loan {
     SocketAddress address;
     GroupKey key{};
@@ -46,9 +46,9 @@ class GroupMulticast final : public group::Multicast {
     void flush() override;
     void forget_payloads() override { queue_.forget_payloads(); }
 
-    // True if the group has an address of its own that other groups may borrow in part.
+    // True if the group has an address of its own, of which other groups may borrow parts.
     bool own_address() const { return plan_of_addresses_ == engine::Plan::own && joined(); }
-    // The part of this group's address that these members can borrow. Empty if one of them does not listen to
+    // The part of this group's address available to these members. Empty if one of them does not listen to
     // the address.
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members, const levels::Placement& placement,
                              GroupKey key);

@@ -37,8 +37,7 @@ void clear_port(void* address, std::size_t length) {
         static_cast<sockaddr_in6*>(address)->sin6_port = 0;
 }
 
-// An address contains the scope of the process that reported it, a number that is valid only on that
-// process's host.
+// An address contains the scope of its owner's process, a number valid only on the owner's host.
 wire::ByteString seen_from(const wire::ByteString& own, const wire::ByteString& peer) {
     const auto from = SocketAddress::from_bytes(own), to = SocketAddress::from_bytes(peer);
     if (!from || !to) return peer;

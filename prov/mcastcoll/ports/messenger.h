@@ -26,7 +26,7 @@ inline constexpr std::size_t kSmallMessageBytes = 2048;
 
 class Messenger final : private group::Outbox::Port {
   public:
-    // Receives the messages that arrive. Called from poll(); must not call poll().
+    // Receives arriving messages. Called from poll(); must not call poll().
     class Receiver {
       public:
         virtual void on_message(MutableBytes message) = 0;
@@ -37,10 +37,10 @@ class Messenger final : private group::Outbox::Port {
         ~Receiver() = default;
     };
 
-    // Counts the buffers that one group has in flight. A group may take a buffer only while holding fewer
-    // than three times the number of free buffers. A group whose peer takes nothing thus leaves buffers for
-    // all others, and a single group can use three quarters. Switches share buffer memory among ports in the
-    // same way (Choudhury and Hahne, Dynamic queue length thresholds, 1998).
+    // Counts one group's buffers in flight. A group may take a buffer only while holding fewer than three
+    // times the number of free buffers. A group with a stalled peer thus leaves buffers for all others, and a
+    // single group can use three quarters. Switches share buffer memory among ports in the same way
+    // (Choudhury and Hahne, Dynamic queue length thresholds, 1998).
     class Account {
       public:
         explicit Account(Messenger& its_messenger) : messenger_(its_messenger) {}
@@ -80,19 +80,18 @@ class Messenger final : private group::Outbox::Port {
     void flush_told() { outbox_.flush(*this); }
     // Handles received messages and sends waiting ones. Returns true if anything happened.
     bool poll();
-    // True if messages that have begun but not ended occupy all receive buffers, so that no other message can
-    // arrive.
+    // True if unfinished messages occupy every receive buffer, so that no further message can arrive.
     bool is_starved();
-    // Number of messages whose sending is not yet complete.
+    // Number of incompletely sent messages.
     std::size_t under_way() const { return under_way_ + !outbox_.empty(); }
 
-    // A descriptor that polls readable when poll() has work; -1 if the inner provider has none.
+    // A descriptor, readable when poll() has work; -1 if the inner provider has none.
     int descriptor() const { return descriptor_; }
     // Returns false if the caller must not sleep on the descriptor: poll() has work, or the descriptor must
     // first be cleared of old events. Clearing may take a millisecond in which no other event wakes the
     // thread, and is done only with may_pause.
     bool prepare_wait(bool may_pause = true);
-    // True if work is pending that no descriptor signals.
+    // True if work is pending without a signal from a descriptor.
     bool must_poll() const {
         return !waiting_.empty() || (!outbox_.empty() && has_room(outbox_.next_bytes()));
     }

@@ -21,7 +21,7 @@ UdpMulticastOptions udp_options(const Settings& settings, const MulticastChoice&
 // otherwise with a random port.
 SocketAddress random_group(const Settings& settings, int family, std::uint16_t otherwise,
                            std::span<const std::byte, kGroupRandomBytes> random);
-// The number of datagrams that one root may have in flight to a receiver with this buffer.
+// Maximum number of datagrams in flight from one root to a receiver with this buffer.
 std::size_t window_of(std::size_t receive_buffer_bytes, std::size_t datagram_bytes);
 
 }  // namespace mcastcoll::ofi

@@ -1,5 +1,5 @@
-// The multicast of an endpoint: over UDP, and also over RDMA if there is a device. Uses the interface that
-// the user names or the interface with the inner endpoint's address. Without such an interface the endpoint's
+// The multicast of an endpoint: over UDP, and also over RDMA if there is a device. Uses the interface named
+// by the user or the interface with the inner endpoint's address. Without such an interface the endpoint's
 // groups work without multicast.
 #pragma once
 
@@ -17,7 +17,7 @@ struct GroupIdentity {
     GroupKey key{};
     Epoch epoch{};
     SocketAddress address;  // destination of the group's multicasts
-    // Keeps an address joined that exists only as long as it has members; usually empty.
+    // Keeps a temporary address joined, which exists only as long as it has members; usually empty.
     Membership held;
 };
 
@@ -33,7 +33,7 @@ class MulticastSockets {
     // Requires open sockets.
     MulticastTransport& transport() { return *transport_; }
     const MulticastTransport& transport() const { return *transport_; }
-    // True if verbs can send to groups that this endpoint has not joined.
+    // True if verbs can send to groups without joining.
     bool verbs_sends_anywhere() const { return verbs_ != nullptr && verbs_->sends_anywhere(); }
 
     // Fills in the multicast offer in this endpoint's hello.
@@ -57,7 +57,7 @@ class MulticastSockets {
     std::string why_not_;
     std::unique_ptr<MulticastTransport> transport_;
     JoinableTransport* hub_ = nullptr;  // lowest layer of transport_
-    std::uint16_t port_ = 0;            // of the groups that this endpoint leads
+    std::uint16_t port_ = 0;            // of the groups led by this endpoint
     std::size_t window_ = 0, datagram_bytes_ = 0;
     VerbsTransport* verbs_ = nullptr;  // part of hub_
     std::size_t verbs_window_ = 0;

@@ -2,8 +2,8 @@
 // be opened only by processes of the same user, and only credentials made by such a process are accepted.
 //
 // A call of munged takes a tenth of a millisecond, or blocks if munged hangs (libmunge gives up after about
-// ten seconds). So each call has a detached thread that no other thread joins. The caller of a timed-out call
-// drops the call, and the thread ends by itself. The provider is never unloaded (ofi/local.mk).
+// ten seconds). So each call has a detached thread. The caller of a timed-out call drops the call, and the
+// thread ends by itself. The provider is never unloaded (ofi/local.mk).
 //
 // libmunge is loaded at the first use, so the provider also loads on hosts without libmunge.
 #pragma once

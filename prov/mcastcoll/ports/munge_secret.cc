@@ -6,8 +6,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// A fifth of a credential's lifetime of five minutes. A member that forwards a credential may have received
-// it at that age, and so may the previous member.
+// A fifth of a credential's lifetime of five minutes. A member forwarding a credential may have received it
+// at this age, and so may the previous member.
 constexpr Nanoseconds kGoodFor = Nanoseconds::from_ms(60'000);
 // How often a sleeping thread checks a call in progress: the end of the call does not wake the thread.
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
@@ -78,7 +78,7 @@ void MungeSecret::look_at_opened(Nanoseconds now) {
 }
 
 std::string MungeSecret::why_not() const {
-    // A rank 0 that has the secret but no credential would let the other members send requests in vain.
+    // With the secret but no credential, rank 0 would let the other members send requests in vain.
     return plan_.own && why_not_.empty() ? sealed_->why_not() : why_not_;
 }
 

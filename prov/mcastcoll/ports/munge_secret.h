@@ -10,8 +10,8 @@
 
 namespace mcastcoll::ofi {
 
-// A secret and a credential that contains it. The credential is renewed before it becomes too old. Rank 0
-// uses one SealedSecret for all groups of its endpoint.
+// A secret, and a credential containing the secret. The credential is renewed before it becomes too old. Rank
+// 0 uses one SealedSecret for all groups of its endpoint.
 class SealedSecret {
   public:
     // socket: munged's, or "" for the default. credential: made at `now`, if not empty.
@@ -57,8 +57,7 @@ class MungeSecret final : private group::SecretExchange::Port {
     const std::optional<wire::Key>& secret() const { return exchange_.secret(); }
     // Reason why there will be no secret; "" while there may be one.
     std::string why_not() const;
-    // The rank that this member requests the secret from, and the reason why a reply was refused, as text for
-    // the user.
+    // The rank asked for the secret, and the reason why a reply was refused, as text for the user.
     Rank asked() const { return group::greeting_parent(plan_.request.rank); }
     const std::string& refused() const { return refused_; }
 

@@ -1,7 +1,7 @@
 // Foreign connections to the private endpoint of an inner provider over TCP. The provider accepts every
 // connection, and a message takes a posted receive as soon as its header has arrived. A few dozen connections
-// that stop in the middle of a message therefore occupy all receives, and no member's message arrives any
-// more. end_connections() closes the connections from hosts without members.
+// stalled in the middle of a message therefore occupy all receives, and no member's message arrives any more.
+// end_connections() closes the connections from hosts without members.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 namespace mcastcoll::ofi {
 
-// Shuts down the process's TCP connections that were accepted at `own` and whose peer `is_stranger` selects.
-// Returns their number. Each socket is examined through a duplicate of its descriptor, so a descriptor that
-// another thread closes and reuses in the meantime is never shut down.
+// Shuts down the process's TCP connections accepted at `own` whose peer `is_stranger` selects. Returns their
+// number. Each socket is examined through a duplicate of its descriptor, so a descriptor closed and reused by
+// another thread in the meantime is never shut down.
 std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_stranger);
 
 // Decides when to look for foreign connections: one second after the last message while the process waits for

@@ -118,7 +118,7 @@ group::SharedBytes TeamLevel::table() const {
 namespace {
 
 // The name is derived from the leader's process and the group's key, so all members can compute it. Other
-// processes can find and remove segments that a crash leaves behind.
+// processes can find and remove the segments left by a crash.
 std::string segment_name(const group::HostMemoryName& name) {
     const auto leader = decode_watch_point(name.leader_point);
     return host::Segment::name_of(leader ? leader.value().pid : 0, leader ? leader.value().start_time : 0,

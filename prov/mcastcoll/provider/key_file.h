@@ -1,4 +1,4 @@
-// Reads the secret that the members of a group share.
+// Reads the common secret of a group's members.
 #pragma once
 
 #include <optional>

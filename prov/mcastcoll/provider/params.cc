@@ -151,8 +151,8 @@ Error refuse(Known name, std::string_view value, std::string_view why = {}) {
                                    words != nullptr ? words : fmt::format("{} to {}", least, most))};
 }
 
-// The text that the user gave. Numbers are read as text as well, because libfabric's own parser ignores
-// trailing characters.
+// The user's text. Numbers are read as text as well, because libfabric's own parser ignores trailing
+// characters.
 std::string text_of(Known name) {
     const Param& wanted = *name.param;
     if (const char* text = std::getenv(full_name(wanted).c_str()); text != nullptr && *text != '\0')

@@ -1,5 +1,5 @@
-// The provider object that libfabric receives when it loads this library. libfabric stores its own state in
-// the object, so exactly one exists and is never destroyed. Made in ofi/provider.cc.
+// The provider object passed to libfabric when it loads this library. libfabric stores its own state in the
+// object, so exactly one exists and is never destroyed. Made in ofi/provider.cc.
 #pragma once
 
 #include <rdma/fabric.h>

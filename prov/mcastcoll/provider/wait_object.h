@@ -24,9 +24,9 @@ class WaitObject {
     [[nodiscard]] bool add(int descriptor);
     void remove(int descriptor);
 
-    // Declares that a thread is about to sleep on the descriptor; called before the thread checks for work
-    // for the last time. Never reset, because the thread's wake-up is not reported and other threads may
-    // sleep on. If all checks are made under one lock, the thread either sees pending work or is woken.
+    // Announces a sleep on the descriptor; called before the thread checks for work for the last time. Never
+    // reset, because the thread's wake-up is not reported and other threads may sleep on. If all checks are
+    // made under one lock, the thread either sees pending work or is woken.
     void arm() { armed_.store(true, std::memory_order_relaxed); }
     // The same for the time of a call of sleep(). Any number of threads may sleep at the same time.
     class Sleeper {

@@ -28,8 +28,7 @@ Result<void> assign_burst_length(InterceptorSpec& spec, std::string_view key, st
     return {};
 }
 
-// Gilbert's two states: the probability that losing begins is such that loss_percent of all datagrams are
-// lost in the long run.
+// Gilbert's two states: the probability of beginning to lose gives a long-run loss of loss_percent.
 double begin_percent(const InterceptorSpec& spec) {
     return spec.loss_percent * (100 - spec.burst_percent) / (100 - spec.loss_percent);
 }

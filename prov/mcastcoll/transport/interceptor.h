@@ -1,6 +1,6 @@
-// Interceptor: injects faults into received datagrams between a transport and its user. Tests, and users who
-// want to measure the cost of repair, get an unreliable network on a reliable one. The random numbers come
-// from a seed: the same datagrams suffer the same faults in every run.
+// Interceptor: injects faults into received datagrams between a transport and its user. Tests, and users
+// measuring the cost of repair, get an unreliable network on a reliable one. The random numbers come from a
+// seed: the same datagrams suffer the same faults in every run.
 //
 // The interceptor owns the transport below it. Delayed datagrams are stored in slots that are allocated at
 // construction.
@@ -17,7 +17,7 @@ namespace mcastcoll {
 
 struct InterceptorSpec {
     double loss_percent = 0;  // long-run fraction of all datagrams
-    // Probability that the datagram after a lost one is also lost (Gilbert's model).
+    // Probability of losing the datagram after a lost one (Gilbert's model).
     double burst_percent = 0;
     double duplicate_percent = 0;  // delivered twice
     double corrupt_percent = 0;    // one byte changed
@@ -55,7 +55,7 @@ class Interceptor final : public MulticastTransport {
 
   private:
     struct Held {
-        // The value of arrived_ at which the datagram is delivered.
+        // The datagram is delivered when arrived_ reaches this value.
         std::uint64_t release_at = 0;
         Nanoseconds deadline;
         SocketAddress source;

@@ -1,5 +1,5 @@
-// Finds the network interface for multicast: the interface that the user names, or the interface with the
-// inner provider's address. Multicast sockets need its index, its address and its MTU.
+// Finds the network interface for multicast: the interface named by the user, or the interface with the inner
+// provider's address. Multicast sockets need its index, its address and its MTU.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ Result<Interface> find_interface_by_address(const SocketAddress& address);
 // Finds an interface by a user's text: a name or an address.
 Result<Interface> find_interface(std::string_view name_or_address);
 
-// The network that an address belongs to, ordered by suitability for a group on several hosts, best first.
-// docker0 has the same address on all hosts and claims to be faster than a network card.
+// The kind of network of an address, ordered by suitability for a group on several hosts, best first. docker0
+// has the same address on all hosts and claims to be faster than a network card.
 enum class AddressReach { network, link, inner_bridge, loopback };
 AddressReach reach_of(const SocketAddress& address, const std::vector<Interface>& interfaces);
 // The order in which to offer endpoints at these addresses, as indices into the list: by reach, otherwise in
-// the given order. If some belong to the interface that the user wants (by name or address), all others are
+// the given order. If some belong to the interface wanted by the user (by name or address), all others are
 // removed. An invalid address stands for an endpoint without an address and is kept.
 std::vector<std::size_t> order_addresses(std::span<const SocketAddress> addresses,
                                          const std::vector<Interface>& interfaces, std::string_view wanted);

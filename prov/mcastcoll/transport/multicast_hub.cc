@@ -61,7 +61,7 @@ Result<Membership> MulticastHub::join(const SocketAddress& group) {
     return Membership(*this, group);
 }
 
-// The socket of this port with the fewest memberships that may have another one; null if there is none.
+// The socket of this port with the fewest memberships and room for another; null if there is none.
 UdpReceiver* MulticastHub::roomiest(std::uint16_t port, std::size_t& sockets) {
     UdpReceiver* best = nullptr;
     for (const auto& receiver : receivers_) {

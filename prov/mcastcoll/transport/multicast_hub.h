@@ -1,4 +1,4 @@
-// All UDP multicast of one endpoint: a few sockets that all its groups share (see README.md).
+// All UDP multicast of one endpoint: a few sockets shared by its groups (see README.md).
 #pragma once
 
 #include <sys/socket.h>
@@ -60,7 +60,7 @@ class UdpSender {
     std::array<std::size_t, kBatch> runs_{};
 };
 
-// One receiving socket, bound to a port that all processes of the host share (each gets its own copy of a
+// One receiving socket, bound to a port shared by all processes of the host (each gets its own copy of a
 // multicast), with memberships up to the kernel's limit. Receives only groups joined by this socket on its
 // own interface, and unicasts to the port.
 struct UdpReceiver {
@@ -101,7 +101,7 @@ class ReceiveBatch {
     const std::size_t max_payload_;
     const bool runs_;
     const std::size_t at_once_;  // messages per system call
-    // Not cleared: pages that never receive data stay unmapped.
+    // Not cleared: pages without received data stay unmapped.
     std::unique_ptr<std::byte[]> buffers_;
     std::array<SocketAddress, kBatch> sources_;
     std::array<mmsghdr, kBatch> messages_{};
@@ -127,12 +127,12 @@ class MulticastHub final : public JoinableTransport {
 
     // The socket for datagrams with this `loop`, opened at the first use.
     Result<UdpSender*> sender(bool loop);
-    // The size that the kernel granted to the latest socket, in the kernel's own accounting (twice the
+    // The size granted by the kernel to the latest socket, in the kernel's own accounting (twice the
     // requested size, to cover overhead).
     std::size_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
 
   private:
-    // Number of sockets that are opened for a port before memberships share a socket.
+    // Number of sockets for a port before memberships share a socket.
     static constexpr std::size_t kSpread = 4;
     // Ready sockets per receive(); further ones wait for the next call.
     static constexpr std::size_t kReady = 16;

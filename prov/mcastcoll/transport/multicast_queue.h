@@ -1,6 +1,6 @@
-// The multicasts of one group that wait for a transport, in order for each address. Datagrams that the
-// transport cannot take at once are copied, because the application may reuse the payload's memory before the
-// next attempt. No more datagrams are accepted until the copies have been sent.
+// The multicasts of one group waiting for a transport, in order for each address. Datagrams for which the
+// transport has no room are copied, because the application may reuse the payload's memory before the next
+// attempt. No more datagrams are accepted until the copies have been sent.
 #pragma once
 
 #include <array>
@@ -27,10 +27,10 @@ class MulticastQueue {
         assert(!blocked_ && !full());
         entries_[count_++] = {header, payload, outlet};
     }
-    // Sends as much as the transport accepts. A datagram that the transport can never send is dropped and its
-    // errno is returned; otherwise 0. Payloads have at most `payload_bytes` bytes.
+    // Sends as much as the transport accepts. A datagram refused for good is dropped and its errno is
+    // returned; otherwise 0. Payloads have at most `payload_bytes` bytes.
     int flush(MulticastTransport& transport, std::span<const Outlet> outlets, std::size_t payload_bytes);
-    // Called when the payloads belong to the application again: drops datagrams that are not copies.
+    // Called when the payloads belong to the application again: drops datagrams without a copy.
     void forget_payloads() {
         if (!blocked_) sent_ = count_ = 0;
     }

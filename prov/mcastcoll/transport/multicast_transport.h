@@ -1,6 +1,6 @@
 // The interface of an unreliable multicast transport. Each transport has its own way of opening. This
-// interface contains all calls of the layers above and therefore all that an interceptor must implement.
-// After opening, no call allocates, throws or blocks.
+// interface contains all calls of the layers above, which an interceptor must implement. After opening, no
+// call allocates, throws or blocks.
 //
 // Joining is separate. Memberships belong to addresses, not to groups of members: each user of an address
 // holds a counted share of the membership.
@@ -18,7 +18,7 @@
 
 namespace mcastcoll {
 
-// Options of all transports that are opened on an interface.
+// Common options of transports opened on an interface.
 struct MulticastOptions {
     Interface interface;
     // 4 or 6: selects the interface's IPv4 or IPv6 address.
@@ -27,7 +27,7 @@ struct MulticastOptions {
     // Upper bound of max_payload(); 0: none. Without a limit, the MTU of the loopback would need 2 MiB of
     // receive buffers.
     std::size_t payload_limit = 0;
-    // Number of different addresses that may be joined at the same time; 0: as many as the device or the
+    // Maximum number of different addresses joined at the same time; 0: as many as the device or the
     // descriptors allow.
     std::size_t most_memberships = 0;
 
@@ -64,9 +64,9 @@ struct MulticastCounters {
     // counted above.
     std::uint64_t runs_sent = 0;
     std::uint64_t runs_received = 0;
-    // Datagrams that returned to their sender and were dropped by the transport.
+    // Own datagrams that returned and were dropped by the transport.
     std::uint64_t own_copies = 0;
-    // Number of times that the device's queue failed and was restored.
+    // Number of times a failed device queue was restored.
     std::uint64_t revivals = 0;
 };
 
@@ -88,9 +88,9 @@ class MulticastTransport {
 
     virtual Sent send(std::span<const Datagram> datagrams, const Outlet& to) = 0;
     // Takes at most kBatch messages from each socket, delivers their datagrams and returns the number of
-    // messages. A message is one datagram or a run that the kernel kept together, so more datagrams may be
-    // delivered than the return value says. Fewer than kBatch: no more messages were waiting. The callback
-    // must not join or leave an address.
+    // messages. A message is one datagram or a run kept together by the kernel, so the number of datagrams
+    // may exceed the return value. Fewer than kBatch: no more messages were waiting. The callback must not
+    // join or leave an address.
     virtual std::size_t receive(Nanoseconds now, DeliverDatagram deliver) = 0;
     // The time when receive() has work although descriptor() does not poll readable.
     virtual Nanoseconds next_deadline() const { return kNever; }

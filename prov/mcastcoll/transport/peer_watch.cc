@@ -201,7 +201,7 @@ int PeerWatch::restart(Watch& watch, Nanoseconds now) {
     return code;
 }
 
-// Called when the connection has ended, but the process has not ended for certain.
+// Called when the connection has ended, but perhaps not the process.
 void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds pause,
                           Nanoseconds now) {
     watch.state = State::kConnecting;
@@ -354,7 +354,7 @@ void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
                           watch.point.listener, error));
 }
 
-// Repeats requests that are due, gives up watches at their timeout, and reports dead peers.
+// Repeats due requests, gives up watches at their timeout, and reports dead peers.
 std::size_t PeerWatch::look_after(Nanoseconds now, std::span<Death> dead) {
     Nanoseconds due = kNever;
     std::size_t told = 0;

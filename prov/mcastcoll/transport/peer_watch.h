@@ -1,10 +1,10 @@
 // PeerWatch: detects the death of a peer process without the peer's help. A peer that computes for minutes,
-// or that is stopped, is alive: only kernels answer, never the peer itself.
+// or is stopped, counts as alive: only kernels answer, never the peer itself.
 //
 // Neighbours (same boot, pid namespace and network namespace) are watched through a pidfd, which polls
 // readable when the process ends; the start time guards against a reused pid. Other peers are watched through
-// a TCP connection to a listening socket that the peer's kernel serves by itself (watch_listener.h). A peer
-// is dead if
+// a TCP connection to a listening socket served by the peer's kernel alone (watch_listener.h). A peer is dead
+// if
 //
 //     its process has ended    its kernel has closed or reset the connection, and refuses another connection
 //                              because no socket listens any more; or, if gateways accept connections for
@@ -39,8 +39,8 @@ struct PeerWatchOptions {
     // This process's address (the inner endpoint's; the port is ignored). Empty if the inner provider does
     // not use IP.
     SocketAddress local;
-    // A peer whose host answers nothing for this time is dead. So is a peer that could not be checked for
-    // this time for lack of descriptors or memory in this process.
+    // A peer whose host answers nothing for this time is dead. A peer also counts as lost if descriptors or
+    // memory for checking were lacking in this process for this time.
     std::int64_t host_timeout_ms = 120'000;
     // A gateway may accept a connection to a process that has ended, and then close the connection.
     bool has_gateways = false;
@@ -53,19 +53,19 @@ class PeerWatch {
 
     static Result<std::unique_ptr<PeerWatch>> open(const PeerWatchOptions& options);
 
-    // The watch point that peers need to watch this process.
+    // The watch point for watching this process.
     const WatchPoint& local_point() const { return local_point_; }
 
     // Starts a watch. An error means that the peer cannot be watched, not that it is dead; poll() reports
     // dead peers. EEXIST: the id is in use. ENOSPC: there are kMaxWatches watches. EOPNOTSUPP: the peer has
     // no listener and is not a neighbour.
     Result<void> watch(Id id, const WatchPoint& point, Nanoseconds now);
-    // Checks a watched peer's kernel at once, because the caller suspects that the peer is gone. poll()
-    // reports the result. Has no effect on a watched process of this host, whose end is reported in any case,
-    // or on unknown ids.
+    // Checks a watched peer's kernel at once, because the caller suspects the peer's death. poll() reports
+    // the result. Has no effect on a watched process of this host, whose end is reported in any case, or on
+    // unknown ids.
     void look(Id id, Nanoseconds now);
-    // Whether the kernel of a watched peer has left a request unanswered. A caller that needs the answer soon
-    // calls look_at_all() one or two seconds before.
+    // Whether the kernel of a watched peer has left a request unanswered. For a quick answer, look_at_all()
+    // must be called one or two seconds before.
     bool any_silent(Nanoseconds now) const;
     void look_at_all(Nanoseconds now);
     // Ends a watch; unknown ids are ignored.
@@ -74,7 +74,7 @@ class PeerWatch {
     struct Death {
         Id id = 0;
         // ECONNRESET: its process has ended. EHOSTDOWN: its host was silent for the host timeout. Otherwise
-        // the resource that this process lacked for the whole timeout.
+        // the shortage in this process during the whole timeout.
         int error = 0;
         std::string reason;  // text for the user: the evidence, and the peer
     };
@@ -83,7 +83,7 @@ class PeerWatch {
     std::size_t poll(Nanoseconds now, std::span<Death> dead);
     // The time when poll() is due although descriptor() does not poll readable.
     Nanoseconds next_deadline() const { return due_; }
-    // An epoll descriptor that polls readable when poll() may have results.
+    // An epoll descriptor, readable when poll() may have results.
     int descriptor() const { return epoll_.get(); }
     std::size_t watched() const { return watches_.size(); }
 
@@ -135,7 +135,7 @@ class PeerWatch {
     FileDescriptor epoll_;
     WatchListener listener_;
     std::unordered_map<Id, Watch> watches_;
-    // Time of the next action or report that no event announces; never too late.
+    // Time of the next action or report without an event; never too late.
     Nanoseconds due_ = kNever;
 };
 

@@ -36,7 +36,7 @@ std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t 
 // The source of a datagram, for reply(). A plain value.
 class RendezvousSource {
   public:
-    // Restores a source from the result of bytes(). Other bytes give a source that matches no candidate.
+    // Restores a source from the result of bytes(). Other bytes give a source without a matching candidate.
     static RendezvousSource from_bytes(Bytes bytes);
     // A candidate for the service socket of the endpoint with this inner address. `scope`: the interface for
     // link-local addresses. Trailing zero bytes of a non-IP address are ignored, because some providers
@@ -72,7 +72,7 @@ class Rendezvous {
     int reply(const RendezvousSource& source, Bytes bytes);
     // Whether `source` is one of the candidates for this inner address.
     static bool may_be(Bytes inner_address, const RendezvousSource& source);
-    // Reads at most `most` waiting datagrams, delivers those that are not too long, and returns the number
+    // Reads at most `most` waiting datagrams, delivers the ones within the size limit, and returns the number
     // read.
     std::size_t receive(Deliver deliver, unsigned most = kReceiveLimit);
 

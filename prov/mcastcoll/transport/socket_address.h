@@ -85,13 +85,13 @@ class SocketAddress {
     Storage storage_;
 };
 
-// Number of random bytes that random_group_address() uses.
+// Number of random bytes for random_group_address().
 inline constexpr std::size_t kGroupRandomBytes = 16;
 
 // A group address and port from `random`. IPv4: from the administratively scoped 239/8 with 24 random bits,
-// except for blocks that are assigned or that share their Ethernet address with the never-filtered
-// 224.0.0/24. IPv6: from ff15::/16 (transient, site scope) with 112 random bits. The port, 20000 to 32767, is
-// below the ephemeral range.
+// except for assigned blocks and blocks with the Ethernet addresses of the never-filtered 224.0.0/24. IPv6:
+// from ff15::/16 (transient, site scope) with 112 random bits. The port, 20000 to 32767, is below the
+// ephemeral range.
 SocketAddress random_group_address(int family, std::span<const std::byte, kGroupRandomBytes> random);
 
 // The address of an aligned range of a group's ranks, which every process with the group's key can compute.

@@ -16,7 +16,7 @@
 namespace mcastcoll {
 namespace {
 
-// The size of a run that every kernel with UDP_SEGMENT accepts. The number of bytes leaves room for the
+// The size of a run accepted by every kernel with UDP_SEGMENT. The number of bytes leaves room for the
 // headers.
 constexpr std::size_t kMaxRunDatagrams = 64;
 constexpr std::size_t kMaxRunBytes = 65000;
@@ -102,7 +102,7 @@ bool UdpSender::give_up_runs(int code) {
     return true;
 }
 
-// Number of datagrams, at least one, that can be sent as one message.
+// Number of datagrams, at least one, to send as one message.
 std::size_t UdpSender::run_length(std::span<const Datagram> datagrams) const {
     const std::size_t unit = size_of(datagrams[0]);
     // A datagram that is too long is sent alone and gets its error alone.

@@ -1,5 +1,5 @@
-// The common part of sending and receiving UDP multicasts: options, their checks, and socket calls that
-// return errors with a text.
+// The common part of sending and receiving UDP multicasts: options, checks, and socket calls with error
+// texts.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include "base/file_descriptor.h"
 #include "transport/multicast_transport.h"
 
-// Kernel interfaces that are newer than some C libraries.
+// Kernel interfaces newer than some C libraries.
 #ifndef IPV6_MULTICAST_ALL
 #define IPV6_MULTICAST_ALL 29
 #endif
@@ -30,7 +30,7 @@ struct UdpMulticastOptions : MulticastOptions {
     // Lets runs of datagrams travel as one message if the kernel supports it. Off: each datagram is sent,
     // received and possibly lost separately.
     bool offload = true;
-    // Memberships per socket; 0: the limit that the kernel reports.
+    // Memberships per socket; 0: the kernel's limit.
     std::size_t memberships_per_socket = 0;
 };
 
@@ -43,7 +43,7 @@ struct SocketOption {
     int level, name, value;
     const char* what;
 };
-// Sets options in order and stops at the first one that the kernel refuses.
+// Sets options in order and stops at the first one refused by the kernel.
 Result<void> set_options(int descriptor, std::initializer_list<SocketOption> options);
 // IPv4: sends multicasts on this interface with this source address.
 Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source);
@@ -52,7 +52,7 @@ Result<void> hear_own_groups(int descriptor, int family);
 // how: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. Returns 0 or an errno value; ENOBUFS or ENOMEM: the kernel
 // allows no further membership on this socket. Allocates no memory, because destructors leave groups.
 int change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index);
-// True for errno values that mean that there is no room to send now.
+// True for errno values meaning no room to send now.
 bool is_full(int error);
 // Approximate share of a receive buffer that the kernel charges for a datagram: the data, rounded up, plus
 // the kernel's bookkeeping.

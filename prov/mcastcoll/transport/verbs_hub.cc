@@ -23,11 +23,11 @@ namespace {
 // Cached handles of groups that are not joined; a full cache is cleared.
 constexpr std::size_t kMostOthers = 256;
 constexpr std::size_t kMostEvents = 64;
-// A caller that polls and never sleeps checks for events of the device and the groups every kQuietTurns idle
+// A polling caller that never sleeps checks for events of the device and the groups every kQuietTurns idle
 // turns, because the check costs a system call.
 constexpr unsigned kQuietTurns = 1024;
-// A group that the network has ended is joined again at once, then after 0.1 s, after twice that time, and so
-// on; the last attempt comes after 25 s.
+// A group ended by the network is joined again at once, then after 0.1 s, after twice that time, and so on;
+// the last attempt comes after 25 s.
 constexpr unsigned kMostRejoins = 9;
 constexpr std::int64_t kRejoinPauseMs = 100;
 
@@ -97,7 +97,7 @@ class VerbsHub final : public VerbsTransport {
         ibv_ah_attr route{};
         Target target;
     };
-    // A handle that is no longer needed, kept until requests posted with it are complete.
+    // An unneeded handle, kept until the requests posted with it are complete.
     struct Retired {
         std::uint64_t until = 0;
         AddressOwner address;
@@ -297,7 +297,7 @@ void VerbsHub::take_events() {
 }
 
 // The share can belong to a later join only if the earlier join was given up, and leaving discards its
-// events. An error for a group that is joined, or joined again, means that the group is gone.
+// events. An error for a joined group, also during a repeated join, means the end of the group.
 void VerbsHub::note_answer(const rdma_cm_event& event) {
     for (auto& [group, share] : shares_) {
         if (&share != event.param.ud.private_data) continue;
@@ -314,8 +314,8 @@ void VerbsHub::note_answer(const rdma_cm_event& event) {
     }
 }
 
-// Joins groups again that the network has ended, without waiting for the answer. After the last attempt the
-// member receives no more multicasts of the group, which the layers above detect.
+// Joins groups again after the network has ended them, without waiting for the answer. After the last attempt
+// the member receives no more multicasts of the group, which the layers above detect.
 void VerbsHub::look_after() {
     quiet_turns_ = 0;
     take_events();

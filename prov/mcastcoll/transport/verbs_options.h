@@ -9,25 +9,25 @@ namespace mcastcoll {
 
 // The device is the one with the interface's address.
 struct VerbsOptions : MulticastOptions {
-    // Datagrams that can wait to be received. Reduced if the device or the limit of locked memory does not
-    // allow so many: see receives() of the result.
+    // Maximum number of datagrams waiting to be received. Reduced if the device or the limit of locked memory
+    // does not allow so many: see receives() of the result.
     std::size_t receives = 1024;
-    // Datagrams that can be in flight.
+    // Maximum number of datagrams in flight.
     std::size_t sends = 256;
     int join_timeout_ms = 2000;
 };
 
 class VerbsTransport : public JoinableTransport {
   public:
-    // The source address that receivers see for datagrams sent from here.
+    // The source address of datagrams sent from here, for receivers.
     virtual const SocketAddress& local_address() const = 0;
     virtual std::size_t receives() const = 0;
     // "mlx5_0:1, InfiniBand"
     virtual const std::string& device() const = 0;
-    // Whether datagrams can be sent to addresses that are not joined.
+    // Whether datagrams can be sent to addresses without joining.
     virtual bool sends_anywhere() const = 0;
     // Joins a group whose address the subnet manager chooses, which some InfiniBand networks insist on. Other
-    // members join it by that address. Ethernet has no subnet manager and refuses.
+    // members join by this address. Ethernet has no subnet manager and refuses.
     virtual Result<Membership> join_any() = 0;
 };
 

@@ -33,7 +33,7 @@ std::size_t at_most(std::size_t wanted, int limit) {
     return limit > 0 ? std::min(wanted, static_cast<std::size_t>(limit)) : wanted;
 }
 
-// A queue pair that fails again and again has a permanent fault.
+// After repeated failures a permanent fault is assumed.
 constexpr unsigned kMostRevivals = 8;
 
 void forget(ibv_cq& queue, std::size_t most) {
@@ -280,7 +280,7 @@ bool VerbsQueue::prepare_wait() {
     // At most one event, because each one was requested.
     if (ibv_get_cq_event(channel_.get(), &which, &context) == 0) ibv_ack_cq_events(which, 1);
     if (ibv_req_notify_cq(received_.get(), 0) != 0) return false;
-    // A completion that arrived before the request causes no event.
+    // A completion from before the request causes no event.
     waiting_ = poll(*received_, completions_);
     return waiting_ == 0;
 }

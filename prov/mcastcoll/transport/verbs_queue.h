@@ -5,8 +5,8 @@
 // application's memory is not registered. Every nth request is signalled, and its completion frees all slots
 // up to that request. A run of datagrams is posted as one chain of requests, with one doorbell.
 //
-// Receiving: requests are reposted in batches, also as chains. A datagram that finds no posted request is
-// lost, and the device does not report the loss.
+// Receiving: requests are reposted in batches, also as chains. A datagram without a posted request is lost,
+// and the device does not report the loss.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -68,7 +68,7 @@ class VerbsQueue {
     // Restores a failed queue pair, at most 8 times in its life. Datagrams in flight are lost. Returns false
     // if the queue pair stays failed.
     bool revive();
-    // Number of send requests so far, and number of those known to be complete.
+    // Number of send requests so far, and number known to be complete.
     std::uint64_t posted() const { return posted_; }
     std::uint64_t done() const { return done_; }
     void reap();
@@ -115,7 +115,7 @@ class VerbsQueue {
     std::array<ibv_sge, 2 * kBatch> send_pieces_{};
     Completions completions_{};
     std::size_t waiting_ = 0;  // completions taken by prepare_wait()
-    // Receive requests that wait to be posted: a chain, so that one call posts many.
+    // Receive requests to be posted: a chain, so that one call posts many.
     std::array<ibv_recv_wr, kBatch> receive_requests_{};
     std::array<ibv_sge, kBatch> receive_pieces_{};
     std::size_t to_post_ = 0;

@@ -68,7 +68,7 @@ Result<SocketAddress> WatchListener::open(const SocketAddress& local, std::uint3
     return bound;
 }
 
-// Calls only functions that are permitted between fork() and exec().
+// Calls only functions permitted between fork() and exec().
 void WatchListener::let_go() const {
     const int nothing = ::eventfd(0, EFD_CLOEXEC);
     const auto replace = [&](const FileDescriptor& socket) {
@@ -79,8 +79,7 @@ void WatchListener::let_go() const {
     if (nothing >= 0) ::close(nothing);
 }
 
-// The kernel reports a listener's backlog in two fields of TCP_INFO that have another meaning for
-// connections.
+// The kernel reports a listener's backlog in two fields of TCP_INFO with another meaning for connections.
 void WatchListener::look_after(Nanoseconds now) {
     if (!listener_.valid() || now < look_at_) return;
     look_at_ = now + kLookInterval;

@@ -6,9 +6,9 @@
 // at once, so that foreign connections cannot keep watchers out. A watcher whose connection is closed before
 // it could send the token connects again.
 //
-// A child of fork() that does not exec would keep the connections open after the death of this process and so
-// hide the death. In every child the sockets are therefore replaced by other descriptors with the same
-// numbers, because the child may later close these numbers.
+// A child of fork() without exec would keep the connections open after the death of this process and so hide
+// the death. In every child the sockets are therefore replaced by other descriptors with the same numbers,
+// because the child may later close these numbers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// WatchPoint: the data that a process sends to its peers in the join so that they can detect its death.
-// Encoded for messages, and validated as untrusted input on receipt.
+// WatchPoint: the data sent by a process to its peers in the join, for detecting its death. Encoded for
+// messages, and validated as untrusted input on receipt.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ struct WatchPoint {
     std::uint64_t start_time = 0;
     // Hash of the boot id, the pid namespace and the network namespace: equal for neighbours.
     std::uint64_t host = 0;
-    // The first bytes that watchers send on their connection (watch_listener.h); random for each process.
+    // The watchers' first bytes on a connection (watch_listener.h); random for each process.
     std::uint32_t token = 0;
 };
 
