@@ -104,7 +104,7 @@ Endpoint& of(const fid& object) {
 int close(fid* object) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
-        // A child of fork() leaves the station alone: its destructor would send messages through the parent's
+        // A child of fork() leaves the Station alone: ~Station() would send messages through the parent's
         // sockets.
         if (!endpoint.process.is_here())
             return close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);

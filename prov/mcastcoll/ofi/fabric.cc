@@ -56,7 +56,7 @@ int Fabric::add_station(Station& station) {
             remove_station(station);
             return -FI_ENOMEM;
         }
-        // Threads that are asleep already must prepare again, with this station.
+        // Threads already asleep must prepare again, now with this collective endpoint.
         one->wake_now();
     }
     active_.store(true, std::memory_order_relaxed);

@@ -67,8 +67,8 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     // The inner provider's answer to fi_trywait().
     int inner_trywait(fid& object);
 
-    // The lock must be held for add_station() and remove_station().
-    // 0, or -FI_E* if the station's descriptor cannot be added to the wait objects.
+    // The lock must be held for add_station() and remove_station(). Returns 0, or -FI_E* if the descriptor of
+    // the Station cannot be added to the wait objects.
     int add_station(Station& station);
     void remove_station(Station& station);
 
@@ -87,7 +87,7 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     std::mutex mutex_;
     std::atomic<bool> active_{false};
     unsigned reads_ = 0;
-    // Coarse clock at the last time when all stations made progress.
+    // Coarse clock when all collective endpoints were last driven.
     std::uint64_t tick_ = 0;
     std::vector<Station*> stations_;
     std::vector<WaitObject*> wait_objects_;

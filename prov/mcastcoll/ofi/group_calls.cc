@@ -135,8 +135,8 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
 }
 
 // Blocking collectives (fi_mcastcoll_group_ops.run) post an operation and wait for its end in one call,
-// without a completion queue. On a single host the call uses the shared memory directly, without the station
-// and its lock, because there a whole broadcast takes less time than one poll of the sockets.
+// without a completion queue. On a single host the call uses the shared memory directly, without the Station
+// and the fabric's lock, because there a whole broadcast takes less time than one poll of the sockets.
 
 ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {

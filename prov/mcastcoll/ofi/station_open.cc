@@ -1,4 +1,5 @@
-// Opening and closing a station, the parameters of a join, and the statistics written at the close.
+// Opening and closing the collective endpoint, the parameters of a join, and the statistics written at the
+// close.
 #include <fcntl.h>
 #include <rdma/fi_cm.h>
 #include <sys/mman.h>

@@ -56,7 +56,7 @@ InfoOwner private_info(const fi_info* inner) {
     info->rx_attr->caps = FI_MSG | FI_RECV;
     info->tx_attr->op_flags = info->rx_attr->op_flags = 0;
     info->handle = nullptr;
-    // The station polls the private endpoint with its lock held.
+    // Only the collective endpoint uses the private endpoint, with the fabric's lock held.
     info->domain_attr->threading = FI_THREAD_DOMAIN;
     info->domain_attr->control_progress = info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     std::free(info->dest_addr);

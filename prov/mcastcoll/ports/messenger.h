@@ -55,7 +55,8 @@ class Messenger final : private group::Outbox::Port {
         std::size_t small_ = 0, large_ = 0;
     };
 
-    // The station owns the fabric and the inner info. The messenger opens its own domain on this fabric.
+    // The collective endpoint owns the fabric and the inner info. The messenger opens its own domain on this
+    // fabric.
     static Result<std::unique_ptr<Messenger>> open(fid_fabric* fabric, const fi_info* inner,
                                                    Receiver& receiver);
     ~Messenger();
