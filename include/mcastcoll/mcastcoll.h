@@ -1,6 +1,5 @@
-/* What an application can ask of mcastcoll beyond libfabric's own calls. Nothing here is needed to use the
- * provider; a program that was compiled with this header runs without the provider, too: fi_open_ops() then
- * fails.
+/* mcastcoll's extensions of libfabric. Applications can use the provider without these extensions. A program
+ * compiled with this header also runs without the provider: fi_open_ops() then returns an error.
  *
  *     struct fi_mcastcoll_set_ops *ops;
  *     if (fi_open_ops(&set->fid, FI_MCASTCOLL_SET_OPS, 0, (void **)&ops, NULL) == 0)
@@ -18,14 +17,14 @@
 extern "C" {
 #endif
 
-/* Of a group: ranks have 32 bits, of which one value is nobody's. More are refused with -FI_E2BIG. The
- * provider at hand says its own in fi_query_collective(). */
+/* Maximum number of members of a group: ranks have 32 bits, and one value means "no rank". Larger groups are
+ * refused with -FI_E2BIG. fi_query_collective() returns the limit of the installed provider. */
 #define FI_MCASTCOLL_MAX_MEMBERS UINT32_MAX
 
-/* The name for fi_open_ops() on an address vector set. */
+/* Name for fi_open_ops() on an address vector set. */
 #define FI_MCASTCOLL_SET_OPS "mcastcoll_set_ops_v1"
 
-/* As FI_MCASTCOLL_REPAIR. */
+/* Values of FI_MCASTCOLL_REPAIR. */
 enum fi_mcastcoll_repair {
     FI_MCASTCOLL_REPAIR_PULL = 0,
     FI_MCASTCOLL_REPAIR_PUSH = 1,
@@ -33,7 +32,7 @@ enum fi_mcastcoll_repair {
     FI_MCASTCOLL_REPAIR_AUTO = 3,
 };
 
-/* As FI_MCASTCOLL_ROOT_SYNC. */
+/* Values of FI_MCASTCOLL_ROOT_SYNC. */
 enum fi_mcastcoll_root_sync {
     FI_MCASTCOLL_ROOT_SYNC_NONE = 0,
     FI_MCASTCOLL_ROOT_SYNC_DELAY = 1,
@@ -41,24 +40,24 @@ enum fi_mcastcoll_root_sync {
     FI_MCASTCOLL_ROOT_SYNC_ADAPTIVE = 3,
 };
 
-/* How groups are to work that are joined with this set from now on; what the variables say holds for all
- * others. The word of rank 0 counts for the whole group, so it suffices that rank 0 calls. Each returns 0,
- * or -FI_EINVAL when the set is not one of mcastcoll's or a value is none of the above. */
+/* Settings for groups joined with this set after the call. Without a call, groups use the environment
+ * variables. Rank 0's settings apply to the whole group, so it is sufficient to call these functions on rank
+ * 0. Each returns 0, or -FI_EINVAL if the set belongs to another provider or a value is out of range. */
 struct fi_mcastcoll_set_ops {
-    size_t size; /* of this structure, as the provider knows it */
+    size_t size; /* of this structure, in the provider */
     /* repair: one of enum fi_mcastcoll_repair. */
     int (*set_repair)(struct fid_av_set* set, int repair);
-    /* channels: 1 to 64, of the sync policy. */
+    /* channels: 1 to 64, for the repair policy sync. */
     int (*set_channels)(struct fid_av_set* set, unsigned channels);
-    /* root_sync: one of enum fi_mcastcoll_root_sync. delay_us: 0 to 100000, of FI_MCASTCOLL_ROOT_SYNC_DELAY,
-     * otherwise not looked at. */
+    /* root_sync: one of enum fi_mcastcoll_root_sync. delay_us: 0 to 100000 microseconds, for
+     * FI_MCASTCOLL_ROOT_SYNC_DELAY; otherwise ignored. */
     int (*set_root_sync)(struct fid_av_set* set, int root_sync, unsigned delay_us);
 };
 
-/* The name for fi_open_ops() on a group, that is on &mc->fid. */
+/* Name for fi_open_ops() on a group, that is on &mc->fid. */
 #define FI_MCASTCOLL_GROUP_OPS "mcastcoll_group_ops_v1"
 
-/* What the group agreed on. */
+/* The settings in use, the same on all members. */
 struct fi_mcastcoll_group_settings {
     int repair;
     int root_sync;
@@ -66,83 +65,84 @@ struct fi_mcastcoll_group_settings {
     unsigned channels;
 };
 
-/* One collective. What it does not need is not looked at. */
+/* One collective operation. Fields that the collective does not need are ignored. */
 struct fi_mcastcoll_request {
-    size_t size;                      /* of this structure, as the caller knows it */
-    enum fi_collective_op collective; /* any of them */
-    const void* input;                /* what this member gives; of FI_SCATTER (the root's only) and
-                                         FI_ALLTOALL the parts for all members, in the order of their ranks.
-                                         May be `buffer` itself (reductions, alltoall), or one may lie where
-                                         its part has its place in the other (allgather, gather; scatter, at
-                                         the root), but they may not overlap otherwise */
-    void* buffer;                     /* of a broadcast: what is sent or received; else for the result. With
-                                         FI_REDUCE and FI_GATHER only the root's is looked at. With
-                                         FI_ALLGATHER, FI_GATHER and FI_ALLTOALL it has room for the parts of
-                                         all members, in the order of their ranks, with FI_REDUCE_SCATTER for
-                                         this member's slice: as many elements for everybody, and one more for
-                                         each of the first few where that does not come out even. */
-    size_t count;                     /* elements in one member's part; of FI_REDUCE_SCATTER in the whole
+    size_t size;                      /* of this structure, in the caller */
+    enum fi_collective_op collective; /* any */
+    const void* input;                /* this member's contribution. For FI_SCATTER (root only) and
+                                         FI_ALLTOALL: the parts for all members, in rank order. May equal
+                                         `buffer` (reductions, alltoall). One of `input` and `buffer` may lie
+                                         at the position of this member's part in the other (allgather,
+                                         gather; scatter, at the root). Any other overlap is an error. */
+    void* buffer;                     /* broadcast: the data to send or receive; otherwise the result. For
+                                         FI_REDUCE and FI_GATHER used on the root only. For FI_ALLGATHER,
+                                         FI_GATHER and FI_ALLTOALL with room for the parts of all members, in
+                                         rank order. For FI_REDUCE_SCATTER with room for this member's slice:
+                                         count / members elements, and one more on each of the first
+                                         count % members ranks. */
+    size_t count;                     /* elements in one member's part; for FI_REDUCE_SCATTER in the whole
                                          vector; the same on all members */
-    enum fi_datatype datatype;        /* FI_VOID counts bytes, where nothing is reduced */
-    enum fi_op op;                    /* of reductions */
-    uint32_t root;                    /* of those that have one: a rank of the group */
+    enum fi_datatype datatype;        /* FI_VOID counts bytes, except in reductions */
+    enum fi_op op;                    /* for reductions */
+    uint32_t root;                    /* for collectives with a root: a rank of the group */
 };
 
-/* Where a group's members are: how many of each there are. Segments that no multicast connects count as
- * sites, near each other or not. */
+/* The numbers of a group's members, hosts and sites. Segments that no multicast connects count as separate
+ * sites, even if they are close to each other. */
 struct fi_mcastcoll_group_shape {
     unsigned members;
     unsigned hosts;
     unsigned sites;
 };
 
-/* Later versions have more members: those that `size` does not reach are not there, and one that is NULL is
- * not offered. */
+/* Later versions append members. A member beyond `size` does not exist in the installed provider, and a
+ * member that is NULL is not supported. */
 struct fi_mcastcoll_group_ops {
     size_t size;
     /* -FI_EOPBADSTATE until the join is complete. */
     int (*get_settings)(struct fid_mc* mc, struct fi_mcastcoll_group_settings* settings);
-    /* One collective from its start to its end: no completion is written anywhere. In between, meanwhile
-     * (argument) is called now and then, unless it is NULL. It returns 0 if it had nothing to do and the
-     * thread may take a short nap. It may use the group's endpoint and queues, but not begin an operation on
-     * this group. The order of a group's operations, blocking or not, is that of the calls, and the same on
-     * all members. Several threads may be in here at once, each with another group, and others in the
-     * endpoint's and queues' calls, whatever the domain's threading: no lock is held while a call waits.
+    /* Runs one collective and returns when it has completed. No completion is written to a queue. While the
+     * call waits it repeatedly calls meanwhile(argument), unless `meanwhile` is NULL. meanwhile() returns 0
+     * if it had no work and the thread may sleep briefly. meanwhile() may use the group's endpoint and
+     * queues, but must not start an operation on this group. A group's operations, blocking or not, take
+     * place in the order of the calls, which must be the same on all members. Several threads may call run()
+     * at the same time, each for another group, while other threads use the endpoint and the queues, whatever
+     * the domain's threading model: no lock is held while a call waits.
      *
-     * Returns 0 or
+     * Returns 0, or one of these errors, after which no operation was started:
      *   -FI_EINVAL       a NULL pointer, an enumerator or a root out of range, input and result that
-     *                    overlap, a `size` that is too small. Nothing was begun.
-     *   -FI_EOPNOTSUPP   no such reduction of this datatype with this operator. Nothing was begun.
-     *   -FI_ENOSYS       this group does not have this collective, and never will. Nothing was begun. That
-     *                    depends on the group and the collective only, so that all members get it, or none.
-     *   -FI_EAGAIN       too much is under way; call again. Nothing was begun.
-     *   -FI_EOPBADSTATE  the join is not complete. Nothing was begun.
-     *   -FI_ESHUTDOWN    the group is closed. Nothing was begun.
-     * or what the completion would have had for an error: -FI_ECONNRESET (a member died), -FI_EHOSTDOWN (a
-     * member's host has answered nothing for FI_MCASTCOLL_HOST_TIMEOUT), -FI_ETIMEDOUT, -FI_EMSGSIZE (members
-     * disagree about the length), ... The result is then undefined. */
+     *                    overlap, or a `size` that is too small
+     *   -FI_EOPNOTSUPP   no reduction of this datatype with this operator
+     *   -FI_ENOSYS       this group does not support this collective. The error depends on the group and the
+     *                    collective only, so all members get it or none does.
+     *   -FI_EAGAIN       too many operations are in progress; call again
+     *   -FI_EOPBADSTATE  the join is not complete
+     *   -FI_ESHUTDOWN    the group is closed
+     * or the error of the operation: -FI_ECONNRESET (a member died), -FI_EHOSTDOWN (a member's host has
+     * answered nothing for FI_MCASTCOLL_HOST_TIMEOUT), -FI_ETIMEDOUT, -FI_EMSGSIZE (members disagree about
+     * the length), ... The result is then undefined. */
     ssize_t (*run)(struct fid_mc* mc, const struct fi_mcastcoll_request* request, int (*meanwhile)(void*),
                    void* argument);
-    /* The name of the algorithm that would carry this out ("levels", "messages", "reduction", "chains" or
-     * "split"), a string that lives as long as the provider; or NULL where the table of algorithms
-     * (FI_MCASTCOLL_SELECTION) says "none": who has another way had better take it. That is all that "none"
-     * does: `run` and libfabric's own calls serve the collective all the same. NULL, too, until the join is
-     * complete, and for a `size`, collective, count, datatype or operator that `run` refuses. The root and
-     * the buffers are not looked at, nor whether the group has failed since. All members that ask the same
-     * get the same answer. */
+    /* Returns the name of the algorithm for this request ("levels", "messages", "reduction", "chains" or
+     * "split"), a string that lives as long as the provider. Returns NULL if the table of algorithms
+     * (FI_MCASTCOLL_SELECTION) contains "none" for the request, which recommends that the caller use another
+     * implementation; run() and libfabric's own calls execute the collective all the same. Also returns NULL
+     * until the join is complete, and for a `size`, collective, count, datatype or operator that run()
+     * refuses. Ignores the root, the buffers and a later failure of the group. The same request gets the same
+     * answer on all members. */
     const char* (*advice)(struct fid_mc* mc, const struct fi_mcastcoll_request* request);
     /* The same on all members. -FI_EOPBADSTATE until the join is complete. */
     int (*get_shape)(struct fid_mc* mc, struct fi_mcastcoll_group_shape* shape);
-    /* How often others have asked this member for what the network lost. Who waits for something else, and
-     * sees this grow, had better poll the group's queue more often. */
+    /* Number of NAKs that this member has received. A caller that waits for another event and sees this
+     * number grow should poll the group's queue more often. */
     int (*get_asked)(struct fid_mc* mc, uint64_t* times);
-    /* What all groups of this one's endpoint have counted, closed ones included, by the name that it has in
-     * FI_MCASTCOLL_STATS: "group_operations", "fragments_repaired", ... -FI_ENOENT: nothing is called so. */
+    /* A counter, summed over all groups of the endpoint, closed ones included. Names as in
+     * FI_MCASTCOLL_STATS: "group_operations", "fragments_repaired", ... -FI_ENOENT: unknown name. */
     int (*get_counter)(struct fid_mc* mc, const char* name, uint64_t* value);
-    /* Why the group has failed, for people: which member was lost and how that was found out, as in
-     * "lost rank 5 at 10.1.0.6:41234: its process 4711 has ended". At most `bytes` are written, the last one
-     * is 0. Returns the length of the whole text; 0: the group has not failed, or no member is to blame.
-     * -FI_EOPBADSTATE until the join is complete. */
+    /* The reason of the group's failure, as text for the user: the lost member and how the loss was detected,
+     * as in "lost rank 5 at 10.1.0.6:41234: its process 4711 has ended". Writes at most `bytes` bytes,
+     * including a final NUL. Returns the length of the whole text; 0: the group has not failed, or no
+     * particular member caused the failure. -FI_EOPBADSTATE until the join is complete. */
     ssize_t (*get_failure)(struct fid_mc* mc, char* text, size_t bytes);
 };
 

@@ -1,6 +1,6 @@
-// A sliding window of bits over fragment indices: bit f lives at f mod capacity, so that a 1 GiB message
-// needs no more memory than its window. The owner keeps every set bit inside [base, base + capacity) and
-// clears what base passes.
+// A sliding window of bits over fragment indices. Bit f is stored at f mod capacity, so the memory needed
+// depends on the window, not on the message (1 GiB, say). The owner keeps every set bit inside [base, base +
+// capacity) and clears the bits that base passes.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Prefetching: memory that is needed soon is asked for now, so that nobody waits for it then.
+// Prefetching: loads memory into the cache ahead of its use.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@ namespace mcastcoll {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-// To read it; where it is not mapped nothing happens.
+// Prefetches for reading. Does nothing for addresses that are not mapped.
 inline void prefetch(const std::byte* from, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(from + at);
 }
 
-// To write it.
+// Prefetches for writing.
 inline void prefetch_to_write(const std::byte* from, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(from + at, 1);
 }

@@ -1,4 +1,4 @@
-// The clock by which everything outside the pure rooms lives, and what is left until a time on it.
+// The monotonic clock for all code outside the pure rooms, and deadlines.
 #pragma once
 
 #include <time.h>
@@ -15,14 +15,14 @@ inline Nanoseconds monotonic_now() {
     return {std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec};
 }
 
-// The time left of a timeout in milliseconds as libfabric counts them, where negative is forever.
+// The end of a timeout in milliseconds, as libfabric passes timeouts: a negative one never ends.
 class Deadline {
   public:
     explicit Deadline(int timeout_ms)
         : end_(timeout_ms < 0 ? kNever : monotonic_now() + Nanoseconds::from_ms(timeout_ms)) {}
 
     bool over() const { return end_ != kNever && monotonic_now() >= end_; }
-    // Rounded up, so that nobody wakes too early and spins; -1 is forever.
+    // Time left, rounded up so that a sleeper does not wake just before the deadline and spin; -1: no limit.
     int left_ms() const {
         if (end_ == kNever) return -1;
         constexpr std::int64_t kMillisecond = Nanoseconds::from_ms(1).value;

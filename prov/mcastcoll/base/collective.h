@@ -1,4 +1,4 @@
-// A collective operation, as everybody knows it: from the call to the packet there is this one record.
+// A collective operation. The same record is used from the libfabric call down to the packet.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace mcastcoll {
 
-// What each makes of `input` and `buffer`, with n members and blocks of `bytes`:
-//   gather          bytes -> n blocks, at the root only      scatter     n blocks, of the root -> bytes
+// How each kind uses `input` -> `buffer`, with n members and blocks of `bytes`:
+//   gather          bytes -> n blocks, at the root only      scatter     n blocks, at the root -> bytes
 //   allgather       bytes -> n blocks                        alltoall    n blocks -> n blocks
-//   reduce_scatter  a vector of `bytes` in all -> this member's slice_of() it (reduce/slices.h)
+//   reduce_scatter  a vector of `bytes` in total -> this member's slice_of() it (reduce/slices.h)
 enum class CollectiveKind : std::uint8_t {
     broadcast,
     barrier,
@@ -28,7 +28,7 @@ enum class CollectiveKind : std::uint8_t {
 
 inline constexpr std::size_t kCollectiveKinds = 9;
 
-// Ends in NUL.
+// The name is NUL-terminated.
 constexpr std::string_view name_of(CollectiveKind kind) {
     constexpr std::string_view kNames[kCollectiveKinds] = {"broadcast", "barrier",   "reduce",
                                                            "allreduce", "allgather", "gather",
@@ -42,7 +42,7 @@ constexpr std::optional<CollectiveKind> kind_named(std::string_view name) {
     return std::nullopt;
 }
 
-// Each member has a block of its own, or one for each other.
+// True when each member contributes a block, or one block for each other member.
 constexpr bool moves_blocks(CollectiveKind kind) {
     return kind >= CollectiveKind::allgather;
 }
@@ -52,10 +52,10 @@ constexpr bool is_reduction(CollectiveKind kind) {
            kind == CollectiveKind::reduce_scatter;
 }
 
-// How two vectors become one: the only thing that is known of a reduction's datatype and operator.
+// How two vectors are combined. Nothing else in the protocol depends on a reduction's datatype and operator.
 struct Combiner {
-    // out[i] = one[i] op other[i] for so many elements. They are aligned for their type, and do not overlap
-    // unless they are the same.
+    // out[i] = one[i] op other[i] for `elements` elements. The pointers are aligned for the element type. The
+    // vectors do not overlap, unless they are identical.
     void (*combine)(void* out, const void* one, const void* other, std::size_t elements) = nullptr;
     std::uint32_t element_bytes = 1;
 
@@ -69,20 +69,20 @@ struct Combiner {
 
 struct Collective {
     CollectiveKind kind = CollectiveKind::broadcast;
-    // Where there is one: a rank in the group, or on a level one of its members, by its place.
+    // The root, for kinds that have one: a rank of the group, or on a level the index of one of its members.
     Rank root{};
-    // The caller's until the operation completes. A broadcast's message, otherwise where the result goes; of
-    // a reduction, also what a member has combined on the way.
+    // Belongs to the caller until the operation completes. Holds a broadcast's message, otherwise the result;
+    // in a reduction also partial results.
     std::byte* buffer = nullptr;
     std::uint64_t bytes = 0;  // of the message, the vector, or one block
-    // As root of a broadcast: bytes of the buffer, from its start, that may be sent; of a reduction: bytes of
-    // the input that may be combined.
+    // Root of a broadcast: how many bytes from the start of the buffer may be sent already. Reduction: how
+    // many bytes of the input may be combined already.
     std::uint64_t ready = UINT64_MAX;
-    // What this member contributes; may be in the buffer.
+    // This member's contribution; may lie inside the buffer.
     const std::byte* input = nullptr;
     Combiner combiner{};
-    // Barrier and allreduce: when all contributions are in the buffer of member 0 it is told (gathered), and
-    // the result goes to the others only when it is released.
+    // Barrier and allreduce: member 0 is notified when every contribution is in its buffer (gathered), and
+    // the result is sent to the rest only after release.
     bool hold = false;
 };
 

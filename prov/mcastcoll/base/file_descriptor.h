@@ -1,4 +1,4 @@
-// Owner of one kernel descriptor: closed when the owner goes, moved but never copied.
+// Owns one file descriptor and closes it on destruction. Can be moved, not copied.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// OwnProcess tells whether the current process is the one that made an object or a child of it by fork(). A
-// child inherits its parent's objects: their descriptors are the same sockets, timers and poll sets, and
-// sealing with their keys would use nonces that the parent uses as well. So a child must not use them.
+// OwnProcess tells whether the current process made an object or is a child of that process by fork(). A
+// child inherits its parent's objects but must not use them: the descriptors refer to the same sockets,
+// timers and poll sets, and sealing with the inherited keys would reuse the parent's nonces.
 #pragma once
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ namespace mcastcoll {
 class OwnProcess {
   public:
     OwnProcess() : generation_((count_forks(), forks_.load(std::memory_order_relaxed))) {}
-    // False: the current process is a child that fork() made after this object.
+    // False: the current process is a child, and fork() ran after this object was made.
     bool is_here() const { return generation_ == forks_.load(std::memory_order_relaxed); }
 
   private:
@@ -20,7 +20,7 @@ class OwnProcess {
         [[maybe_unused]] static const int counts =
             ::pthread_atfork(nullptr, nullptr, [] { forks_.fetch_add(1, std::memory_order_relaxed); });
     }
-    // Forks between the first process that counted and this one.
+    // Number of forks between the first process that counted and the current process.
     static inline std::atomic<unsigned> forks_{0};
 
     const unsigned generation_;

@@ -1,5 +1,5 @@
-// A borrowed callable: what std::function would be without owning or allocating. The callable must outlive
-// the call it is passed to, which is all we use it for.
+// A non-owning reference to a callable: std::function without ownership and allocation. The callable must
+// outlive the call that the reference is passed to; a FunctionRef is never stored.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-# What everybody may use and nobody owns. What asks the system is not for the pure rooms: unit/purity.sh names what they may include.
+# Types and helpers that every room may use. Pure rooms may include only the files that unit/purity.sh lists, none that make system calls.
 noinst_LTLIBRARIES += %reldir%/libmccbase.la
 %canon_reldir%_libmccbase_la_SOURCES = \
 	%reldir%/bitmap.h \

@@ -11,7 +11,7 @@
 namespace mcastcoll {
 namespace {
 
-// 0 or an errno.
+// Returns 0 or an errno value.
 int write_all(int descriptor, std::string_view text) {
     while (!text.empty()) {
         const ssize_t wrote = ::write(descriptor, text.data(), text.size());

@@ -1,5 +1,5 @@
-// A file that other users may have prepared a place for: folders such as /tmp are everybody's, and names can
-// be guessed.
+// Safe creation of files in folders writable for all users, such as /tmp, where another user may have created
+// a link or a pipe under a guessed name.
 #pragma once
 
 #include <sys/types.h>
@@ -13,9 +13,9 @@ namespace mcastcoll {
 
 inline constexpr std::string_view kUnfinishedSuffix = ".new";
 
-// Puts a new file of this user's in the place of whatever has that name: nothing that is there is opened, so
-// no link is followed, hard or symbolic, and no pipe. `folder` is a descriptor or AT_FDCWD. It is
-// NAME.new until all of it is there.
+// Creates a new file of this user under `name` and replaces an existing entry. The existing entry is never
+// opened, so no hard or symbolic link is followed and no pipe is used. `folder` is a descriptor or AT_FDCWD.
+// The file is called NAME.new until the text is complete.
 Result<void> write_new_file(int folder, const std::string& name, std::string_view text, mode_t mode);
 
 }  // namespace mcastcoll

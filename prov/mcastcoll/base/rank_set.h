@@ -1,5 +1,5 @@
-// A set of ranks that is nearly everybody or nearly nobody of a group: only the exceptions are listed, so
-// that a group of any size costs what its sick members cost. A view: the list belongs to somebody else.
+// A set of either few ranks of a group or almost all ranks. Only the exceptions are listed, so the cost
+// depends on their number and not on the size of the group. RankSet is a view and does not own the list.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace mcastcoll {
 
 class RankSet {
   public:
-    // Exactly these. The list is in ascending order.
+    // The set of exactly the ranks in the list, which is in ascending order.
     static RankSet of(std::span<const Rank> ranks, std::uint32_t members) { return {ranks, false, members}; }
     static RankSet everybody_but(std::span<const Rank> ranks, std::uint32_t members) {
         return {ranks, true, members};
@@ -26,17 +26,17 @@ class RankSet {
         if (listed_.empty()) return complement_;
         return std::binary_search(listed_.begin(), listed_.end(), rank) != complement_;
     }
-    // How many of the set come before this rank.
+    // Number of ranks in the set below this rank.
     std::uint32_t below(Rank rank) const {
         if (listed_.empty()) return complement_ ? index_of(rank) : 0;
         const auto listed = static_cast<std::uint32_t>(
             std::lower_bound(listed_.begin(), listed_.end(), rank) - listed_.begin());
         return complement_ ? index_of(rank) - listed : listed;
     }
-    // The rank before which exactly `position` of the set come.
+    // The rank at this position in the set, counted from 0.
     Rank at(std::uint32_t position) const {
         if (!complement_) return listed_[position];
-        // Before the i-th exception come listed_[i] - i of the set.
+        // Before the i-th exception there are listed_[i] - i ranks of the set.
         std::uint32_t low = 0, high = static_cast<std::uint32_t>(listed_.size());
         while (low < high) {
             const std::uint32_t middle = (low + high) / 2;

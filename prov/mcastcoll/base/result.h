@@ -1,5 +1,5 @@
-// Result<T>: a value, or the reason there is none. C++20 as g++ 12 has it lacks <expected>. And attempt(),
-// for what has no such reason to tell.
+// Result<T>: a value, or an error in its place. (<expected> is missing from C++20 in g++ 12.) Also attempt(),
+// for work whose failure needs no reason.
 #pragma once
 
 #include <cassert>
@@ -16,7 +16,7 @@ struct Error {
     std::string message;
 };
 
-// What this process itself is short of: it says nothing of the peer that it wanted it for.
+// True for a shortage of resources in this process, which says nothing about the peer.
 inline bool is_own_shortage(int code) {
     return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM || code == EADDRNOTAVAIL ||
            code == EAGAIN;
@@ -54,7 +54,7 @@ class [[nodiscard]] Result<void> {
     bool ok_ = true;
 };
 
-// For what may go wrong, for want of memory, without harm to anything else: false when the body has thrown.
+// Runs work that may fail harmlessly, for example for lack of memory. Returns false when the body threw.
 template <typename Body>
 bool attempt(Body&& body) noexcept {
     try {

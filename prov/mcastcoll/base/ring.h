@@ -1,4 +1,4 @@
-// A queue of fixed capacity: what an engine has to remember allocates nothing once it is made. Only grow()
+// A queue of fixed capacity, so that the engine allocates no memory after its construction. Only grow()
 // allocates.
 #pragma once
 
@@ -16,7 +16,7 @@ class Ring {
     bool full() const { return count_ == items_.size(); }
     std::size_t size() const { return count_; }
     std::size_t capacity() const { return items_.size(); }
-    // To a capacity no smaller than it is.
+    // The new capacity must not be smaller than the present one.
     void grow(std::size_t capacity) {
         std::vector<T> larger(capacity);
         for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(i));
@@ -37,7 +37,7 @@ class Ring {
     }
 
   private:
-    // A position less than two capacities; divisions would be felt.
+    // For positions below twice the capacity. Avoids a division, which is noticeable here.
     std::size_t wrapped(std::size_t position) const {
         return position < items_.size() ? position : position - items_.size();
     }

@@ -16,7 +16,8 @@ namespace mcastcoll {
 namespace {
 
 constexpr std::size_t kLeastBytes = 16, kMostBytes = 4096;
-constexpr std::ptrdiff_t kLeastDifferent = 8;  // bytes: of 16 random ones there are as many, but for 1 in 1e9
+// Distinct bytes. 16 random bytes have fewer than 8 distinct ones with a probability below 1e-9.
+constexpr std::ptrdiff_t kLeastDifferent = 8;
 
 Error refused(const std::string& path, std::string_view why) {
     return {EACCES, fmt::format("{} {}", path, why)};

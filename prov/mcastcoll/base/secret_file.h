@@ -1,4 +1,4 @@
-// A secret that several machines have in common, from a file.
+// Reads a secret shared by several hosts from a file.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace mcastcoll {
 
-// 16 to 4096 bytes of any kind; line breaks at the end, which editors add, do not count; and with too few
-// different ones it is no secret. The file is this user's or root's, and nobody else may read or write it;
-// otherwise the error says which of these it is not.
+// Returns 16 to 4096 bytes of any value, without trailing line breaks, which editors add. Refuses a secret
+// with too few distinct bytes. The file must belong to this user or to root and must not be readable or
+// writable for others; the error names the condition that failed.
 Result<std::vector<std::byte>> read_secret_file(const std::string& path);
 
 }  // namespace mcastcoll

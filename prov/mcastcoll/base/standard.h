@@ -1,6 +1,6 @@
-// What many files include of the standard library and of fmt. g++ compiles it in advance and reads it before
-// every C++ file (Makefile.am): most files are done in half the time. Each file includes what it uses all the
-// same, since another compiler reads nothing before it.
+// Headers of the standard library and of fmt that many files include. g++ precompiles this header and reads
+// it before every C++ file (Makefile.am), which halves the compile time of most files. Each file still
+// includes all the headers for its code, because other compilers do not read this header first.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -25,8 +25,8 @@ Result<void> kernel_random(MutableBytes out) {
     return {};
 }
 
-// FNV-1a followed by the finaliser of SplitMix64, because FNV alone leaves the high bits of short inputs
-// alike.
+// FNV-1a followed by the finaliser of SplitMix64, because FNV alone varies the high bits of short inputs too
+// little.
 std::uint64_t stable_hash(Bytes bytes, std::uint64_t seed) {
     std::uint64_t hash = 0xcbf29ce484222325ULL ^ seed * 0x9e3779b97f4a7c15ULL;
     for (const std::byte byte : bytes)

@@ -1,4 +1,4 @@
-// What every transport needs from the system: errors with the system's own words, randomness, a stable hash.
+// System services for all transports: errors with the system's message, random bytes, a stable hash.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace mcastcoll {
 
-// An Error of `code` (an errno value, which equals FI_E*) that reads "WHAT: Connection refused".
+// Makes an Error of `code` (an errno value, which equals FI_E*) with the text "WHAT: Connection refused".
 Error system_error(int code, const std::string& what);
 
-// Fills `out` from the kernel's generator.
+// Fills `out` with random bytes from the kernel.
 Result<void> kernel_random(MutableBytes out);
 
-// Stable 64-bit hash: the same on every host, whatever its byte order or library.
+// 64-bit hash that is identical on every host, whatever its byte order or library.
 std::uint64_t stable_hash(Bytes bytes, std::uint64_t seed);
 
 }  // namespace mcastcoll

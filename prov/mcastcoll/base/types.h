@@ -1,4 +1,4 @@
-// Strong types shared by every layer: a rank cannot be passed where a fragment index is meant.
+// Strong types shared by all layers: passing a rank where a fragment index is expected does not compile.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,9 @@
 
 namespace mcastcoll {
 
-// Time as the engine sees it: nanoseconds of a monotonic clock, or of the simulator's. Not of std::chrono,
-// where a point in time belongs to a clock: pure code is handed times and has none.
+// Time for the engine: nanoseconds of a monotonic clock or of the simulator's virtual clock. Not a
+// std::chrono type, because a std::chrono time point names its clock, and pure code has none: times are
+// passed in.
 struct Nanoseconds {
     std::int64_t value = 0;
     constexpr auto operator<=>(const Nanoseconds&) const = default;
@@ -33,13 +34,14 @@ constexpr Rank rank_of(std::size_t index) {
     return static_cast<Rank>(index);
 }
 
-// Random 64-bit name of a group that every packet carries.
+// Random 64-bit identifier of a group, carried in every packet.
 enum class GroupKey : std::uint64_t {};
 
-// Incarnation of a group: packets of an older one are foreign.
+// Incarnation of a group. Packets of an older epoch are treated as foreign.
 enum class Epoch : std::uint32_t {};
 
-// Number of a collective operation in its group, counted from 0 in the order of posting. 64 bits never wrap.
+// Sequence number of a collective operation in its group, counted from 0 in posting order. 64 bits never
+// wrap.
 enum class OperationId : std::uint64_t {};
 constexpr std::uint64_t number_of(OperationId id) {
     return static_cast<std::uint64_t>(id);
@@ -48,7 +50,7 @@ constexpr OperationId operation_of(std::uint64_t count) {
     return static_cast<OperationId>(count);
 }
 
-// Number of a fragment in its operation.
+// Index of a fragment in its operation.
 enum class FragmentIndex : std::uint32_t {};
 constexpr std::uint32_t index_of(FragmentIndex index) {
     return static_cast<std::uint32_t>(index);

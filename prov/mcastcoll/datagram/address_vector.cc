@@ -11,7 +11,7 @@ namespace mcastcoll::ofi::datagram {
 namespace {
 
 std::string describe(const void* raw) {
-    // No more is read than its family takes.
+    // Reads no more bytes than the address family needs.
     const auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), SocketAddress::capacity());
     if (!address) return {};
     const char* family = address.value().family() == AF_INET ? "fi_sockaddr_in" : "fi_sockaddr_in6";
@@ -51,7 +51,7 @@ bool write_address(const SocketAddress& address, void* buffer, std::size_t& leng
 }
 
 int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context) {
-    // Newer libfabrics have more of them, which are not there then.
+    // Operations that newer versions of libfabric add are left null.
     static fi_ops_av ops = [] {
         fi_ops_av made{};
         made.size = sizeof made;
@@ -65,7 +65,7 @@ int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* con
         return made;
     }();
     if (attr == nullptr || av == nullptr || attr->rx_ctx_bits != 0) return -FI_EINVAL;
-    // Neither shared between processes nor filled asynchronously.
+    // The vector is neither shared between processes nor filled asynchronously.
     if (attr->name != nullptr || attr->flags != 0) return -FI_ENOSYS;
     if (attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
     auto made = std::make_shared<AddressVector>(domain.shared_from_this(), context);
@@ -83,9 +83,9 @@ fi_addr_t AddressVector::find(const SocketAddress& address) const {
 }
 
 fi_addr_t AddressVector::add(const SocketAddress& address) {
-    // Groups are joined, and have addresses of their own.
+    // Multicast groups are joined and get their addresses there.
     if (!address.valid() || address.is_multicast() || address.port() == 0) return FI_ADDR_NOTAVAIL;
-    // What may fail for want of memory comes first.
+    // Steps that may fail for lack of memory come first.
     if (free_.empty()) {
         addresses_.emplace_back();
         free_.push_back(addresses_.size() - 1);
@@ -109,7 +109,7 @@ int AddressVector::insert(const void* address, std::size_t count, fi_addr_t* num
     int inserted = 0;
     for (std::size_t i = 0; i < count; ++i, at += stride) {
         const auto one = SocketAddress::from_bytes({at, stride});
-        // An array has addresses of one family only, so the first tells how long each is.
+        // All addresses of an array belong to one family, so the first determines the length of each.
         if (i == 0) stride = one ? one.value().size() : 0;
         const fi_addr_t number = one ? add(one.value()) : FI_ADDR_NOTAVAIL;
         if (numbers != nullptr) numbers[i] = number;
@@ -138,7 +138,7 @@ int AddressVector::remove(fi_addr_t* numbers, std::size_t count, std::uint64_t f
         free_.push_back(numbers[i]);
         addresses_[numbers[i]] = SocketAddress();
         if (find(gone) != numbers[i]) continue;
-        // It may have been inserted twice.
+        // The address may have been inserted twice.
         numbers_.erase(gone);
         const auto twin = std::find(addresses_.begin(), addresses_.end(), gone);
         if (twin != addresses_.end())

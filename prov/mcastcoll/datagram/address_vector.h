@@ -1,5 +1,5 @@
-// The address vector of datagram endpoints: IPv4 or IPv6 addresses by number, and numbers by address for
-// those who want to know where a message came from.
+// The address vector of datagram endpoints: maps numbers to IPv4 or IPv6 addresses, and addresses to numbers
+// for applications that request the source of a message.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -17,7 +17,7 @@ class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> 
     static int open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context);
     using Object::find;
     using Object::Object;
-    // With the domain's lock held. Null: there is no such address.
+    // The domain's lock must be held. Null: no such address.
     const SocketAddress* find(fi_addr_t address) const;
     fi_addr_t find(const SocketAddress& address) const;
 
@@ -35,10 +35,10 @@ class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> 
     std::unordered_map<SocketAddress, fi_addr_t> numbers_;
 };
 
-// As far as there is room; `length` becomes what it takes. False: there is not enough.
+// Writes as much as there is room for; `length` becomes the full length. False: not enough room.
 bool write_address(const SocketAddress& address, void* buffer, std::size_t& length);
-// Resolves a name and a service; `passive` is for an address of our own. Without a node it is the wildcard if
-// passive, the loopback otherwise.
+// Resolves a name and a service; `passive` requests an address of this host. Without a node the result is the
+// wildcard if passive, otherwise the loopback.
 Result<SocketAddress> resolve(const char* node, const char* service, int family, bool passive, bool numeric);
 
 }  // namespace mcastcoll::ofi::datagram

@@ -42,7 +42,7 @@ bool Inbox::end(const PostedReceive& posted, const Datagram& message) {
 }
 
 void Inbox::give_back(const PostedReceive& posted) {
-    // If others were posted in its place meanwhile, it is told of as cancelled.
+    // If other receives have taken its place meanwhile, the receive is reported as cancelled.
     if (!receiver.post(posted) && !full()) tell_cancelled(posted);
 }
 

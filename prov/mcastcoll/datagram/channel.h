@@ -1,5 +1,5 @@
-// What the application has bound to the directions of an endpoint, and what comes to it that way: messages
-// in buffers that it has posted, and completions.
+// The objects bound to the two directions of an endpoint, and the delivery of messages into posted buffers
+// and of completions.
 #pragma once
 
 #include "datagram/address_vector.h"
@@ -8,33 +8,34 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// The queue and the counter that one direction completes to.
+// The queue and the counter for the completions of one direction.
 struct Channel {
     std::shared_ptr<CompletionQueue> queue;
     std::shared_ptr<Counter> counter;
-    bool selective = false;           // completions of success only when asked for
-    std::uint64_t default_flags = 0;  // of calls that take none
+    bool selective = false;           // successful completions only on request
+    std::uint64_t default_flags = 0;  // for calls without a flags argument
 
     bool full() const { return queue && queue->room() == 0; }
-    // Whether success is told by the queue.
+    // Whether success is reported to the queue.
     bool tells(std::uint64_t flags) const { return queue && (!selective || (flags & FI_COMPLETION) != 0); }
     void complete(std::uint64_t flags, const Completion& completion);
 };
 
-// The direction that receives. All with the domain's lock held.
+// The receiving direction. All calls need the domain's lock.
 struct Inbox : Channel {
     Receiver receiver;
-    const AddressVector* senders = nullptr;  // null: nobody asks who sent a message
+    const AddressVector* senders = nullptr;  // null: the source was not requested
 
     void deliver(const PostedReceive& posted, const Datagram& datagram);
-    // 0, or -FI_E*. The receive with this context that was posted first.
+    // Cancels the first posted receive with this context. Returns 0 or -FI_E*.
     int cancel(const void* context);
 
-    // For messages of several packets. Takes a posted buffer; false: none, or no room for its completion.
+    // For messages of several packets: takes a posted buffer. False: there is none, or no room for its
+    // completion.
     bool begin(PostedReceive& posted) { return !full() && receiver.take(posted); }
-    // False: no room for the completion now.
+    // False: no room for the completion at present.
     bool end(const PostedReceive& posted, const Datagram& message);
-    // It will not be filled after all.
+    // Returns an unused buffer.
     void give_back(const PostedReceive& posted);
 
   private:

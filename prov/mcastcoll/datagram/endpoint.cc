@@ -18,7 +18,7 @@ Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address,
     waiters_.reserve(4);
 }
 
-// Closed descriptors drop out of whatever waits for them.
+// Closed descriptors disappear from all epoll sets.
 Endpoint::~Endpoint() {
     const std::lock_guard lock(mutex());
     for (Waiter* waiter : waiters_) waiter->remove(*this);
@@ -60,7 +60,7 @@ int Endpoint::complete_to(Target& target, std::shared_ptr<Target> Channel::*plac
     };
     if (sends) set(sent_);
     if (receives) set(received_);
-    // Reliable messages need attention after sending, too.
+    // Reliable messages also need progress after sending.
     if ((receives || is_reliable(*info_)) && target.add(*this)) waiters_.push_back(&target);
     return 0;
 }
@@ -106,14 +106,16 @@ int Endpoint::enable() {
     return 0;
 }
 
-// Peers know the sender of a multicast over verbs by the port that its queue pair makes, if that can be had.
+// If possible, binds the port derived from the queue pair's number, so that peers can identify the sender of
+// a multicast over verbs.
 Result<FileDescriptor> Endpoint::open_socket() const {
     const auto open = [this](const SocketAddress& address) {
         return open_own_socket(parent().interface, parent().settings, address);
     };
     if (verbs_ && address_.port() == 0)
         if (auto opened = open(address_.with_port(verbs_->local_address().port()))) return opened;
-    // Members know each other by one address, so this has one, however it reaches them.
+    // Members identify each other by one address, so the endpoint uses one address even if several would
+    // reach the members.
     const auto& own = family() == AF_INET ? parent().interface.v4 : parent().interface.v6;
     if (is_reliable(*info_) && address_.is_wildcard() && own) return open(own->with_port(address_.port()));
     return open(address_);
@@ -150,7 +152,7 @@ int Endpoint::set_name(void* address, std::size_t length) {
 int Endpoint::get_name(void* buffer, std::size_t* length) {
     if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
     const auto& own = family() == AF_INET ? parent().interface.v4 : parent().interface.v6;
-    // Peers can do nothing with a wildcard.
+    // A wildcard is useless to peers.
     const SocketAddress name = address_.is_wildcard() && own ? own->with_port(address_.port()) : address_;
     return write_address(name, buffer, *length) ? 0 : -FI_ETOOSMALL;
 }

@@ -1,6 +1,7 @@
-// A datagram endpoint with multicast over UDP. What is sent is on its way when the call returns, so its
-// completion is there at once; what comes is taken from the sockets whenever somebody reads the queue or the
-// counter that it completes to. A message is the payload of one datagram, with nothing of ours around it.
+// A datagram endpoint with multicast over UDP. A message has been sent when the call returns, so its
+// completion is written at once. Received messages are taken from the sockets when the application reads the
+// queue or counter bound for receiving. A message is the payload of one datagram; the provider adds no
+// header.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -16,22 +17,22 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// A group that an endpoint is in, as its membership keeps it.
+// A joined group, stored in its Membership.
 struct Joined {
     const SocketAddress group;
     bool may_send;
-    std::shared_ptr<FileDescriptor> socket;  // null when it only sends, or could not be joined
+    std::shared_ptr<FileDescriptor> socket;  // null for a member that only sends, and after a failed join
     ::mcastcoll::Membership share;           // over verbs
-    std::unique_ptr<Reliable::Group> feed;   // of reliable messages
+    std::unique_ptr<Reliable::Group> feed;   // for reliable messages
 };
 
 class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, public Source {
   public:
-    // The address is as the application says.
+    // `address` is the application's.
     Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address, void* context);
     ~Endpoint();
 
-    // For the tables of calls: 0 or -FI_E*.
+    // For libfabric's operation tables: 0 or -FI_E*.
     int bind(Handle* other, std::uint64_t flags);
     int control(int command, void* argument);
     int set_name(void* address, std::size_t length);
@@ -46,25 +47,25 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     ssize_t send(const Message& message);
     ssize_t post(Pieces pieces, void* context, std::uint64_t flags);
     ssize_t cancel(void* context);
-    // Of calls that take none.
+    // For calls without a flags argument.
     std::uint64_t send_flags() const { return sent_.default_flags; }
     std::uint64_t receive_flags() const { return received_.default_flags; }
 
-    // For memberships.
+    // Used by memberships.
     std::mutex& mutex() const { return parent().mutex; }
     int family() const { return address_.family(); }
     bool enabled() const { return socket_.valid(); }
     EventQueue* events() const { return events_.get(); }
     std::uint64_t directions() const { return directions_; }  // FI_SEND, FI_RECV
     Receiver& receiver() { return received_.receiver; }
-    // Null: messages are mere datagrams.
+    // Null for datagrams.
     Reliable* reliable() { return reliable_.get(); }
-    // Null: groups go over UDP.
+    // Null if groups use UDP.
     VerbsTransport* verbs() { return verbs_.get(); }
     fi_addr_t number_of(const SocketAddress& peer) const { return addresses_->find(peer); }
-    // With the lock held. The socket of a group that has been joined already:
+    // The lock must be held. The socket of a group joined before:
     std::shared_ptr<FileDescriptor> socket_of(const SocketAddress& group) const;
-    // Gives it its address, until that is removed.
+    // Assigns a group address (fi_addr_t), valid until remove().
     fi_addr_t add(const Joined& joined) {
         joined_.emplace(next_group_, &joined);
         return next_group_++;
@@ -82,12 +83,13 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     int operation_flags(std::uint64_t* flags, bool set);
     void wake();
     bool is_own(const SocketAddress& source) const;
-    // 0, or -FI_E*.
+    // Returns 0 or -FI_E*.
     int send_to_peer(fi_addr_t to, Pieces pieces) const;
     int send_to_group(fi_addr_t to, Pieces pieces, std::size_t size);
 
     const InfoOwner info_;
-    SocketAddress address_;  // where it is bound; as the application says until it is enabled
+    // The bound address; before fi_enable() the application's.
+    SocketAddress address_;
     const std::uint64_t directions_;
     std::size_t max_message_;
     std::shared_ptr<EventQueue> events_;
@@ -98,9 +100,10 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     std::unique_ptr<Reliable> reliable_;
     std::unique_ptr<VerbsTransport> verbs_;
     std::vector<std::byte> gathered_;
-    std::vector<Waiter*> waiters_;  // those that it completes to and that its sockets wake
+    // Queues and counters for completions, which also wake for this endpoint's sockets.
+    std::vector<Waiter*> waiters_;
     bool watched_ = false;
-    // Groups' addresses are told from those of an address vector by this.
+    // Distinguishes addresses of groups from addresses of an address vector.
     fi_addr_t next_group_ = fi_addr_t{1} << 62;
     std::unordered_map<fi_addr_t, const Joined*> joined_;
 };

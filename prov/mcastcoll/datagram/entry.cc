@@ -61,11 +61,11 @@ void set_calls(fid_ep& endpoint) {
         all.join = kCall<&Membership::join>;
         return all;
     }();
-    // There is no room for remote data in a datagram that is the message.
+    // Remote data is not supported: the datagram consists of the message alone.
     static fi_ops_msg messages{
         sizeof(fi_ops_msg), kCall<&recv>,    kCall<&recvv>,  kCall<&recvmsg>, kCall<&send>,
         kCall<&sendv>,      kCall<&sendmsg>, kCall<&inject>, kRefuse,         kRefuse};
-    // Tagged messages, RMA, atomics, collectives: who calls them anyway gets -FI_ENOSYS.
+    // Tagged messages, RMA, atomics and collectives answer -FI_ENOSYS.
     static fi_ops_tagged tagged = refuse_all<fi_ops_tagged>();
     static fi_ops_rma rma = refuse_all<fi_ops_rma>();
     static fi_ops_atomic atomic = refuse_all<fi_ops_atomic>();
@@ -95,8 +95,8 @@ int open_endpoint(Domain& domain, const fi_info* info, fid_ep** endpoint, void* 
     return made->give_to(*endpoint);
 }
 
-// Memory registration, which datagram endpoints do not need (their mr_mode is 0), but portable applications
-// do anyway. There is no RMA to register for.
+// Memory registration. Datagram endpoints do not need registration (their mr_mode is 0), but portable
+// applications register memory anyway. There is no RMA to register for.
 struct Region : Object<Region, fid_mr, FI_CLASS_MR, Domain> {
     using Object::Object;
 };
@@ -120,7 +120,7 @@ int regattr(Domain& domain, const fi_mr_attr* attr, std::uint64_t, fid_mr** mr) 
     return make(domain, attr->access, mr, attr->context);
 }
 
-// The form with flags, of which there are none.
+// The form with flags; no flag is supported.
 template <auto kOpen, typename Parent, typename Structure>
 int open2(Parent& parent, fi_info* info, Structure** opened, std::uint64_t flags, void* context) {
     return flags != 0 ? -FI_EBADFLAGS : kOpen(parent, info, opened, context);
@@ -152,7 +152,7 @@ int open_domain(Fabric& fabric, const fi_info* info, fid_domain** domain, void* 
 int trywait(Fabric&, Handle** objects, int count) {
     if (objects == nullptr || count < 0) return -FI_EINVAL;
     int answer = 0;
-    // All of them are prepared, even if one has something already.
+    // Prepares all objects even if one has events already.
     for (int i = 0; i < count; ++i) {
         bool pending = false;
         if (EventQueue* eq = EventQueue::find(*objects[i]); eq != nullptr) {

@@ -1,12 +1,12 @@
-// The way in: the calls of fabrics, domains and endpoints. Opening leads from each of them to all objects of
-// this folder, so what knows all of them is here, and none of them includes this.
+// The entry point: operations of fabrics, domains and endpoints. Each can open further objects of this
+// folder, so this code depends on all classes of the folder, and none of these includes this header.
 #pragma once
 
 #include <rdma/fabric.h>
 
 namespace mcastcoll::ofi::datagram {
 
-// 0, or -FI_E*.
+// Returns 0 or -FI_E*.
 int open_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
 
 }  // namespace mcastcoll::ofi::datagram

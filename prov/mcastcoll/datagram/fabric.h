@@ -1,5 +1,5 @@
-// A fabric of datagram endpoints with multicast, and its domains: our own from top to bottom, nothing of it
-// is an inner provider's. It exists only for applications that ask fi_getinfo() for FI_MULTICAST.
+// A fabric of datagram endpoints with multicast, and its domains. No inner provider takes part. Both exist
+// only for applications that request FI_MULTICAST from fi_getinfo().
 #pragma once
 
 #include <rdma/fabric.h>
@@ -13,19 +13,18 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// Nothing is its parent.
+// Has no parent.
 struct Fabric : Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
     using Object::Object;
 };
 
-// One network interface, and the one lock under which endpoints, queues, counters and address vectors of the
-// domain work.
+// One network interface, and the common lock of the domain's endpoints, queues, counters and address vectors.
 struct Domain : Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
     Domain(Fabric& fabric, Interface of, bool verbs, void* context)
         : Object(fabric.shared_from_this(), context), interface(std::move(of)), over_verbs(verbs) {}
 
     const Interface interface;
-    // Its name is an RDMA device's: groups go over that.
+    // The domain is named after an RDMA device, which carries its groups.
     const bool over_verbs;
     const Settings settings = provider_settings();
     std::mutex mutex;

@@ -25,16 +25,17 @@ namespace {
 constexpr std::uint64_t kPlaces = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kDirections | FI_SOURCE | kPlaces;
 constexpr std::size_t kUsualOperations = 1024;
-constexpr std::size_t kMany = 65536;  // queues, endpoints and such: as many as there is memory for
+// reported limit of queues, endpoints and so on; memory is the only real limit
+constexpr std::size_t kMany = 65536;
 
-// Hints that are not there ask for nothing.
+// Absent hints request nothing.
 template <typename Attributes>
 const Attributes& or_none(const Attributes* wanted) {
     static const Attributes none{};
     return wanted != nullptr ? *wanted : none;
 }
 
-// What of the hints, beside addresses, is not to be had; null when all is.
+// The first hint, besides addresses, without support; null if there is none.
 const char* missing(const fi_info& hints) {
     const bool reliable = is_reliable(hints);
     const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
@@ -73,7 +74,7 @@ const char* missing(const fi_info& hints) {
     return nullptr;
 }
 
-// Not valid where there is none.
+// Invalid addresses stand for absent ones.
 struct Ends {
     SocketAddress source, destination;
 };
@@ -101,7 +102,7 @@ Result<Ends> find_ends(const InfoRequest& request, int family) {
     return ends;
 }
 
-// The interface by which the system would send there.
+// The interface selected by the system's routing for this destination.
 Result<Interface> find_route(const SocketAddress& destination) {
     auto socket = open_datagram_socket(destination.family());
     if (!socket) return socket.error();
@@ -152,7 +153,7 @@ void fill_contexts(fi_info& info, const fi_info& hints) {
     fi_tx_attr& tx = *info.tx_attr;
     tx.caps = (ways & FI_SEND) != 0 ? kinds | FI_SEND : 0;
     tx.op_flags = sends.op_flags;
-    tx.comp_order = 0x1ff;  // FI_ORDER_STRICT, which 2.x warns of
+    tx.comp_order = 0x1ff;  // FI_ORDER_STRICT, for which 2.x warns
     tx.inject_size = info.ep_attr->max_msg_size;
     tx.size = sends.size != 0 ? sends.size : kUsualOperations;
     tx.iov_limit = kMostPieces;
@@ -166,7 +167,7 @@ void fill_contexts(fi_info& info, const fi_info& hints) {
 void fill_domain(fi_domain_attr& domain, const fi_domain_attr& wanted) {
     const auto progress = [](fi_progress one) { return one != FI_PROGRESS_UNSPEC ? one : FI_PROGRESS_AUTO; };
     domain.threading = wanted.threading != FI_THREAD_UNSPEC ? wanted.threading : FI_THREAD_SAFE;
-    // The kernel receives while nobody looks.
+    // The kernel receives without calls of the application.
     domain.control_progress = progress(wanted.control_progress);
     domain.data_progress = progress(wanted.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;
@@ -179,7 +180,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& wanted) {
     domain.caps = kPlaces;
 }
 
-// Messages of one sender come in their order, and only while the application reads its queues.
+// Messages of one sender arrive in order, and only while the application reads its queues.
 void promise_reliable(fi_info& info) {
     info.tx_attr->msg_order = info.rx_attr->msg_order = FI_ORDER_SAS;
     info.domain_attr->control_progress = info.domain_attr->data_progress = FI_PROGRESS_MANUAL;
@@ -257,7 +258,7 @@ Result<InfoOwner> offers(const InfoRequest& request) {
     const Settings settings = provider_settings();
     InfoOwner list;
     Error last{FI_ENODATA, "neither IPv4 nor IPv6 addresses are wanted"};
-    // In the end IPv4 is first.
+    // The last one in the list becomes the first: IPv4.
     for (const int family : {AF_INET6, AF_INET}) {
         if (!is_wanted(family, request.hints->addr_format, settings.ip)) continue;
         auto info = make_info(request, settings, family);

@@ -1,4 +1,4 @@
-# FI_MULTICAST endpoints: a product of its own beside the collectives.
+# FI_MULTICAST endpoints: a separate product, beside the collectives.
 noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
 mcc_parts += \
 	%reldir%/address_vector.cc \

@@ -16,7 +16,7 @@ constexpr int kTurnMs = 1;
 
 Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
     const bool v4 = endpoint.family() == AF_INET;
-    // No more is read than its family takes.
+    // Reads no more bytes than the address family needs.
     auto group = SocketAddress::from(static_cast<const sockaddr*>(raw), SocketAddress::capacity());
     if (!group) return group;
     const SocketAddress& address = group.value();
@@ -25,7 +25,7 @@ Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
         return Error{FI_EINVAL, fmt::format("{} is no IPv{} group with a port", address, v4 ? 4 : 6)};
     if (address.scope() != 0 && address.scope() != interface.index)
         return Error{FI_EINVAL, fmt::format("{} is on another interface than {}", address, interface.name)};
-    // Link-local groups mean nothing without an interface.
+    // Link-local groups need an interface.
     return v4 ? address : address.with_scope(interface.index);
 }
 
@@ -47,10 +47,10 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     std::unique_lock lock(endpoint.mutex());
     if (endpoint.reliable() != nullptr && endpoint.reliable()->has_joined(group.value())) return -FI_EALREADY;
     auto made = std::make_shared<Membership>(endpoint, group.value(), (wanted & FI_SEND) != 0, context);
-    // Whatever fails from here on, memory included, undoes what was done before.
+    // Any later failure, including lack of memory, undoes the previous steps.
     const auto leave = [](Membership* one) { one->leave(); };
     std::unique_ptr<Membership, decltype(leave)> undo(made.get(), leave);
-    // Senders of reliable messages must hear who joins.
+    // Senders of reliable messages must receive the packets of joining members.
     const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
     auto joined = hears || endpoint.verbs() != nullptr ? made->listen(hears) : Result<void>();
     if (joined && endpoint.reliable() != nullptr) joined = made->probe(lock, wanted);
@@ -81,7 +81,8 @@ bool Membership::tell_error(std::uint32_t event, int code, std::uint64_t data) {
 }
 
 void Membership::tell_lost(const SocketAddress& member, feed::Loss how) {
-    if (fi_addr == 0) return;  // the join has not ended yet
+    // The join is not complete yet.
+    if (fi_addr == 0) return;
     log_line(Level::info, "{}: {} {}", joined_.group, member,
              how == feed::Loss::silent     ? "has not been heard for the peer timeout"
              : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
@@ -94,7 +95,7 @@ Result<void> Membership::listen(bool receives) {
     if (VerbsTransport* verbs = parent().verbs(); verbs != nullptr) {
         auto joined = verbs->join(without_port(joined_.group));
         if (!joined) return joined.error();
-        // Having been a member for a moment tells how groups are reached that can be sent to without.
+        // A short membership is enough to learn the route for groups reachable without a join.
         if (receives || !verbs->sends_anywhere()) joined_.share = std::move(joined).value();
         return {};
     }
@@ -107,9 +108,10 @@ Result<void> Membership::listen(bool receives) {
     return {};
 }
 
-// Takes some hundredths of a second: others are to know of this member before it is told that it has joined.
+// Takes some hundredths of a second: other members must know this member before its join is reported as
+// complete.
 Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions) {
-    // A kernel without it hands over single packets.
+    // A kernel without UDP_GRO delivers single packets.
     (void)set_option(joined_.socket->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
     const auto lost = [this](const SocketAddress& member, feed::Loss how) { tell_lost(member, how); };
     auto joined = parent().reliable()->join(joined_.group, joined_.socket->get(), directions, lost);
@@ -119,11 +121,11 @@ Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t
     return {};
 }
 
-// What was sent is still to be repaired, for the time of FI_MCASTCOLL_LINGER at most.
+// Serves repairs of messages sent so far, for at most the time of FI_MCASTCOLL_LINGER.
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(parent().parent().settings.linger_ms);
     while (!joined_.feed->is_settled() && !deadline.over()) {
-        // Closing goes on whatever fails: what moves needs memory now and then.
+        // Closing continues after any error: progress needs memory occasionally.
         if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
     }
 }
@@ -136,7 +138,7 @@ void Membership::turn(std::unique_lock<std::mutex>& lock) {
     lock.lock();
 }
 
-// The last one closes the socket, which has the kernel leave the group.
+// The last membership closes the socket, and the kernel then leaves the group.
 void Membership::leave() {
     parent().remove(fi_addr);
     joined_.feed.reset();

@@ -1,5 +1,5 @@
-// An endpoint's part in a multicast group: what fi_join() makes and fi_close() of the group ends. Joins of
-// one group by one endpoint share the socket, lest a message come twice.
+// An endpoint's membership in a multicast group, from fi_join() to fi_close(). Joins of one group by one
+// endpoint share the socket, so that each message is delivered once.
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -10,14 +10,14 @@ namespace mcastcoll::ofi::datagram {
 
 class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
   public:
-    // fi_join(). Whatever the system says of the join is told by the event queue.
+    // fi_join(). The event queue reports the system's result.
     static int join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc, void* context);
     Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context);
-    // For fi_close(), before it is deleted.
+    // Called by fi_close() before the object is deleted.
     void finish();
 
   private:
-    // With the endpoint's lock held.
+    // The endpoint's lock must be held.
     Result<void> listen(bool receives);
     void leave();
     Result<void> probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions);

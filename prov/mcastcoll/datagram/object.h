@@ -1,6 +1,6 @@
-// What all libfabric objects of this folder have in common. Each derives from libfabric's own structure, so
-// that a fid_* of the application is the object. It is shared by the application and the objects that use it:
-// those it is bound to, and those that were opened in it.
+// The common part of all libfabric objects of this folder. Each derives from libfabric's structure, so that
+// the application's fid_* is the object. An object is owned jointly by the application and by its users:
+// objects bound to it, and objects opened in it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -15,11 +15,11 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// libfabric's `fid`, by a name that the member of that name does not hide.
+// libfabric's `fid`, under a name not hidden by the structures' member `fid`.
 using Handle = ::fid;
 
-// The answer of operations that an object of ours does not have. libfabric's inline functions look for no
-// null in most tables, so every slot needs a function.
+// Implements unsupported operations. libfabric's inline functions do not check most tables for null, so every
+// slot needs a function.
 template <int kAnswer>
 class Refusal {
     template <typename Return, typename... Arguments>
@@ -33,7 +33,7 @@ class Refusal {
 };
 inline constexpr Refusal<-FI_ENOSYS> kRefuse;
 
-// A table of libfabric's, its size and then operations, none of which there is.
+// A table of libfabric, which consists of its size and operations, with all operations unsupported.
 template <typename Table>
 constexpr Table refuse_all() {
     constexpr std::size_t kOperations = (sizeof(Table) - sizeof(std::size_t)) / sizeof(void (*)());
@@ -43,9 +43,9 @@ constexpr Table refuse_all() {
     (std::make_index_sequence<kOperations>());
 }
 
-// kCall<&Object::operation> fits into a slot of a table of libfabric's: it finds the object of the structure
-// that it is called with, and calls the operation, a member or a function whose first argument the object is.
-// Nothing is thrown from it.
+// kCall<&Object::operation> fits into a slot of a libfabric table: the call finds the object from the
+// libfabric structure in its first argument and runs the operation, a member function or a function with the
+// object as first argument. Exceptions do not leave the call.
 template <auto kFunction>
 class Call {
     template <typename Return, typename Structure, typename... Arguments>
@@ -68,8 +68,8 @@ class Call {
 template <auto kFunction>
 inline constexpr Call<kFunction> kCall;
 
-// Self is one of these objects, Structure libfabric's for it, Parent what it was opened in. fi_close() takes
-// the application's share, unless others have one.
+// Self is the derived class, Structure its libfabric structure, Parent the class of the object in which it
+// was opened. fi_close() releases the application's share. The close fails while other objects hold a share.
 template <typename Self, typename Structure, std::size_t kClass, typename Parent>
 class Object : public Structure, public std::enable_shared_from_this<Self> {
   public:
@@ -86,14 +86,14 @@ class Object : public Structure, public std::enable_shared_from_this<Self> {
     }
 
     static Self& of(Structure& structure) { return static_cast<Self&>(structure); }
-    // libfabric's structures begin with it.
+    // libfabric's structures begin with a fid.
     static Self& of(Handle& object) { return of(reinterpret_cast<Structure&>(object)); }
-    // Null when the object is none of these.
+    // Null if the object is of another class or provider.
     static Self* find(Handle& object) {
         return object.fclass == kClass && object.ops->close == &Object::close ? &of(object) : nullptr;
     }
     Parent& parent() const { return *parent_; }
-    // It is the application's from now on.
+    // Gives the application its share.
     int give_to(Structure*& application) {
         applications_ = this->shared_from_this();
         application = this;

@@ -10,9 +10,10 @@ namespace {
 constexpr std::size_t kUsualCompletions = 1024;
 constexpr std::size_t kMostCompletions = std::size_t{1} << 20;
 constexpr std::size_t kMostEvents = 65536;
-constexpr std::size_t kMostBytes = 4096;  // of one event
+constexpr std::size_t kMostBytes = 4096;  // per event
 
-// Opens what an attribute asks to sleep on, and says in it which that is: descriptors are all there are.
+// Opens the wait object that an attribute requests and stores its kind in the attribute. Only descriptors are
+// supported.
 int open_wait(WaitObject& object, fi_wait_obj& wanted) {
     if (wanted == FI_WAIT_NONE) return 0;
     if (wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD) return -FI_ENOSYS;
@@ -21,7 +22,7 @@ int open_wait(WaitObject& object, fi_wait_obj& wanted) {
     return 0;
 }
 
-// What fi_cq_strerror() and fi_eq_strerror() say: our own codes are libfabric's.
+// For fi_cq_strerror() and fi_eq_strerror(): the provider's codes are libfabric's.
 template <typename Queue>
 const char* describe_error(Queue*, int error, const void*, char* buffer, std::size_t length) noexcept {
     const char* text = fi_strerror(error);
@@ -58,7 +59,7 @@ ssize_t Waiter::sleep_until(int timeout, int rest_ms, Ready ready) {
     if (!wait_object_.is_open()) return -FI_ENOSYS;
     const Deadline deadline(timeout);
     {
-        // What is there already costs no look at the sockets.
+        // Entries that are there already need no system call on the sockets.
         const std::lock_guard lock(mutex_);
         if (const ssize_t got = ready(); got != -FI_EAGAIN) return got;
     }
@@ -69,7 +70,7 @@ ssize_t Waiter::sleep_until(int timeout, int rest_ms, Ready ready) {
             const ssize_t got = ready();
             if (got != -FI_EAGAIN || deadline.over() || wait_object_.take_signal()) return got;
         }
-        // Less than nothing is for ever.
+        // A negative value means no limit.
         const int left = deadline.left_ms();
         const bool rests = rest_ms >= 0 && (left < 0 || left > rest_ms);
         if (const int rc = wait_object_.sleep(rests ? rest_ms : left); rc != 0) return rc;
@@ -105,7 +106,8 @@ void CompletionQueue::push(const Completion& completion) {
 ssize_t CompletionQueue::take(void* buffer, std::size_t count, fi_addr_t* source) {
     const ssize_t taken = completions_.take(buffer, count, source);
     if (taken > 0 && completions_.any())
-        wait_object().wake();  // another thread may sleep that this one was woken instead of
+        // Another thread may still sleep, if this thread was woken in its place.
+        wait_object().wake();
     return taken == 0 && count > 0 ? -FI_EINVAL : taken;  // there was no buffer
 }
 
@@ -174,7 +176,7 @@ int Counter::change(std::uint64_t value) {
 
 int Counter::wait(std::uint64_t threshold, int timeout) {
     const std::uint64_t failed = readerr();
-    // Of several that sleep one is woken, and it may be one that waits for more than the others.
+    // Only one of several sleeping threads is woken, possibly one with a higher threshold than others.
     constexpr int kRest_ms = 20;
     const ssize_t got = sleep_until(timeout, kRest_ms, [&]() -> ssize_t {
         if (done_ >= threshold) return 0;
@@ -217,7 +219,7 @@ bool EventQueue::pending() {
     return !events_.empty();
 }
 
-// With the lock held.
+// The lock must be held.
 void EventQueue::drop_first() {
     events_.pop_front();
     reset_if_empty();
@@ -248,7 +250,8 @@ ssize_t EventQueue::readerr(fi_eq_err_entry* entry, std::uint64_t flags) {
     entry->data = error.data;
     entry->err = error.err;
     entry->prov_errno = error.prov_errno;
-    // The caller's err_data stays: we have none, which a size of 0 says. Before 1.5 there was no size.
+    // The caller's err_data stays unchanged: a size of 0 says that there is none. API versions before 1.5
+    // have no size.
     if (FI_VERSION_GE(parent().api_version, FI_VERSION(1, 5))) entry->err_data_size = 0;
     if ((flags & FI_PEEK) == 0) drop_first();
     return sizeof *entry;

@@ -1,5 +1,5 @@
-// What tells the application of something: the completion queue and the counter of datagram endpoints, and
-// the event queue of their fabric.
+// Objects in which the application finds completions and events: the completion queue and the counter of
+// datagram endpoints, and the event queue of their fabric.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -13,42 +13,42 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// What has completions to make: an endpoint. It knows the queues and counters that it completes to, so they
-// know it as this only. With the domain's lock held.
+// A source of completions: an endpoint. An endpoint depends on its queues and counters, which see the
+// endpoint only through this interface. The domain's lock must be held.
 class Source {
   public:
-    // Takes what its sockets hold.
+    // Takes the data in its sockets.
     virtual void receive() = 0;
-    // Before somebody sleeps: it looks at the sockets from now on, or no longer.
+    // Called before a thread sleeps: starts or stops watching the sockets.
     virtual void watch() = 0;
 
   protected:
     ~Source() = default;
 };
 
-// What somebody may want to sleep on until endpoints have received something: a completion queue, a counter.
-// It has the sources that complete to it receive, and sleeps on their sockets. Everything but sleeping
-// happens under the domain's lock.
+// An object on which a thread may sleep until endpoints have received data: a completion queue or a counter.
+// A Waiter makes its sources receive, and sleeps on the sources' sockets. All calls except sleeping need the
+// domain's lock.
 class Waiter {
   public:
     explicit Waiter(std::mutex& mutex) : mutex_(mutex) {}
 
     WaitObject& wait_object() { return wait_object_; }
-    bool add(Source& source);  // false: it is there already
+    bool add(Source& source);  // false: already added
     void remove(Source& source) { std::erase(sources_, &source); }
-    // Before somebody sleeps on the descriptor, without the lock.
+    // Called before a thread sleeps on the descriptor, without the lock.
     void prepare_wait();
 
   protected:
-    // All sources take what has come.
+    // Makes all sources take newly arrived data.
     void progress();
-    // `ready` is called under the lock and says -FI_EAGAIN as long as there is nothing. It looks again after
-    // `rest_ms` at the latest, if that is not negative.
+    // Sleeps until ready() no longer returns -FI_EAGAIN; ready() is called with the lock held. Calls ready()
+    // again after `rest_ms` at the latest, unless that is negative.
     template <typename Ready>
     ssize_t sleep_until(int timeout, int rest_ms, Ready ready);
 
   private:
-    // An endpoint without posted receives takes nothing, so its sockets must not wake anybody.
+    // An endpoint without posted receives takes nothing, so its sockets must not wake any thread.
     void prepare();
 
     std::mutex& mutex_;
@@ -56,8 +56,8 @@ class Waiter {
     std::vector<Source*> sources_;
 };
 
-// It has as many places as were asked for, and never runs over: who would complete to a full one waits, in
-// the kernel's buffers if it is a message.
+// A completion queue with the requested number of entries, which never overruns. While the queue is full,
+// sends return -FI_EAGAIN, and received messages stay in the kernel's buffers.
 class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Domain>, public Waiter {
   public:
     static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);
@@ -65,7 +65,7 @@ class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Doma
         : Object(domain.shared_from_this(), context), Waiter(domain.mutex), completions_(format, size) {}
 
     bool pending() const { return completions_.any(); }
-    // With the domain's lock held.
+    // The domain's lock must be held.
     std::size_t room() const { return completions_.capacity() - completions_.size(); }
     void push(const Completion& completion);
 
@@ -87,7 +87,7 @@ class Counter : public Object<Counter, fid_cntr, FI_CLASS_CNTR, Domain>, public 
     Counter(Domain& domain, void* context)
         : Object(domain.shared_from_this(), context), Waiter(domain.mutex) {}
 
-    // With the domain's lock held.
+    // The domain's lock must be held.
     void count(bool failed);
 
   private:
@@ -100,7 +100,7 @@ class Counter : public Object<Counter, fid_cntr, FI_CLASS_CNTR, Domain>, public 
     std::uint64_t done_ = 0, failed_ = 0;
 };
 
-// Ends of joins, and what the application writes itself.
+// Results of joins, and events written by the application.
 class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
   public:
     static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
@@ -112,7 +112,7 @@ class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
         return push(event, std::as_bytes(std::span(&entry, 1)), entry.fid,
                     std::is_same_v<Entry, fi_eq_err_entry>);
     }
-    // Drops what speaks of an object that is about to go.
+    // Drops the events of an object before its close.
     void forget(const Handle& object);
     bool pending();
     WaitObject& wait_object() { return wait_object_; }
@@ -134,7 +134,8 @@ class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
     void reset_if_empty();
 
     bool writable_ = false;
-    WaitObject wait_object_;  // its descriptor is readable whenever the queue is not empty
+    // Its descriptor is readable while the queue is not empty.
+    WaitObject wait_object_;
     std::mutex mutex_;
     std::deque<Event> events_;
 };

@@ -11,7 +11,7 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// In the data of a socket's event: the descriptor, and whether it is a group's.
+// Flags in the data of an epoll event, beside the descriptor: a group's socket; no socket.
 constexpr std::uint64_t kGroup = std::uint64_t{1} << 32;
 constexpr std::uint64_t kNoSocket = std::uint64_t{1} << 33;
 
@@ -87,7 +87,7 @@ bool Receiver::cancel(const void* context, PostedReceive& cancelled) {
     for (std::size_t i = 0; i < posted_.size(); ++i) {
         if (posted_.at(i).context != context) continue;
         cancelled = posted_.at(i);
-        // Those before it move up by one.
+        // The receives before it move up by one.
         for (; i > 0; --i) posted_.at(i) = posted_.at(i - 1);
         posted_.pop();
         return true;
@@ -139,7 +139,7 @@ void Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take 
         in.msg_iov = posted_.at(i).pieces.data();
         in.msg_iovlen = posted_.at(i).count;
     }
-    // MSG_TRUNC: lengths are the datagrams', also where the buffer is shorter.
+    // MSG_TRUNC: the reported lengths are those of the datagrams, even if a buffer is shorter.
     int got;
     do {
         got = ::recvmmsg(descriptor, messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT | MSG_TRUNC,
@@ -150,7 +150,7 @@ void Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take 
     std::array<bool, kBatch> taken{};
     for (std::size_t i = 0; i < received; ++i)
         taken[i] = take(posted_.at(i), {sources_[i], messages_[i].msg_len, group});
-    // Buffers whose datagrams were dropped stay posted, before those that were not reached, in their order.
+    // Buffers of dropped datagrams stay posted, in order, before the unused buffers.
     std::size_t to = received;
     for (std::size_t from = received; from-- > 0;)
         if (!taken[from]) posted_.at(--to) = posted_.at(from);

@@ -1,6 +1,6 @@
-// The receiving side of a datagram endpoint: posted buffers in the order of posting, and the sockets whose
-// datagrams go straight into them, and the queue pair, whose are copied. What nobody has posted a buffer for
-// waits in the kernel or the device, and is lost when that is full.
+// The receiving side of a datagram endpoint: posted buffers in order of posting, the sockets, whose datagrams
+// go straight into the buffers, and the queue pair, whose datagrams are copied. Datagrams without a posted
+// buffer wait in the kernel or the device and are lost when that is full.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,15 +19,15 @@ namespace mcastcoll::ofi::datagram {
 
 inline constexpr std::size_t kMostPieces = 4;
 
-// A message in pieces, as the application hands it over.
+// A message in pieces, as the application passes it.
 using Pieces = std::span<const iovec>;
 inline bool are_valid(Pieces pieces) {
     return pieces.size() <= kMostPieces && (pieces.empty() || pieces.data() != nullptr);
 }
 std::size_t size_of(Pieces pieces);
-// Puts bytes at `at` of a message into its buffer, as far as that reaches.
+// Copies bytes to offset `at` of a message's buffer, as far as they fit.
 void scatter(Pieces buffer, std::size_t at, Bytes bytes);
-// A message in one piece, if need be in `copy`.
+// Returns a message in one piece, in `copy` if necessary.
 Bytes gather(Pieces pieces, std::vector<std::byte>& copy);
 
 struct PostedReceive {
@@ -41,32 +41,32 @@ struct PostedReceive {
 
 struct Datagram {
     SocketAddress source;
-    std::size_t length = 0;  // of the datagram; it may be longer than the buffer
-    bool multicast = false;  // came through a group
+    std::size_t length = 0;  // of the datagram, which may be longer than the buffer
+    bool multicast = false;  // received through a group
 };
 
 class Receiver {
   public:
-    // True: the datagram has been taken, and the buffer with it. False: it is dropped, and the buffer stays
+    // True: the datagram and the buffer were taken. False: the datagram is dropped, and the buffer stays
     // posted.
     using Take = FunctionRef<bool(const PostedReceive&, const Datagram&)>;
 
     Result<void> open(std::size_t most_posted);
     Result<void> listen(int descriptor, bool group);
-    // Of groups. It outlives this.
+    // For groups. The queue pair must outlive this object.
     Result<void> listen(MulticastTransport& queue_pair);
     void stop(int descriptor);
 
     bool post(const PostedReceive& receive) { return posted_.push(receive); }
-    // The one with this context that was posted first; false when there is none.
+    // Removes the first posted receive with this context; false if there is none.
     bool cancel(const void* context, PostedReceive& cancelled);
-    // The first one; false when there is none.
+    // Removes the first posted receive; false if there is none.
     bool take(PostedReceive& first);
     std::size_t posted() const { return posted_.size(); }
 
-    // At most so many datagrams.
+    // Receives at most `most` datagrams.
     void receive(std::size_t most, Take take);
-    // Readable when something can be received, provided that prepare_wait() was true.
+    // Readable if something can be received, provided that prepare_wait() returned true.
     int descriptor() const { return poll_set_.get(); }
     bool prepare_wait() {
         return queue_pair_ == nullptr || (waiting_.empty() && queue_pair_->prepare_wait());
@@ -86,7 +86,8 @@ class Receiver {
 
     FileDescriptor poll_set_;
     MulticastTransport* queue_pair_ = nullptr;
-    // A queue pair hands over a batch at once, and not all of it may find a buffer.
+    // Datagrams without a buffer: a queue pair delivers a whole batch, which may be more than the posted
+    // buffers.
     std::deque<Waiting> waiting_;
     Ring<PostedReceive> posted_{0};
     std::array<mmsghdr, kBatch> messages_{};

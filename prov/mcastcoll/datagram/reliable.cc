@@ -13,18 +13,18 @@ namespace mcastcoll::ofi::datagram {
 namespace {
 
 constexpr std::size_t kWindow = 2048;
-// Larger ones would make the windows' memory large where the network carries them (a loopback).
+// A larger payload would make the windows need much memory on networks with a large MTU (a loopback).
 constexpr std::size_t kLargestPayload = 4096;
 constexpr std::size_t kLargestMessage = 65536;
 constexpr std::size_t kLargestPacket = 65536;  // of any member
-constexpr unsigned kBatches = 4;               // of one socket before the others' turn
-// A sender that is busy looks at what comes as often as this: far more often than a join takes.
+constexpr unsigned kBatches = 4;               // batches read from one socket before the next socket's turn
+// A busy sender reads received packets at this interval, which is much shorter than a join.
 constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr unsigned kMostBehind = 64;
 constexpr Nanoseconds kWarnAgain = Nanoseconds::from_ms(60'000);
 
 feed::Place place_of(const SocketAddress& address) {
-    // Made anew: what the kernel has left in unused bytes is no difference.
+    // A fresh copy, because the kernel may have left different values in unused bytes.
     const SocketAddress plain(address.address_bytes(), address.port(), address.scope());
     feed::Place place;
     place.size = std::min(plain.bytes().size(), place.bytes.size());
@@ -37,7 +37,7 @@ SocketAddress address_of(const feed::Place& place) {
     return address ? address.value() : SocketAddress();
 }
 
-// What a group's members prove by what they send: made of the process's secret, for this group alone.
+// The key for authenticating a group's packets: derived from the process's secret, for this group only.
 std::optional<wire::Key> key_of(const SocketAddress& group, const Settings& settings) {
     if (!settings.key || settings.security == wire::Security::off) return {};
     const Bytes address = group.address_bytes();
@@ -47,7 +47,7 @@ std::optional<wire::Key> key_of(const SocketAddress& group, const Settings& sett
     return wire::derive(*settings.key, "multicast messages", context);
 }
 
-// Whether what is asked for is to be had.
+// Checks whether the requested security is available.
 Result<void> check_security(const Settings& settings) {
     if (settings.security == wire::Security::encrypt)
         return Error{FI_EOPNOTSUPP,
@@ -64,11 +64,12 @@ std::size_t payload_of(std::size_t largest_datagram) {
     return std::min(largest_datagram - feed::kHeaderBytes, kLargestPayload);
 }
 
-// The kernel drops copies of our own packets, and data for who only sends. The UDP header comes first.
+// Makes the kernel drop copies of this member's own packets, and data packets if this member only sends. In
+// the filter, offsets begin at the UDP header.
 void leave_out(int socket, feed::MemberId self, bool receives) {
     constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
     const auto id = static_cast<std::uint64_t>(self);
-    // A kind that there is not.
+    // Kind 0 does not exist.
     const std::uint32_t unwanted = receives ? 0 : static_cast<std::uint32_t>(feed::Kind::data);
     std::array<sock_filter, 8> steps{{
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kKind),
@@ -81,7 +82,7 @@ void leave_out(int socket, feed::MemberId self, bool receives) {
         BPF_STMT(BPF_RET | BPF_K, 0),
     }};
     const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
-    // Without it they are dropped here.
+    // If the filter cannot be attached, the packets are dropped later in user space.
     (void)::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
@@ -147,8 +148,8 @@ void Reliable::Group::on_packet(const feed::Header& header, Bytes packet, const 
              address_, source);
 }
 
-// False: there is no room in the socket's buffer or the network's queue now. Whatever else the kernel says of
-// packets, they count as sent, and as lost by the network.
+// Returns false if there is no room in the socket's buffer or the network's queue. After any other error of
+// the kernel, packets count as sent and as lost by the network.
 bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     if (!reliable_.process_.is_here()) return true;
     const int socket = reliable_.own_socket_;
@@ -161,7 +162,7 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     bool any = false;
     for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size()))) {
         const Bytes one = packets.first(std::min(unit, packets.size()));
-        // The rest of a row that has begun is lost.
+        // The rest of a started row is lost.
         if (is_full(transmit(socket, one, one.size(), address_))) return any;
         any = true;
     }
@@ -170,7 +171,7 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
 
 void Reliable::Group::send(const feed::Place& to, Bytes packet) {
     if (!reliable_.process_.is_here()) return;
-    // What the kernel does not take is lost, like what the network loses.
+    // Packets refused by the kernel count as lost by the network.
     transmit(reliable_.own_socket_, packet, packet.size(), address_of(to));
 }
 
@@ -181,7 +182,7 @@ bool Reliable::Group::deliver(const feed::Member& from, std::uint8_t flags, Byte
         if (!reliable_.inbox_.begin(fresh.posted)) return false;
         partial = partials_.emplace(from.id, fresh).first;
     }
-    // Its beginning was before this member's.
+    // The message began before this member joined.
     if (partial == partials_.end()) return true;
     Partial& open = partial->second;
     scatter(open.posted.buffer(), open.length, piece);
@@ -241,7 +242,7 @@ Result<std::unique_ptr<Reliable::Group>> Reliable::join(const SocketAddress& gro
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
-    const auto buffer = size_buffer(socket, 0, SO_RCVBUFFORCE, SO_RCVBUF);  // as it is
+    const auto buffer = size_buffer(socket, 0, SO_RCVBUFFORCE, SO_RCVBUF);  // reads the present size
     config.room = buffer ? buffer.value() / datagram_cost(feed::kHeaderBytes + payload_) : kWindow;
     leave_out(socket, config.self, receives);
     config.key = key_of(group, settings_);
@@ -263,8 +264,9 @@ void Reliable::progress() {
     now = monotonic_now();
     if (all) looked_at_ = now;
     for (Group* group : groups_) group->protocol_.deliver();
-    // What waits in a socket must not be asked for. A sender stops at the end of its window, so there is an
-    // end; and whoever floods us does not keep us from our duties.
+    // Timers are not run while packets are unread, because a NAK for data that waits in a socket would be
+    // wrong. A sender stops at the end of its window, so the wait is bounded; under a flood the timers run
+    // every kMostBehind turns.
     behind_ = all ? 0 : behind_ + 1;
     if (behind_ % kMostBehind == 0)
         for (Group* group : groups_) group->protocol_.tick(now);
@@ -278,7 +280,8 @@ void Reliable::arm() {
     keep_alarm();
 }
 
-// Another thread may sleep meanwhile, and nobody says when it does not any more.
+// Sets the alarm even if no thread sleeps now: another thread may be asleep, and the end of a sleep is not
+// reported.
 void Reliable::keep_alarm() {
     if (!slept_on_ || !process_.is_here()) return;
     Nanoseconds soonest = kNever;
@@ -289,7 +292,7 @@ void Reliable::keep_alarm() {
     armed_for_ = soonest;
 }
 
-// For tests: a part of the multicasts is lost, as the variable says.
+// For tests: drops the fraction of multicasts given in FI_MCASTCOLL_FAULT.
 bool Reliable::is_spoilt() {
     const double percent = settings_.fault.loss_percent;
     return percent > 0 && std::uniform_real_distribution<double>(0, 100)(spoiler_) < percent;
@@ -304,7 +307,8 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
     }
 }
 
-// False: there may be more. A read that failed, for want of memory say, leaves it for the next one.
+// Returns false if more packets may be waiting. After a failed read, for example for lack of memory, the next
+// call tries again.
 bool Reliable::drain(int socket, bool multicast) {
     const std::uint64_t errors = received_.receive_errors;
     const auto take = [&](Bytes packet, const SocketAddress& source) {

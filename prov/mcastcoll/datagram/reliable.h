@@ -1,7 +1,7 @@
-// Reliable multicast messages of one endpoint (FI_EP_RDM with FI_MULTICAST): the protocol is feed/, pure;
-// this is what it stands on. Packets leave by the endpoint's own socket and come by it and the groups';
-// messages go into posted buffers. Everything happens under the domain's lock, and moves when queues and
-// counters are read.
+// Reliable multicast messages of one endpoint (FI_EP_RDM with FI_MULTICAST). The protocol is feed/, which is
+// pure; this class connects it to sockets and buffers. Packets leave through the endpoint's own socket and
+// arrive on this socket and on those of the groups. Messages go into posted buffers. All calls need the
+// domain's lock, and progress is made when queues and counters are read.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -21,25 +21,25 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// What a message holds at most. Of datagrams: what fits in one that is not fragmented.
+// Maximum size of a message. For datagrams: the size of an unfragmented one.
 std::size_t largest_message(const Interface& interface, int family, fi_ep_type type);
 
 class Reliable {
   public:
     class Group;
 
-    // Told of a member that is no longer heard, and how it was lost.
+    // Called for a lost member, with the kind of loss.
     using OnLost = std::function<void(const SocketAddress&, feed::Loss)>;
 
     static Result<std::unique_ptr<Reliable>> open(const Domain& domain, Inbox& inbox, int own_socket,
                                                   int family);
 
     bool has_joined(const SocketAddress& group) const;
-    // A group that is heard by this socket, in some of the directions FI_SEND and FI_RECV.
+    // Joins a group received on this socket, in one or both of the directions FI_SEND and FI_RECV.
     Result<std::unique_ptr<Group>> join(const SocketAddress& group, int socket, std::uint64_t directions,
                                         OnLost on_lost);
     void progress();
-    // Before somebody sleeps on the receiver's descriptor.
+    // Called before a thread sleeps on the receiver's descriptor.
     void arm();
 
   private:
@@ -59,7 +59,7 @@ class Reliable {
     bool slept_on_ = false;
     Nanoseconds looked_at_{};
     bool sends_rows_ = true;
-    unsigned behind_ = 0;  // turns in which not everything was read
+    unsigned behind_ = 0;  // number of turns with unread packets
     std::vector<Group*> groups_;
     std::vector<std::byte> message_;
     ReceiveBatch batch_;
@@ -67,25 +67,26 @@ class Reliable {
     std::mt19937_64 spoiler_;
 };
 
-// One member's part in a group; leaves it when it goes.
+// One member's part in a group. Its destructor leaves the group.
 class Reliable::Group final : private feed::Feed::Host {
   public:
     Group(Reliable& owner, const SocketAddress& address, int socket, OnLost on_lost,
           const feed::Config& config);
     ~Group();
 
-    // All who hear the group know of this endpoint, as far as can be told.
+    // True when, as far as can be determined, all receivers of the group know this endpoint.
     bool is_ready() const;
-    // All that was sent is with all receivers.
+    // True when all receivers have every message sent.
     bool is_settled() const { return protocol_.settled() || !reliable_.process_.is_here(); }
-    // Before a message of so many bytes is sent: who has joined is to get it, and what was taken makes room.
+    // Called before a message of this size is sent: reads packets, so that new members receive the message
+    // and acknowledgments free window space.
     void look(std::size_t size);
-    // 0, or -FI_EAGAIN while a receiver is a window behind.
+    // Returns 0, or -FI_EAGAIN while a receiver is a whole window behind.
     int send(Pieces pieces, std::size_t size);
 
   private:
     friend Reliable;
-    // A message that has begun to arrive.
+    // A partly received message.
     struct Partial {
         PostedReceive posted;
         std::size_t length = 0;
@@ -103,7 +104,7 @@ class Reliable::Group final : private feed::Feed::Host {
     const int socket_;
     const OnLost on_lost_;
     feed::Feed protocol_;
-    Nanoseconds warns_at_{};  // of strangers
+    Nanoseconds warns_at_{};  // next warning about packets without a valid tag
     std::unordered_map<feed::MemberId, Partial> partials_;
 };
 

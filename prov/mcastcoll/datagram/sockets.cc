@@ -15,7 +15,7 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// Multicasts leave by this interface, and reach other processes of this host, too.
+// Multicasts are sent on this interface, and also delivered to other processes of this host.
 Result<void> aim(int descriptor, const Interface& interface, int ttl, const SocketAddress& from) {
     if (from.family() == AF_INET6) {
         const int index = static_cast<int>(interface.index);
@@ -27,7 +27,7 @@ Result<void> aim(int descriptor, const Interface& interface, int ttl, const Sock
     }
     const SocketAddress& source = from.is_wildcard() && interface.v4 ? *interface.v4 : from;
     if (auto set = multicast_from(descriptor, interface, source); !set) return set;
-    // IP_MULTICAST_ALL: without it the socket would hear all groups that anybody on the host has joined.
+    // IP_MULTICAST_ALL: with its default the socket would receive every group joined on the host.
     return set_options(descriptor, {{IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"},
                                     {IPPROTO_IP, IP_MULTICAST_TTL, ttl, "IP_MULTICAST_TTL"},
                                     {IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"}});
@@ -43,7 +43,7 @@ Result<void> prepare(int descriptor, const Settings& settings, const SocketAddre
     return {};
 }
 
-// 0, or errno.
+// Returns 0 or an errno value.
 int send_message(int socket, msghdr& message, const SocketAddress& to) {
     message.msg_name = const_cast<sockaddr*>(to.data());
     message.msg_namelen = to.size();
@@ -74,7 +74,8 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
     const int descriptor = socket.value().get();
     auto done = aim(descriptor, interface, settings.ttl, address);
     if (done) done = prepare(descriptor, settings, address);
-    // Only now: nobody else gets this address, but groups with the same port can be joined.
+    // Set only after bind(): no other socket can bind the same address, but groups with the same port can be
+    // joined.
     if (done) done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
     if (!done) return done.error();
     return socket;

@@ -1,9 +1,9 @@
-// The sockets of a datagram endpoint: one with its own address, which sends everything and receives what is
-// sent to it alone, and one for each group that it hears.
+// The sockets of a datagram endpoint: one with its own address, for sending and for received unicasts, and
+// another for each group.
 //
-// A group's socket is bound to the group's address, not to a mere port: so it never takes datagrams away from
-// another socket of the host, hears nothing of groups that others have joined, and the kernel's limit of
-// memberships per socket (20 as a rule) does not matter. It costs a descriptor for each group.
+// A group's socket is bound to the group's address, not only to a port. Such a socket takes no datagrams from
+// other sockets of the host and receives only its group, and the kernel's limit of memberships per socket
+// (usually 20) does not matter. The cost is one descriptor per group.
 #pragma once
 
 #include <sys/uio.h>
@@ -14,23 +14,24 @@
 
 namespace mcastcoll::ofi::datagram {
 
-// Groups over RDMA, beside a socket for single peers: one UD queue pair for all of them. UD has no ports: a
-// group is its address, whatever port it is joined with. Which group a datagram came to is not told, so what
-// is only sent to must not be joined; on InfiniBand it has to be.
+// Groups over RDMA, beside the socket for unicasts: one UD queue pair for all groups. UD has no ports, so the
+// address alone identifies a group; the port of a join is ignored. The device does not report the group of a
+// received datagram. A group used only for sending must therefore not be joined; InfiniBand requires the join
+// all the same.
 Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
                                                         int family);
 inline SocketAddress without_port(const SocketAddress& group) {
     return group.with_port(0).with_scope(0);
 }
 
-// Bound to `address`, whose port may be 0 and which may be the wildcard; multicasts leave by `interface`.
+// Bound to `address`, which may be the wildcard and may have port 0. Multicasts are sent on `interface`.
 Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,
                                        const SocketAddress& address);
 Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
                                          const SocketAddress& group);
 
-// Sends a message in pieces. 0, or errno.
+// Sends a message in pieces. Returns 0 or an errno value.
 int transmit(int socket, std::span<const iovec> pieces, const SocketAddress& to);
-// Packets of `unit` bytes each, or a single one.
+// Sends packets of `unit` bytes each, or a single packet.
 int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to);
 }  // namespace mcastcoll::ofi::datagram

@@ -1,4 +1,4 @@
-// Sending and receiving of datagram endpoints.
+// Sending and receiving on datagram endpoints.
 #include <algorithm>
 
 #include "datagram/endpoint.h"
@@ -9,7 +9,7 @@
 namespace mcastcoll::ofi::datagram {
 namespace {
 
-// As the calls say it.
+// Converts an errno value to the result of a call.
 int answer(int error) {
     return is_full(error) ? -FI_EAGAIN : -error;
 }
@@ -43,7 +43,8 @@ ssize_t Endpoint::send(const Message& message) {
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_SEND) == 0) return -FI_EOPNOTSUPP;
     const std::uint64_t multicast = message.flags & FI_MULTICAST;
-    // Before room is counted: what comes may take it, where one queue is for both.
+    // Must precede the check for room: received messages may take entries if one queue serves both
+    // directions.
     if (const auto found = joined_.find(message.to); reliable_ && multicast != 0 && found != joined_.end())
         if (found->second->feed) found->second->feed->look(size);
     if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
@@ -68,7 +69,8 @@ ssize_t Endpoint::post(Pieces pieces, void* context, std::uint64_t flags) {
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_RECV) == 0) return -FI_EOPNOTSUPP;
     if (!received_.receiver.post(posted)) return -FI_EAGAIN;
-    // Who sleeps already looks at the sockets from now on; reliable messages that wait are taken at once.
+    // Makes sleeping threads watch the sockets from now on. Reliable messages that wait for a buffer are
+    // taken at once.
     if (reliable_)
         wake();
     else
@@ -83,7 +85,8 @@ void Endpoint::wake() {
 void Endpoint::watch() {
     if (reliable_) reliable_->arm();
     const bool wanted = reliable_ || received_.receiver.posted() > 0;
-    // It rings only when asked to, and not for what is there.
+    // prepare_wait() returns false for datagrams that have arrived already, for which the device sends no
+    // event.
     if (wanted && !received_.receiver.prepare_wait()) wake();
     if (wanted == watched_) return;
     watched_ = wanted;
@@ -91,7 +94,7 @@ void Endpoint::watch() {
         if (!wanted) {
             waiter->wait_object().remove(received_.receiver.descriptor());
         } else if (!waiter->wait_object().add(received_.receiver.descriptor())) {
-            // Nobody may sleep until the next try.
+            // No thread may sleep until the next attempt.
             watched_ = false;
             waiter->wait_object().wake();
         }
@@ -110,7 +113,7 @@ void Endpoint::receive() {
                                taking);
 }
 
-// Groups are heard by everybody but who sends.
+// A member must not receive its own multicasts.
 bool Endpoint::is_own(const SocketAddress& source) const {
     if (source.port() != address_.port()) return false;
     if (!address_.is_wildcard()) return source.same_host(address_);

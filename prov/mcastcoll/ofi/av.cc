@@ -3,17 +3,18 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// The operations that the set is meant for: a hint, FI_UNIVERSE the one flag that would ask for more than
+// The intended operations of a set. The flags are hints; FI_UNIVERSE is the only flag that requests more than
 // hints.
 constexpr std::uint64_t kHintFlags = FI_BARRIER_SET | FI_BROADCAST_SET | FI_ALLTOALL_SET | FI_ALLREDUCE_SET |
                                      FI_ALLGATHER_SET | FI_REDUCE_SCATTER_SET | FI_REDUCE_SET |
                                      FI_SCATTER_SET | FI_GATHER_SET;
-// Nobody has more members in one address vector; a larger range is a mistake that must not eat the memory.
+// No application has more members in one address vector. A larger range is a mistake and must not exhaust the
+// memory.
 constexpr std::uint64_t kMostMembers = 1 << 20;
 
 }  // namespace
 
-// The caller may not want the addresses; we do.
+// The inner provider is asked for the addresses even if the caller passes no array.
 template <typename Insert>
 int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) noexcept {
     return guard([&] {
@@ -64,7 +65,8 @@ void Av::graft(fid_av& inner, const fi_av_attr& attr) {
                         std::uint64_t flags) noexcept {
             return guard([&] {
                 Av& self = of(*object);
-                // Before, since an address that is free may be another thread's next one at once.
+                // Forgets the addresses before the removal, because another thread may receive a freed
+                // address immediately.
                 std::vector<fi_addr_t> forgotten;
                 if (addresses != nullptr) {
                     const std::lock_guard lock(self.mutex_);
@@ -108,7 +110,7 @@ int AvSet::combine(fid_av_set* to, const fid_av_set* other, Change change) noexc
     return guard([&] {
         const AvSet* source = find(other);
         if (source == nullptr || find(to) == nullptr || source->av() != from(*to).av()) return -FI_EINVAL;
-        // Copied, since a set may be combined with itself, and never are two locks held.
+        // Copied, because a set may be combined with itself and no call holds two locks.
         const std::vector<fi_addr_t> members = source->members();
         const std::lock_guard lock(from(*to).mutex_);
         change(from(*to).members_, members, std::unordered_set<fi_addr_t>(members.begin(), members.end()));
@@ -241,7 +243,7 @@ Result<void> AvSet::fill(const fi_av_set_attr& attr) {
     if (attr.start_addr == FI_ADDR_NOTAVAIL && attr.end_addr == FI_ADDR_NOTAVAIL) return {};
     if (attr.start_addr == FI_ADDR_NOTAVAIL || attr.end_addr == FI_ADDR_NOTAVAIL)
         return Error{FI_EINVAL, "a range needs both its ends, or neither"};
-    // A range that ends before it starts is an empty one.
+    // A range that ends before it starts is empty.
     if (attr.end_addr < attr.start_addr) return {};
     const std::uint64_t stride = std::max<std::uint64_t>(attr.stride, 1);
     const std::uint64_t count = (attr.end_addr - attr.start_addr) / stride + 1;

@@ -1,5 +1,5 @@
-// Our share of an address vector: it makes address vector sets, and remembers which addresses were inserted,
-// because the inner providers do not check the ones they are asked about.
+// The provider's part of an address vector. Makes address vector sets. Records the inserted addresses,
+// because the inner providers do not check addresses in a lookup.
 #pragma once
 
 #include <rdma/fi_collective.h>
@@ -16,7 +16,7 @@ namespace mcastcoll::ofi {
 
 class Av final : public Grafted<Av, fid_av, fi_ops_av> {
   public:
-    // If anything is thrown the inner vector has been closed.
+    // Closes the inner address vector if an exception is thrown.
     static void graft(fid_av& inner, const fi_av_attr& attr);
     explicit Av(fid_av& inner) : Grafted(inner) {}
 
@@ -38,42 +38,43 @@ class Av final : public Grafted<Av, fid_av, fi_ops_av> {
 
     mutable std::mutex mutex_;
     std::unordered_set<fi_addr_t> known_;
-    bool all_known_ = true;  // not when insertions end later or others fill the vector
+    // False when insertions complete asynchronously or when other processes fill the address vector.
+    bool all_known_ = true;
     std::size_t sets_ = 0;
 };
 
-// An address vector set: an ordered list of an address vector's addresses without repetition, entirely ours.
-// A member's place in it is its rank in the groups that are joined with it.
+// An address vector set: an ordered list of addresses of an address vector without repetition. The inner
+// provider is not involved. A member's position in the set is its rank in groups joined with the set.
 //
-// The application owns it through its fid_av_set; closing that deletes it. A lock of its own: several threads
-// may change it, combine it with others and join with it at once (each call sees all of another's change or
-// none).
+// The application owns the set through its fid_av_set; closing the fid_av_set deletes the set. The set has a
+// lock of its own: several threads may change it, combine it with other sets and join with it at the same
+// time. Each call sees the changes of another call completely or not at all.
 class AvSet final : public fid_av_set {
   public:
     static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
-    // Null when it is another provider's.
+    // Null for a set of another provider.
     static const AvSet* find(const fid_av_set* set);
-    // Only for what find() has found.
+    // Only for sets that find() accepts.
     static const AvSet& from(const fid_av_set& set) { return static_cast<const AvSet&>(set); }
 
     fid_av* av() const { return &av_.inner(); }
-    // How a group that is joined with this set is to work, where the set does not say otherwise as given.
+    // Settings of a group joined with this set: `otherwise`, with the values set on this set.
     GroupSettings settings(GroupSettings otherwise) const;
     std::vector<fi_addr_t> members() const {
         const std::lock_guard lock(mutex_);
         return members_;
     }
-    // The application's communication key: joins of the same members with another key are another group's,
-    // whatever their order. Empty when there is none.
+    // The application's communication key (comm_key), empty if none. Joins of the same members with different
+    // keys form different groups, in any order of the calls.
     const wire::ByteString& key() const { return key_; }
-    // What stands for the set where a group's address is expected; never FI_ADDR_NOTAVAIL.
+    // Stands for the set where libfabric expects the address of a group; never FI_ADDR_NOTAVAIL.
     fi_addr_t address() const { return reinterpret_cast<fi_addr_t>(this); }
 
   private:
     explicit AvSet(Av& av) : fid_av_set{}, av_(av) {}
     ~AvSet() { wire::wipe(key_); }
     static AvSet& from(fid_av_set& set) { return static_cast<AvSet&>(set); }
-    // The tables of every set; the second is the public extension, mcastcoll/mcastcoll.h.
+    // The operation tables shared by all sets; the second one is the public extension, mcastcoll/mcastcoll.h.
     static fi_ops_av_set& operations();
     static fi_mcastcoll_set_ops& extension();
     Result<void> fill(const fi_av_set_attr& attr);
@@ -83,7 +84,7 @@ class AvSet final : public fid_av_set {
     static int set_if(bool good, fid_av_set* set, Change change) noexcept;
 
     Av& av_;
-    wire::ByteString key_;  // never changes
+    wire::ByteString key_;  // constant
     mutable std::mutex mutex_;
     std::vector<fi_addr_t> members_;
     std::optional<engine::Repair> repair_;

@@ -1,7 +1,7 @@
-// An endpoint as its groups need it: the inner one, and what the application bound to it.
+// The part of an endpoint that groups use: the inner endpoint and the objects bound to it.
 //
-// Reads of a queue move all stations of the queue's fabric, so that queues and the fabric stand above
-// stations and their groups, which get of them what is here.
+// A read of a queue drives progress on all collective endpoints of the queue's fabric. Queues and the fabric
+// therefore depend on collective endpoints and groups, which in turn see only this structure.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -18,15 +18,16 @@
 
 namespace mcastcoll::ofi {
 
-// Completions of collectives, in the queue that reads them. Room for one is made when its operation is
-// submitted, so that completing can neither fail nor allocate. All but any() with the fabric's lock held.
+// Completions of collectives, kept in the completion queue where the application reads them. Space for a
+// completion is reserved when its operation is submitted, so complete() cannot fail or allocate memory. All
+// calls except any() need the fabric's lock.
 class CollectiveCompletions final : public Completions {
   public:
-    // `sleepers`: who waits for completions.
+    // `sleepers`: wakes the threads that wait for completions.
     CollectiveCompletions(fi_cq_format format, WaitObject& sleepers)
         : Completions(format, 0), sleepers_(sleepers) {}
 
-    // False: too much is under way.
+    // Returns false if too many operations are in progress.
     bool reserve() {
         const std::size_t needed = size() + reserved_ + 1;
         if (needed > kMost) return false;
@@ -35,13 +36,13 @@ class CollectiveCompletions final : public Completions {
         return true;
     }
     void release() { --reserved_; }
-    // Uses up a reservation; error is 0 or a positive FI_E* code.
+    // Uses one reservation; error is 0 or a positive FI_E* code.
     void complete(void* op_context, int error) {
         assert(reserved_ > 0);
         --reserved_;
         push({.op_context = op_context, .flags = FI_COLLECTIVE, .error = error});
-        // Another thread may sleep, and the one that did the work left nothing that its descriptors would
-        // tell of.
+        // Another thread may be asleep, and the completing thread has already drained the descriptors meant
+        // to wake the sleeper.
         sleepers_.wake();
     }
 
@@ -53,18 +54,19 @@ class CollectiveCompletions final : public Completions {
 };
 
 struct BoundEndpoint {
-    std::mutex& mutex;                             // the fabric's; all calls of a station need it
-    const std::vector<WaitObject*>& wait_objects;  // of all who may sleep until a station has something
-    const InfoOwner info;                          // as the inner provider knows it
+    std::mutex& mutex;  // the fabric's lock, held in all calls of a collective endpoint
+    // Wait objects of all threads sleeping until a collective endpoint has work.
+    const std::vector<WaitObject*>& wait_objects;
+    const InfoOwner info;  // in the inner provider's form
     fid_ep* inner = nullptr;
     fid_av* av = nullptr;
     fid_eq* eq = nullptr;
     CollectiveCompletions* tx = nullptr;
-    bool selective = false;  // completions of success only when asked for
+    bool selective = false;  // successful completions only on request
     const OwnProcess process{};
 
     std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex); }
-    // Some thread sleeps until a descriptor wakes it, or is about to.
+    // True while a thread sleeps until a descriptor wakes it, or is about to.
     bool somebody_sleeps() const { return std::ranges::any_of(wait_objects, &WaitObject::armed); }
 };
 

@@ -8,13 +8,13 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// As libfabric numbers them.
+// In libfabric's order of fi_collective_op.
 constexpr const char* kNames[] = {"fi_barrier",   "fi_broadcast", "fi_alltoall",
                                   "fi_allreduce", "fi_allgather", "fi_reduce_scatter",
                                   "fi_reduce",    "fi_scatter",   "fi_gather"};
 
-// Begins one operation. 0, the completion goes to the endpoint's queue, or -FI_E*: nothing was begun.
-// -FI_ENOSYS depends on the group's shape and the kind only, so that all members get it, or none.
+// Starts one operation. Returns 0 if the completion will go to the endpoint's queue, or -FI_E* if nothing was
+// started. -FI_ENOSYS depends only on the group's shape and the kind, so all members get it or none does.
 template <typename... Words>
 ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
     return guard([&]() -> ssize_t {
@@ -27,7 +27,7 @@ ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
         Endpoint& endpoint = Graft<fi_ops_collective>::owner_of<Endpoint>(fid->collective);
         if (!endpoint.process.is_here()) return -FI_EBADF;
         const auto lock = endpoint.lock();
-        // Without a station no group can have been joined.
+        // An endpoint without a collective endpoint has no groups.
         Group* const group = endpoint.station ? endpoint.station->find(request.value().group) : nullptr;
         if (group == nullptr) return -FI_EINVAL;
         if (const auto fits = fit_to_group(request.value(), group->self(), group->size()); !fits)
@@ -46,7 +46,7 @@ ssize_t barrier2(fid_ep* fid, fi_addr_t group, std::uint64_t flags, void* contex
     return post(fid, {FI_BARRIER, nullptr, nullptr, 0, FI_VOID, FI_NOOP, group, 0, flags, context});
 }
 
-// Allreduce and reduce_scatter.
+// For allreduce and reduce_scatter.
 template <fi_collective_op kName>
 ssize_t reduce_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                    fi_addr_t group, fi_datatype datatype, fi_op op, std::uint64_t flags,
@@ -54,14 +54,14 @@ ssize_t reduce_all(fid_ep* fid, const void* input, std::size_t count, void*, voi
     return post(fid, {kName, input, result, count, datatype, op, group, 0, flags, context});
 }
 
-// Allgather and alltoall.
+// For allgather and alltoall.
 template <fi_collective_op kName>
 ssize_t move_all(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                  fi_addr_t group, fi_datatype datatype, std::uint64_t flags, void* context) noexcept {
     return post(fid, {kName, input, result, count, datatype, FI_NOOP, group, 0, flags, context});
 }
 
-// Scatter and gather.
+// For scatter and gather.
 template <fi_collective_op kName>
 ssize_t move_rooted(fid_ep* fid, const void* input, std::size_t count, void*, void* result, void*,
                     fi_addr_t group, fi_addr_t root, fi_datatype datatype, std::uint64_t flags,
@@ -104,7 +104,8 @@ Endpoint& of(const fid& object) {
 int close(fid* object) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
-        // In a child the station stays: its destructor would send messages through the parent's sockets.
+        // A child of fork() leaves the Station alone: ~Station() would send messages through the parent's
+        // sockets.
         if (!endpoint.process.is_here())
             return close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         {
@@ -174,7 +175,7 @@ int control(fid* object, int command, void* argument) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
         const int rc = endpoint.object_graft.inner()->control(object, command, argument);
-        // Some providers choose their tables only now.
+        // Some providers set their tables only when the endpoint is enabled.
         if (rc == 0 && command == FI_ENABLE) install(endpoint);
         return rc;
     });

@@ -1,7 +1,8 @@
-// Our share of an endpoint: what is bound to it, and from its first join on its station.
+// The provider's part of an endpoint: the objects bound to it and, from its first join, its collective
+// endpoint (Station).
 //
-// The inner provider's fid_ep is the application's; this object hangs on its grafted tables and goes with its
-// close, and the station with it.
+// The application holds the inner provider's fid_ep. This object is reached through the grafted tables of the
+// fid_ep. Closing the fid_ep deletes this object and its Station.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -15,10 +16,10 @@ namespace mcastcoll::ofi {
 class Station;
 
 struct Endpoint final : BoundEndpoint {
-    // Everything that takes memory is done here, before there is an inner endpoint: some cannot be closed
-    // again before they are bound.
+    // Allocates all memory before the inner endpoint exists, because some inner endpoints cannot be closed
+    // before objects are bound.
     Endpoint(Domain& its_domain, InfoOwner inner_info);
-    // Puts our tables on; the inner endpoint's close() deletes it.
+    // Installs the provider's tables; the inner endpoint's close() deletes the object.
     static void graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner);
     ~Endpoint();
     Endpoint(const Endpoint&) = delete;
@@ -26,7 +27,7 @@ struct Endpoint final : BoundEndpoint {
 
     Domain& domain;
     std::unique_ptr<Station> station;
-    std::shared_ptr<ProgressThread> thread;  // moves the station, too
+    std::shared_ptr<ProgressThread> thread;  // drives the collective endpoint without calls
 
     Graft<fi_ops> object_graft;
     Graft<fi_ops_cm> cm_graft;

@@ -11,11 +11,11 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// A read with nothing under way looks after stations only every so often.
+// With no operation in progress, every 64th read drives all collective endpoints.
 constexpr unsigned kIdleReads = 64;
 
-// Of a few milliseconds, and cheaper than the clock itself: for who reads and then yields to others for that
-// long.
+// A tick of a few milliseconds that is cheaper to read than the precise clock, for callers that read a queue
+// and then yield for that long.
 std::uint64_t coarse_tick() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -30,7 +30,7 @@ int Fabric::inner_trywait(fid& object) {
 }
 
 void Fabric::progress_on_read() {
-    // Whoever else holds the lock is making progress already.
+    // A thread that holds the lock is making progress already.
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;
     const std::uint64_t tick = coarse_tick();
@@ -56,7 +56,8 @@ int Fabric::add_station(Station& station) {
             remove_station(station);
             return -FI_ENOMEM;
         }
-        one->wake_now();  // who sleeps already must prepare again, with this station
+        // Threads already asleep must prepare again, now with this collective endpoint.
+        one->wake_now();
     }
     active_.store(true, std::memory_order_relaxed);
     return 0;
@@ -95,7 +96,7 @@ Result<std::shared_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
     if (!made->wait_object_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
     if (fabric.add_wait_object(made->wait_object_) != 0)
         return Error{FI_ENOMEM, "nothing would wake the progress thread"};
-    // Signals are the application's, and its threads'.
+    // Signals must be delivered to the application's threads only.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -121,9 +122,9 @@ void ProgressThread::work() {
     while (!stop_.load(std::memory_order_acquire)) {
         const WaitObject::Sleeper sleeper(wait_object_);
         wait_object_.reset();
-        // The order of reset() and this look matters: who stops wakes last.
+        // This check must follow reset(): the destructor sets stop_ first and wakes this thread afterwards.
         if (stop_.load(std::memory_order_acquire)) break;
-        // Nobody else moves anything, so that what is thrown here must not end it.
+        // An exception must not end this thread, because no other thread may be making progress.
         bool may_sleep = false;
         succeeds([&] { may_sleep = fabric_.prepare_wait(); });
         if (may_sleep)

@@ -1,4 +1,4 @@
-// Our shares of an open fabric and its domains.
+// The provider's parts of an open fabric and its domains.
 #pragma once
 
 #include <rdma/fi_collective.h>
@@ -18,16 +18,17 @@ namespace mcastcoll::ofi {
 class Fabric;
 class Station;
 
-// Progress for applications that compute without calling in, FI_PROGRESS_AUTO: one thread for all stations of
-// a fabric, from the first join of an endpoint that asked for it to the closing of the last. It sleeps as any
-// blocking read of a queue does, on a wait object with the stations' descriptors, which has their timers in
-// it, and holds the fabric's lock only while it moves something. Shared memory wakes nobody: while operations
-// wait for other processes of this host the timer rings after a quarter of the time that nothing came, 20 us
-// at least and 1 ms at most (host::Team).
+// The progress thread for FI_PROGRESS_AUTO, when applications compute without calling libfabric. One thread
+// serves all collective endpoints of a fabric, from the first join of an endpoint with automatic progress
+// until the last such endpoint closes. Like a blocking read of a queue, the thread sleeps on a wait object
+// with the descriptors of the collective endpoints, which include their timers. The thread holds the fabric's
+// lock only while it makes progress. Shared memory cannot wake a sleeping thread: while operations wait for
+// other processes of this host, the timer fires after a quarter of the time spent without news, at least 20
+// us and at most 1 ms (host::Team).
 class ProgressThread {
   public:
     static Result<std::shared_ptr<ProgressThread>> start(Fabric& fabric);
-    // Without the fabric's lock.
+    // The fabric's lock must not be held.
     ~ProgressThread();
     ProgressThread(const ProgressThread&) = delete;
     ProgressThread& operator=(const ProgressThread&) = delete;
@@ -42,47 +43,52 @@ class ProgressThread {
     std::thread thread_;
 };
 
-// The one lock of the libfabric face, and the stations that reads of any queue drive.
+// An open fabric. Holds the lock for all objects of ofi/ and the list of collective endpoints, which reads of
+// any queue drive.
 class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
   public:
-    // If anything is thrown the inner fabric has been closed.
+    // Closes the inner fabric if an exception is thrown.
     static void graft(fid_fabric& inner);
     explicit Fabric(fid_fabric& inner) : Grafted(inner) {}
 
     std::mutex& mutex() { return mutex_; }
     std::uint32_t api_version() const { return inner_.api_version; }
 
-    // No station, no cost: reads look at nothing but this.
+    // False without collective endpoints. Reads then check only this flag.
     bool active() const { return active_.load(std::memory_order_relaxed); }
-    // False in a child of fork(): the stations belong to the parent.
+    // False in a child of fork(): the collective endpoints belong to the parent.
     bool is_here() const { return process_.is_here(); }
-    // What a read does for collectives. A busy station moves every time, an idle one only now and then,
-    // because looking after its sockets costs system calls.
+    // Makes progress on collectives during a read. A busy collective endpoint is driven at every read. An
+    // idle one is driven only occasionally, because reading its sockets costs system calls.
     void progress_on_read();
-    // Before sleeping on a descriptor: moves everything. False: something is pending, do not sleep.
+    // Drives all collective endpoints before the caller sleeps on a descriptor. Returns false if work is
+    // pending: the caller must not sleep.
     bool prepare_wait();
-    // What the inner provider says to fi_trywait().
+    // The inner provider's answer to fi_trywait().
     int inner_trywait(fid& object);
 
-    // All with the lock held.
-    int add_station(Station& station);  // 0, or -FI_E*: nobody would be woken for it
+    // The lock must be held for add_station() and remove_station(). Returns 0, or -FI_E* if the descriptor of
+    // the Station cannot be added to the wait objects.
+    int add_station(Station& station);
     void remove_station(Station& station);
 
-    // For every endpoint whose station is to move by itself. Call it, and let go of it, without the lock,
-    // which the thread needs.
+    // The progress thread, for every endpoint with FI_PROGRESS_AUTO. Call this function and release the
+    // result without holding the lock, because the thread needs the lock.
     Result<std::shared_ptr<ProgressThread>> progress_thread();
 
-    // Who has to wake for stations. These take the lock.
+    // Wait objects to wake for the collective endpoints. These functions take the lock.
     int add_wait_object(WaitObject& object);  // 0 or -FI_E*
     void remove_wait_object(WaitObject& object);
-    const std::vector<WaitObject*>& wait_objects() const { return wait_objects_; }  // look with the lock held
+    // Read with the lock held.
+    const std::vector<WaitObject*>& wait_objects() const { return wait_objects_; }
 
   private:
     const OwnProcess process_;
     std::mutex mutex_;
     std::atomic<bool> active_{false};
     unsigned reads_ = 0;
-    std::uint64_t tick_ = 0;  // of the coarse clock, when all stations moved last
+    // Coarse clock when all collective endpoints were last driven.
+    std::uint64_t tick_ = 0;
     std::vector<Station*> stations_;
     std::vector<WaitObject*> wait_objects_;
 
@@ -90,16 +96,16 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     std::weak_ptr<ProgressThread> thread_;
 };
 
-// It hands out grafted endpoints, queues and address vectors (fabric_open.cc) when the application asked for
-// FI_COLLECTIVE; otherwise it only translates infos and everything is purely the inner provider's.
+// Opens grafted endpoints, queues and address vectors (fabric_open.cc) if the application requested
+// FI_COLLECTIVE. Otherwise a Domain only translates infos, and all objects are the inner provider's own.
 class Domain final : public Grafted<Domain, fid_domain, fi_ops_domain> {
   public:
-    // If anything is thrown the inner domain has been closed.
+    // Closes the inner domain if an exception is thrown.
     static void graft(Fabric& fabric, fid_domain& inner, const fi_info& info);
     Domain(Fabric& fabric, fid_domain& inner) : Grafted(inner), fabric_(fabric) {}
 
     Fabric& fabric() { return fabric_; }
-    // The application asked for FI_PROGRESS_AUTO.
+    // True if the application requested FI_PROGRESS_AUTO.
     bool is_automatic() const { return automatic_; }
 
   private:

@@ -1,4 +1,5 @@
-// What an open fabric and its domains hand out: libfabric's tables, which have to know every kind of object.
+// The objects that an open fabric and its domains create: libfabric's tables, which depend on every kind of
+// object.
 #include <rdma/fi_endpoint.h>
 
 #include "ofi/av.h"
@@ -81,7 +82,7 @@ void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
             return rc;
         });
     };
-    // A set of the inner provider's would never tell of a collective.
+    // The inner provider's poll sets would never report a collective.
     ops.poll_open = [](fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
         log_line(Level::warn, "fi_poll_open: there are no poll sets where there are collectives");
         return -FI_ENOSYS;

@@ -1,9 +1,9 @@
-// Grafting: an object of the inner provider stays what it is, but one of its operation tables is replaced by
-// a copy in which some operations are ours.
+// Grafting: an object of the inner provider remains in use, but one of its operation tables is replaced by a
+// copy in which the provider overrides some operations.
 //
-// A copy is as large as the larger of the inner provider's table and ours, since either may have been built
-// with newer headers. The object that the operations belong to stands right before the copy, so that an
-// operation finds it from the libfabric object alone.
+// A copy is as large as the larger of the inner provider's table and the provider's, because either may have
+// been built with newer headers. A pointer to the owner of the operations is stored directly before the copy,
+// so that an operation finds its owner from the libfabric object alone.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Graft {
     Graft(const Graft&) = delete;
     Graft& operator=(const Graft&) = delete;
 
-    // Takes the memory that install() needs, which then cannot fail.
+    // Allocates the memory for install(), which then cannot fail.
     void prepare(const Ops* slot) {
         const std::size_t size = std::max(sizeof(Ops), slot != nullptr ? slot->size : 0);
         if (memory_ != nullptr && prepared_ >= size) return;
@@ -30,8 +30,7 @@ class Graft {
                                                        sizeof(std::max_align_t));
         prepared_ = size;
     }
-    // Copies what is in `slot` (nothing when it is null), and puts the copy there. `owner` is what owner_of()
-    // will return.
+    // Copies the table in `slot` (if any) and stores the copy in `slot`. owner_of() will return `owner`.
     Ops& install(Ops*& slot, void* owner) {
         const std::size_t size = std::max(sizeof(Ops), slot != nullptr ? slot->size : 0);
         prepare(slot);
@@ -45,7 +44,8 @@ class Graft {
         slot = table_;
         return *table_;
     }
-    // Before the inner provider tears the object down, and after it refused to.
+    // take_off() restores the inner table before the inner provider closes the object; put_on() installs the
+    // copy again if the inner provider refused.
     void take_off() {
         if (slot_ != nullptr && *slot_ == table_) *slot_ = inner_;
     }
@@ -54,7 +54,7 @@ class Graft {
     }
     bool is_on() const { return slot_ != nullptr && *slot_ == table_; }
 
-    // The inner provider's own table; null when it had none.
+    // The inner provider's own table; null if there was none.
     Ops* inner() const { return inner_; }
 
     template <typename Owner>
@@ -73,7 +73,8 @@ class Graft {
     Ops** slot_ = nullptr;
 };
 
-// Closes an object with our tables off; they are on again if the inner provider refuses. 0 or -FI_E*.
+// Closes an object with the inner provider's tables restored. Installs the copies again if the inner provider
+// refuses to close. Returns 0 or -FI_E*.
 template <typename... Ops>
 int close_inner(fid* object, Graft<Ops>&... grafts) {
     (grafts.take_off(), ...);
@@ -82,12 +83,13 @@ int close_inner(fid* object, Graft<Ops>&... grafts) {
     return rc;
 }
 
-// Our share of an object of the inner provider's: it hangs on that one's tables, and goes with its close.
+// Base of the provider's part of an inner object. The operations find it through the grafted tables, and
+// closing the inner object deletes it.
 template <typename Self, typename Fid, typename Ops>
 class Grafted {
   public:
     static Self& of(Fid& object) { return Graft<Ops>::template owner_of<Self>(object.ops); }
-    // The inner provider's object and its own table.
+    // The inner provider's object and original table.
     Fid& inner() { return inner_; }
     Ops& inner_ops() const { return *graft_.inner(); }
     Grafted(const Grafted&) = delete;
@@ -97,7 +99,7 @@ class Grafted {
     explicit Grafted(Fid& inner) : inner_(inner) {}
     ~Grafted() = default;
 
-    // Puts our tables on. If anything is thrown the inner object has been closed.
+    // Makes the provider's part and installs its tables. Closes the inner object if an exception is thrown.
     template <typename... Arguments>
     static Self& take(Fid& inner, Arguments&&... arguments) {
         FidOwner<Fid> opened(&inner);
@@ -107,7 +109,7 @@ class Grafted {
         self->install();
         return *self.release();  // close() deletes it
     }
-    // Takes the memory that install() needs, which then cannot fail.
+    // Allocates the memory for install(), which then cannot fail.
     void prepare() {
         object_graft_.prepare(inner_.fid.ops);
         graft_.prepare(inner_.ops);
@@ -116,7 +118,7 @@ class Grafted {
         object_graft_.install(inner_.fid.ops, static_cast<Self*>(this)).close = &Grafted::close;
         graft_.install(inner_.ops, static_cast<Self*>(this));
     }
-    // It may not be closed now.
+    // True while the object must not be closed.
     bool in_use() const { return false; }
     static Self& of_object(fid& object) { return Graft<fi_ops>::owner_of<Self>(object.ops); }
     static int close(fid* object) noexcept {
@@ -135,7 +137,8 @@ class Grafted {
     Graft<Ops> graft_;
 };
 
-// The table of an object that is ours alone. libfabric calls through every pointer it finds.
+// The table of an object without an inner counterpart. Every pointer is set, because libfabric calls the
+// pointers without a check.
 inline fi_ops own_operations(int (*close)(fid*),
                              int (*ops_open)(fid*, const char*, std::uint64_t, void**, void*)) {
     fi_ops operations{};
@@ -146,7 +149,7 @@ inline fi_ops own_operations(int (*close)(fid*),
     operations.ops_open = ops_open;
     return operations;
 }
-// Answers its fi_open_ops(): an extension of this name is there.
+// Answers fi_open_ops() for an object with one extension of this name.
 inline int hand_out(void* extension, const char* its_name, const char* name, std::uint64_t flags,
                     void** operations) {
     if (name == nullptr || operations == nullptr || flags != 0) return -FI_EINVAL;
@@ -155,7 +158,7 @@ inline int hand_out(void* extension, const char* its_name, const char* name, std
     return 0;
 }
 
-// True when the inner table is large enough to have this operation, and has it.
+// True if the inner table is large enough to contain this operation and the operation is not null.
 template <typename Ops, typename Operation>
 bool has(const Ops* table, Operation Ops::*operation) {
     if (table == nullptr) return false;

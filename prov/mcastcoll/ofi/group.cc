@@ -30,7 +30,7 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
                           : nullptr),
       core_(new group::Group(plan_.core, *this)) {}
 
-// As the group's members call the list, and prove what they say.
+// Sets the identity and the key that the group's members use.
 void JoinPlan::settle(const wire::Key& secret) {
     core.means.key = wire::derive(secret, "join", set_key);
     core.id.list_hash = wire::hash_members(*members, *core.means.key);
@@ -55,7 +55,8 @@ void Group::enter(Nanoseconds now) {
     shared_.joins.forget_early(join_id());
 }
 
-// Before it is known there is a group that greets nobody, but has a deadline, and can be closed.
+// Until the secret is known, a placeholder group exists that sends no hellos but has a deadline and can be
+// closed.
 void Group::await_secret(Nanoseconds now) {
     if (core_->state() != group::Group::State::greeting) return secret_.reset();
     secret_->progress(now);
@@ -80,8 +81,8 @@ std::array<GroupKey, 2> Group::keys() const {
     return {levels.key(), levels.engine() != nullptr ? levels.engine()->config().key : levels.key()};
 }
 
-// Members know from the application's list where each other's service addresses may be: who sends from
-// elsewhere is nobody.
+// The application's list shows where each member's service address may be. Datagrams from other addresses are
+// rejected.
 bool Group::comes_from(Rank rank, const group::Source& source) {
     if (index_of(rank) >= size() || rank == self()) return false;
     if (!shared_.greetings.may_be((*plan_.members)[index_of(rank)], source)) return false;
@@ -91,7 +92,7 @@ bool Group::comes_from(Rank rank, const group::Source& source) {
 
 Nanoseconds Group::next_deadline() const {
     const Nanoseconds next = std::min(core_->next_deadline(), secret_ ? secret_->next_deadline() : kNever);
-    // Nobody tells that the kernel has room again for multicasts.
+    // No event reports that the kernel has room for multicasts again.
     return multicast_.can_send() ? next : std::min(next, monotonic_now() + kAskForRoom);
 }
 
@@ -133,13 +134,14 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
-    if (in_team_) {  // another thread has entered since the first test: enter_team()
+    // Another thread has entered since the first test: enter_team().
+    if (in_team_) {
         operations_.close(cookie);
         if (over == nullptr) shared_.endpoint.tx->release();
         return -FI_EAGAIN;
     }
-    // What a broadcast's root sends is where it belongs. Of a reduce or a gather the root alone has a
-    // result.
+    // A broadcast's root sends the original buffer and needs no copy back. In a reduce or a gather only the
+    // root has a result.
     const bool roots = request.root == self();
     const bool rooted = request.kind == Kind::reduce || request.kind == Kind::gather;
     if (request.copies && (rooted ? !roots : request.kind == Kind::broadcast && roots))
@@ -147,11 +149,11 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     int refused = FI_EOTHER;
     wake();
     const int thrown = guard([&] { return core_->submit({request, cookie}, refused, now), 0; });
-    // From there on it is open, and what goes wrong is told by its completion.
+    // A refusal code of 0 means that the operation is open: later errors are reported by its completion.
     const bool open = refused == 0;
     if (thrown != 0) {
-        // It may have begun or not: the group ends, and with it whatever has begun. If it is not open, the
-        // caller hears that it was refused, and nothing else.
+        // The operation may have started or not. The group ends, and with it every operation that has
+        // started. If this one is not open, the caller receives only the refusal.
         int unheard = 0;
         if (!open) operations_.at(cookie).over = &unheard;
         core_->break_down(-thrown, now);
@@ -185,7 +187,7 @@ void Group::add_counters(engine::Counters& sum, group::LevelCounters& levels) co
     sum.bad_sender += multicast_.wrong_sources();
 }
 
-// Greetings and words of the join.
+// Hellos and other messages of the join.
 wire::Hello Group::own_hello() const {
     wire::Hello hello;
     hello.id = join_id();
@@ -221,7 +223,7 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
     entry.context = fid.context;
     entry.data = data;
     entry.err = error;
-    // libfabric's own queues take errors under this flag, which has no public name.
+    // The event queues of libfabric's own providers accept errors with this flag, which has no public name.
     constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
     if (fi_eq_write(shared_.endpoint.eq, event, &entry, sizeof entry, kErrorEvent) < 0)
         log_line(Level::warn, "the event queue did not take the error of a group");
@@ -249,7 +251,7 @@ void Group::join_ended(int error) {
         log_line(Level::warn, "the event queue did not take FI_JOIN_COMPLETE");
 }
 
-// There is no event of libfabric's for it but an error entry, as for a connection that breaks.
+// libfabric has no event for this, so an error entry is written, as for a broken connection.
 void Group::failed(int error, Rank lost) {
     write_error(FI_SHUTDOWN, error, lost == kNoRank ? FI_ADDR_NOTAVAIL : index_of(lost));
 }
@@ -301,7 +303,7 @@ void GroupTable::remove(Group& group) noexcept {
 std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
                                           const std::vector<wire::ByteString>& listeners) const {
     std::optional<Loan> best;
-    std::size_t size = 0;  // of the group that lends
+    std::size_t size = 0;  // size of the lending group
     const auto consider = [&](Group* group) {
         if (group == nullptr || (best && size <= group->size())) return;
         auto loan = group->lend(listeners);

@@ -1,7 +1,7 @@
-// The collective groups of an endpoint. Each is the fid_mc that fi_join_collective hands out, around one
-// member's life in the group (group/group.h). It is fed by the station, and answers what that life asks of
-// its process by the station's sockets, messages and watch; what it tells goes to the fid_mc and the
-// application's queues.
+// The collective groups of an endpoint. A Group is the fid_mc returned by fi_join_collective and contains the
+// protocol object of one member (group/group.h). The Group implements the protocol object's port with the
+// endpoint's sockets, messages and watch, and reports results to the fid_mc and the application's queues. The
+// Station passes received data to the Group.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ namespace mcastcoll::ofi {
 
 class GroupTable;
 
-// Warns the user, once in a process, that groups have no shared memory here.
+// Warns the user, once per process, that groups have no shared memory on this host.
 void say_no_shared_memory(std::string_view why) noexcept;
 
-// What an endpoint has for all of its groups.
+// Resources of an endpoint, shared by its groups.
 struct Facilities {
     explicit Facilities(BoundEndpoint& its_endpoint) : endpoint(its_endpoint) {}
 
@@ -38,29 +38,32 @@ struct Facilities {
     ProcessWatch watch;
     WaitSet wait_set;
     group::Joins joins{greetings};
-    group::SecretExchanges secrets;            // of joins whose secret MUNGE carries
-    std::shared_ptr<SealedSecret> own_secret;  // of those that this endpoint leads
+    // For joins whose secret MUNGE carries.
+    group::SecretExchanges secrets;
+    std::shared_ptr<SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
     group::RoundTrips round_trips;
-    wire::ByteString place;   // of this process, as greetings tell it
-    bool report_due = false;  // something changed that mcastcoll-topo shows
+    wire::ByteString place;   // this process's place, as its hellos carry it
+    bool report_due = false;  // data shown by mcastcoll-topo has changed
 };
 
-// What the application asks of a join, in the words of groups.
+// Parameters of a join: the application's request in terms of group/.
 struct JoinPlan {
     group::Plan core;
-    group::MemberList members;            // inner addresses, normalised
-    fi_addr_t token = 0;                  // what fi_mc_addr() shall say
-    fi_addr_t parent = FI_ADDR_NOTAVAIL;  // the group that the application named as this one's parent
+    group::MemberList members;  // normalised inner addresses
+    fi_addr_t token = 0;        // result of fi_mc_addr()
+    // The parent group named by the application.
+    fi_addr_t parent = FI_ADDR_NOTAVAIL;
     void* context = nullptr;
-    std::uint64_t counted_as = 0;  // what stands for the list where its joins are counted
-    // Where MUNGE carries the secret. Until that is known nobody else has the key, so that nothing is proven.
+    std::uint64_t counted_as = 0;  // key under which joins of the list are counted
+    // Set if MUNGE carries the secret. Until the secret is known the group uses a private random key, so no
+    // received message can be authentic.
     std::optional<MungeSecret::Plan> munge{};
     wire::ByteString set_key{};
 
-    // Tags the join's messages and nothing else, since the process remembers it after the group is gone.
+    // Authenticates the messages of the join only. The process keeps this key after the group is gone.
     wire::JoinKey words_key{};
 
-    // The secret is known.
+    // Called when the secret is known.
     void settle(const wire::Key& secret);
     void make_words_key();
     std::string name() const {
@@ -68,12 +71,13 @@ struct JoinPlan {
     }
 };
 
-// Operations of a group that are open: where the outcome of each goes, by the cookie that the group's levels
-// know it by.
+// An open operation of a group and the destination of its outcome. The group's levels identify the operation
+// by a cookie.
 struct OpenOperation {
     void* context = nullptr;
     std::uint64_t flags = 0;
-    int* over = nullptr;  // of a blocking call: where its outcome goes; null: to the completion queue
+    // Receives the outcome of a blocking call; null: the outcome is written to the completion queue.
+    int* over = nullptr;
     std::shared_ptr<Copies> copies;
     bool is_open = false;
 };
@@ -87,9 +91,9 @@ class OpenOperations {
     }
 
     bool full() const { return free_.empty(); }
-    // May be asked without the lock.
+    // May be called without the lock.
     bool empty() const { return count_.load() == 0; }
-    // Call only when not full. Throws nothing.
+    // Call only when not full. Does not throw.
     std::uint32_t open(OpenOperation operation) {
         const std::uint32_t cookie = free_.back();
         free_.pop_back();
@@ -107,15 +111,15 @@ class OpenOperations {
 
   private:
     std::vector<OpenOperation> operations_;
-    std::vector<std::uint32_t> free_;  // never shorter than it was made
+    std::vector<std::uint32_t> free_;  // capacity is never reduced, so close() cannot fail
     std::atomic<std::uint64_t> count_{0};
 };
 
-// What applications call it is its fi_addr. It has more than 40 methods because 25 are the port's and five
-// the joins', each a line or two for one of the facilities.
+// The application identifies a group by its fi_addr. The class has more than 40 methods because it implements
+// the 25 methods of group::Port and five of group::Joins::Member, each in a line or two.
 class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
-    // `calls`: what the application may call on its fid_mc.
+    // `calls`: the applications' operations on the fid_mc.
     Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan);
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
@@ -131,52 +135,55 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     const wire::JoinKey& key() const override { return plan_.words_key; }
     group::Group& core() override { return *core_; }
     const group::Group& core() const { return *core_; }
-    // Once it is formed. Of what travels for this group: its own, and its engine's, which may be the same.
+    // Keys of the packets of this group: the group's own and its engine's, which may be equal. Valid once the
+    // group is formed.
     std::array<GroupKey, 2> keys() const;
 
-    // Begins to join, or to ask for the secret that it takes.
+    // Starts the join, or first the request for the secret that the join needs.
     void start(Nanoseconds now);
-    // Runs timers, carries out effects.
+    // Runs timers and carries out effects.
     void pump(Nanoseconds now);
     Nanoseconds next_deadline() const;
-    // Nothing of the join is for it any more.
+    // Removes the group from the joins: later join messages are not for this group.
     void leave_joins() noexcept {
         if (std::exchange(entered_, false)) shared_.joins.remove(*this);
     }
 
     bool comes_from(Rank rank, const group::Source& source) override;
     void within(Nanoseconds now, FunctionRef<void()> body) noexcept override;
-    // A multicast datagram with this group's key.
+    // Handles a multicast datagram with this group's key.
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
 
-    // 0 or -FI_E*. over: where the outcome of a blocking call goes; null: to the completion queue.
+    // Returns 0 or -FI_E*. over: receives the outcome of a blocking call; null: completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);
-    // A blocking call may go straight to the host's shared memory, past everything else and without the lock.
-    // If it does it leaves afterwards.
+    // Lets a blocking call use the host's shared memory directly, without the lock and past all other layers.
+    // After a result of true the caller must call leave_team().
     bool enter_team() {
         if (!operations_.empty() || !team_alone_.load(std::memory_order_acquire) || in_team_.exchange(true))
             return false;
-        // Another thread may have submitted an operation meanwhile. submit() opens its operation before it
-        // tests in_team_, so at most one of the two threads goes on.
+        // Another thread may have submitted an operation in the meantime. submit() opens its operation before
+        // testing in_team_, so at most one of the two threads continues.
         if (operations_.empty()) [[likely]]
             return true;
         leave_team();
         return false;
     }
     void leave_team() { in_team_.store(false, std::memory_order_release); }
-    // Once the host's leader has made it.
+    // Valid once the host's leader has created the shared memory.
     host::Team& team() { return static_cast<TeamLevel*>(core_->levels().host())->team(); }
-    // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until it is done.
+    // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until the other
+    // members no longer need this one.
     int close(Nanoseconds now);
-    // A turn of progress is to look at it.
+    // Makes the next turn of progress visit this group.
     void wake() noexcept;
     // Adds this group's counters to the sums.
     void add_counters(engine::Counters& sum, group::LevelCounters& levels) const;
 
-    // What these members can borrow of its address, or nothing: if it has one of its own, and somebody hears.
+    // The part of this group's multicast address available to these members. Empty unless the group has an
+    // address of its own and some member receives its multicast.
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
 
-    group::QueuePlace run;  // the table's
+    group::QueuePlace run;  // belongs to GroupTable
 
   private:
     void enter(Nanoseconds now);
@@ -243,38 +250,41 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     JoinPlan plan_;
     GroupMulticast multicast_;
     Messenger::Account account_;
-    std::map<Rank, group::Source> sources_;  // where members' datagrams of the join came from
+    // Source addresses of the members' join datagrams.
+    std::map<Rank, group::Source> sources_;
     OpenOperations operations_;
-    // Blocking calls may go straight to the host's shared memory, and one does.
+    // Whether blocking calls may use the host's shared memory directly, and whether one is doing so.
     std::atomic<bool> team_alone_{false}, in_team_{false};
-    bool entered_ = false;                 // the joins know it
-    std::unique_ptr<MungeSecret> secret_;  // while it is asked for, or members may ask for it
-    std::unique_ptr<group::Group> core_;   // another one when the secret is known
+    bool entered_ = false;  // added to shared_.joins
+    // Set while the secret is requested or members may request it.
+    std::unique_ptr<MungeSecret> secret_;
+    std::unique_ptr<group::Group> core_;  // replaced once when the secret is known
 };
 
-// The groups of one endpoint, including closed ones that still linger for others' sake: by what the
-// application calls them and by the keys of what comes for them; and what those that are gone have counted.
+// The groups of one endpoint, including closed groups that linger for other members. Indexed by the
+// application's token and by the keys of received packets. Also holds the counters of groups that are gone.
 class GroupTable {
   public:
-    // Takes it over, or throws and leaves it where it is.
+    // Takes ownership; after an exception the caller still has the group.
     void add(std::unique_ptr<Group>&& group);
-    // Also of one that could not be added.
+    // Also accepts a group after a failed add().
     void remove(Group& group) noexcept;
-    // By what the application calls it, until it has closed it.
+    // Finds a group by the application's token, until the application has closed the group.
     Group* find(fi_addr_t token) const { return look_up(by_token_, token); }
     void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
     bool has_open() const { return !by_token_.empty(); }
-    // By a key of its own, once it has them.
+    // Indexes the group by its own keys, once these are known.
     void keyed(Group& group) {
         for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
     }
     Group* find_keyed(GroupKey key) const { return look_up(by_key_, static_cast<std::uint64_t>(key)); }
 
-    // What a new group can borrow of another's address, for those who are to listen: of the group that the
-    // application names, if it can lend; else of the smallest that has all the members.
+    // Finds a multicast address for these listeners of a new group to borrow: from the group named by the
+    // application, if it can lend; otherwise from the smallest group with all the members.
     std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 
-    // Whatever is done with a group wakes it; busy ones, and so those that greet, are ready.
+    // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that still
+    // greet, stay ready.
     void wake(Group& group) noexcept { queue_.wake(group); }
     bool any_busy() const {
         return std::ranges::any_of(queue_.ready(), [](const Group* group) { return group->core().busy(); });
@@ -285,14 +295,14 @@ class GroupTable {
         });
     }
     Nanoseconds next_deadline() const;
-    // Wakes groups whose deadline has come, and a few of the others in turn: another process of their host
-    // may have ended them, of which nothing tells but the memory that they share.
+    // Wakes groups whose deadline has passed and a few of the others in rotation: another process of the host
+    // may have ended such a group, and only the shared memory shows this.
     void look_around(Nanoseconds now) noexcept;
     template <typename Body>
     void for_each_ready(Body&& body) {
         queue_.for_each_ready(body);
     }
-    // Groups that are not busy, and have told of their failure, become idle.
+    // Removes idle groups from the ready list, unless their failure is still to be reported.
     void settle() {
         queue_.settle(
             [](const Group& group) {
@@ -302,12 +312,12 @@ class GroupTable {
     }
     std::span<Group* const> ready() const { return queue_.ready(); }
 
-    // Of all groups that are here, and of those that were.
+    // Sums over all present and former groups.
     void sum_counters(engine::Counters& counters, group::LevelCounters& levels) const;
-    // What came for nobody.
+    // Counters for datagrams without a group.
     engine::Counters& strays() { return ended_counters_; }
 
-    // The last ones to come go first.
+    // Removes the newest groups first.
     void clear() {
         while (!groups_.empty()) {
             queue_.remove(*groups_.back());
@@ -330,7 +340,8 @@ class GroupTable {
     std::vector<std::unique_ptr<Group>> groups_;
     Index by_token_, by_key_;
     group::RunQueue<Group> queue_;
-    std::size_t next_idle_ = 0;  // of groups_, to be woken by the next look_around()
+    // Index in groups_ of the next idle group for look_around() to wake.
+    std::size_t next_idle_ = 0;
     engine::Counters ended_counters_;
     group::LevelCounters ended_levels_;
 };

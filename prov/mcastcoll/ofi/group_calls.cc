@@ -1,5 +1,5 @@
-// The calls that applications make on the fid_mc that fi_join_collective hands out for a group: fi_close(),
-// and the public extension, mcastcoll/mcastcoll.h.
+// The applications' calls on the fid_mc of a group: fi_close(), and the public extension,
+// mcastcoll/mcastcoll.h.
 #include <sched.h>
 
 #include "ofi/graft.h"
@@ -15,7 +15,7 @@ int close_mc(fid* object) noexcept {
     return guard([&] { return Station::of(group).close_group(group); });
 }
 
-// What there is to tell of a group that has joined.
+// Answers a query about a joined group.
 template <typename Tell>
 int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
     if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
@@ -81,7 +81,8 @@ int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
 const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
     const char* name = nullptr;
     ask(mc, request, [&](const Group& group) {
-        const auto made = make_request(*request, group.fi_addr);  // whose buffers may not be there yet
+        // The request's buffers may not exist yet.
+        const auto made = make_request(*request, group.fi_addr);
         if (!made) return;
         const auto decision = group.core().levels().planner().decide({made.value()});
         if (!decision.aside) name = levels::name_of(decision.choice.algorithm).data();
@@ -89,17 +90,18 @@ const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
     return name;
 }
 
-// Turns between two calls of the caller's own, and how long before the thread naps.
+// Turns of progress between two calls of meanwhile(), and how long the thread polls before it naps.
 constexpr unsigned kTurnsBetween = 4;
 constexpr Nanoseconds kAwake = Nanoseconds::from_ms(2);
-// From then on a millisecond in which only messages are heard is little beside the wait.
+// After this time a nap may include a pause of a millisecond in which only messages wake the thread: little
+// beside the wait so far.
 constexpr Nanoseconds kPatient = Nanoseconds::from_ms(10);
 constexpr int kNapMs = 1;
 constexpr int kNotOver = -1;
 
-// Barriers, broadcasts of bytes, small allreduces and allgathers, for which the checks of make_request()
-// would take as long as the operation itself. False: not one of them, or something is wrong with it, which
-// make_request() tells.
+// Fills the operation for barriers, broadcasts of bytes, small allreduces and allgathers, for which the
+// checks of make_request() would take as long as the operation itself. Returns false for other operations and
+// for wrong arguments, which make_request() reports.
 bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t members,
                   host::Operation& operation) {
     if (request.size < sizeof request) return false;
@@ -132,9 +134,9 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
            !overlap(operation.input, operation.bytes, operation.buffer, operation.bytes);
 }
 
-// Blocking collectives (fi_mcastcoll_group_ops.run): posted and waited for in one call, without a completion
-// queue between. On a single host they go straight to the shared memory, past the station and its lock,
-// because there a whole broadcast takes less time than a look at the sockets.
+// Blocking collectives (fi_mcastcoll_group_ops.run) post an operation and wait for its end in one call,
+// without a completion queue. On a single host the call uses the shared memory directly, without the Station
+// and the fabric's lock, because there a whole broadcast takes less time than one poll of the sockets.
 
 ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
@@ -148,7 +150,7 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
     }
     const int error = group.team().run(operation, meanwhile, argument);
     group.leave_team();
-    // What was refused was not begun, and harms nobody.
+    // A refused operation was not started and has no effect on the group.
     if (error != 0 && operation.done) [[unlikely]] {
         const auto held = Station::of(group).endpoint.lock();
         group.wake();
@@ -157,8 +159,9 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
     return -error;
 }
 
-// Who does not lead its host waits for what its leader publishes in shared memory, unless blocks come to it
-// from everybody; the others wait for the network. Neither wakes who sleeps for the other, so naps are short.
+// Sleeps briefly. A member that does not lead its host waits in shared memory for data from its leader,
+// unless the operation exchanges blocks among all members. Other members wait for the network. Events of
+// either kind do not wake a thread waiting for the other kind, so naps are short.
 bool nap(Group& group, const int& over, bool patient) {
     Station& station = Station::of(group);
     bool follows = false;
@@ -202,7 +205,7 @@ ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(v
             waited = monotonic_now() - idle_since;
         }
         bool idle = waited > kAwake;
-        // Who naps must not keep the caller's other work waiting for several naps.
+        // The caller's other work must not wait for several naps.
         if (meanwhile != nullptr && (idle || turn % kTurnsBetween == 0) && meanwhile(argument) != 0) {
             idle_since = monotonic_now();
             idle = false;
@@ -230,7 +233,8 @@ ssize_t run_blocking(fid_mc* mc, const fi_mcastcoll_request* request, int (*mean
                      void* argument) noexcept {
     if (mc == nullptr || request == nullptr) return -FI_EINVAL;
     if (!Group::of(*mc).is_here()) return -FI_EBADF;
-    // Without guard(): changing the cancellation state would be felt in an operation through shared memory.
+    // contain() instead of guard(): changing the cancellation state takes a noticeable time in a
+    // shared-memory operation.
     return contain([&] { return run(Group::of(*mc), *request, meanwhile, argument); });
 }
 

@@ -1,4 +1,4 @@
-// Which of the inner provider's infos comes first, and which are left out, by their interfaces.
+// Orders the inner provider's infos by interface and removes unwanted ones.
 //
 // libfabric lists the fastest interface first, and applications take the first info. That may be docker0,
 // which has the same address on every host, or a link-local address.
@@ -10,8 +10,7 @@
 
 namespace mcastcoll::ofi {
 
-// `iface`: FI_MCASTCOLL_IFACE, or empty. A request that names an address or an interface itself gets what it
-// has named, in libfabric's order.
+// `iface`: FI_MCASTCOLL_IFACE, or empty. A request that names an address or a domain gets libfabric's order.
 InfoOwner order_infos(InfoOwner list, const InfoRequest& request, const std::string& iface);
 
 }  // namespace mcastcoll::ofi

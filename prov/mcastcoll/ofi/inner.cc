@@ -13,16 +13,16 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// As kCoreProvidersOnly.
+// Also an internal flag of libfabric, like kCoreProvidersOnly: shows hidden providers.
 constexpr std::uint64_t kHiddenToo = std::uint64_t{1} << 60;
 
 constexpr std::string_view kOuterPrefix = "mcastcoll:";
 constexpr std::string_view kMessagePrefix = "mcastcoll-msg:";
 constexpr std::string_view kRxm = ";ofi_rxm";
 constexpr std::uint64_t kOurCaps = FI_COLLECTIVE | FI_MULTICAST;
-// Collectives copy and combine where buffers lie, which a processor cannot in the memory of a device.
+// Collectives copy and combine data in the buffers, and the CPU cannot access device memory.
 constexpr std::uint64_t kNotWithCollectives = FI_HMEM;
-// An inner endpoint needs one of these; an application that wants collectives alone names none.
+// An inner endpoint needs at least one of these. An application that uses only collectives may request none.
 constexpr std::uint64_t kTransferCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 
 std::optional<FabricName> split_name(std::string_view name, std::string_view prefix) {
@@ -47,7 +47,7 @@ void clear(char*& slot) {
     slot = nullptr;
 }
 
-// Names the inner provider, and its fabric where that is known.
+// Writes the name of the inner provider, and of its fabric if known.
 void name_inner(fi_fabric_attr& attr, const Inner& inner, const std::string& fabric) {
     clear(attr.name);
     if (inner.under_rxm)
@@ -58,10 +58,10 @@ void name_inner(fi_fabric_attr& attr, const Inner& inner, const std::string& fab
     attr.prov_version = 0;
 }
 
-// What was found, under a name of ours; libfabric fills in who provides it.
+// Renames a result to a fabric name of mcastcoll. libfabric fills in the provider's name.
 void name_ours(fi_fabric_attr& attr, std::string_view prefix, const Inner& inner) {
     std::string fabric = attr.name != nullptr ? attr.name : "";
-    // Below ofi_rxm the name already says that it is ours, and whose: once is enough.
+    // Below ofi_rxm the name already has mcastcoll's prefix, which is not repeated.
     if (auto parts = split_name(fabric, kMessagePrefix)) fabric = parts->fabric;
     assign(attr.name, fmt::format("{}{}:{}", prefix, inner.label(), fabric));
     clear(attr.prov_name);
@@ -76,7 +76,7 @@ void strip_caps(fi_info& info, std::uint64_t caps) {
 
 void add_caps(fi_info& info, std::uint64_t caps) {
     info.caps |= caps;
-    // Attributes without any stand for all that the info has.
+    // Attributes without capabilities stand for all capabilities of the info.
     if (info.tx_attr != nullptr && info.tx_attr->caps != 0) info.tx_attr->caps |= caps;
     if (info.rx_attr != nullptr && info.rx_attr->caps != 0) info.rx_attr->caps |= caps;
 }
@@ -86,12 +86,13 @@ void set_progress(fi_domain_attr& attr, fi_progress control, fi_progress data) {
     attr.data_progress = data;
 }
 
-// What is not asked for is manual: collectives move by themselves only with a thread, which costs.
+// Progress is manual unless automatic progress is requested, because automatic progress of collectives needs
+// a thread.
 fi_progress offered(fi_progress wanted) {
     return wanted == FI_PROGRESS_AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
 }
 
-// fi_dupinfo() leaves out attributes that a caller's hints leave out.
+// fi_dupinfo() omits attributes that the caller's hints omit.
 InfoOwner copy_hints(const fi_info* hints) {
     InfoOwner copy(hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo());
     if (!copy || copy->fabric_attr != nullptr) return copy;
@@ -102,7 +103,7 @@ InfoOwner copy_hints(const fi_info* hints) {
     return copy;
 }
 
-// Keeps the infos of exactly this provider: asking for "net" also yields "net;ofi_rxm".
+// Keeps the infos of exactly this provider: a request for "net" also yields "net;ofi_rxm".
 template <typename Keep>
 InfoOwner filter(InfoOwner list, Keep keep) {
     fi_info* rest = list.release();
@@ -132,7 +133,7 @@ Result<InfoOwner> ask(const InfoRequest& request, const fi_info* hints, std::uin
     return InfoOwner(list);
 }
 
-// What exactly this provider offers; null: nothing.
+// The offers of exactly this provider; null: none.
 InfoOwner infos_of(const std::string& core, const fi_info& hints) {
     auto list = ask({fi_version(), nullptr, nullptr, 0, nullptr}, &hints, 0);
     if (!list) return nullptr;
@@ -141,33 +142,35 @@ InfoOwner infos_of(const std::string& core, const fi_info& hints) {
     });
 }
 
-// Whether a provider has endpoints of this type at all, whatever the application wants.
+// True if a provider has endpoints of this type at all, regardless of the application's request.
 bool has_endpoints(const std::string& core, fi_ep_type type) {
     InfoOwner hints(fi_allocinfo());
     if (!hints) return false;
     hints->mode = ~std::uint64_t{0};
     hints->domain_attr->mode = ~std::uint64_t{0};
-    // All bits but FI_MR_BASIC and FI_MR_SCALABLE, which exclude all others, and which 2.x warns of.
+    // All bits except FI_MR_BASIC and FI_MR_SCALABLE, which exclude all other bits and cause a warning in
+    // 2.x.
     hints->domain_attr->mr_mode = 0xfffc;
     hints->ep_attr->type = type;
     assign(hints->fabric_attr->prov_name, core);
     return infos_of(core, *hints) != nullptr;
 }
 
-// Untagged messages, and nothing else, go from one endpoint to another.
+// True if the application exchanges only untagged messages.
 bool only_messages(const fi_info* hints) {
     constexpr std::uint64_t kOthers = FI_TAGGED | FI_RMA | FI_ATOMIC;
     return hints != nullptr && hints->caps != 0 && (hints->caps & kOthers) == 0;
 }
 
-// Reliable datagrams over TCP: "tcp" itself since 1.18, "net" in the last versions before, else ofi_rxm.
+// Reliable datagrams over TCP: "tcp" itself since 1.18, "net" in the last versions before, otherwise ofi_rxm.
 //
-// What no receive waits for stops the stream that "net" has to a peer (it keeps four messages of 128 bytes
-// aside), together with everything behind it, so that two messages received in another order than they were
-// sent in wait for ever. Untagged ones have one order only; they get "net", which is quicker.
+// In "net", a message without a waiting receive blocks the stream from its sender, with all later messages
+// (except four messages of up to 128 bytes, which are kept aside). Two messages received in an order other
+// than the sending order would therefore never arrive. Untagged messages have a single order, so they use
+// "net", which is faster.
 std::vector<Inner> reliable_tcp(const fi_info* hints) {
     const Inner tcp{"tcp", false}, net{"net", false}, rxm{"tcp", true};
-    if (has_endpoints("tcp", FI_EP_RDM)) return {tcp, rxm};  // which has atomics, too
+    if (has_endpoints("tcp", FI_EP_RDM)) return {tcp, rxm};  // tcp has atomics as well
     if (!has_endpoints("net", FI_EP_RDM)) return {rxm};
     return only_messages(hints) ? std::vector{net, rxm} : std::vector{rxm, net};
 }
@@ -227,7 +230,7 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
     if (hints->domain_attr != nullptr) {
         control = hints->domain_attr->control_progress;
         data = hints->domain_attr->data_progress;
-        // Collectives alone move by themselves whatever they stand on.
+        // The progress of collectives does not depend on the inner provider's progress.
         if (bare) set_progress(*hints->domain_attr, FI_PROGRESS_UNSPEC, FI_PROGRESS_UNSPEC);
     }
     std::string fabric;
@@ -277,13 +280,13 @@ InfoOwner to_inner(const fi_info& info) {
         if (copy->domain_attr != nullptr)
             set_progress(*copy->domain_attr, FI_PROGRESS_UNSPEC, FI_PROGRESS_UNSPEC);
     }
-    // A connection request brings an info of the inner provider's own.
+    // A connection request carries an info of the inner provider.
     if (copy->fabric_attr == nullptr || copy->fabric_attr->name == nullptr) return copy;
     const auto name = parse_fabric_name(copy->fabric_attr->name);
     if (!name) return copy;
     name_inner(*copy->fabric_attr, name->inner, name->fabric);
-    // libfabric 2's tcp has domains of another kind for this, and tells them by the address of a table that
-    // ours takes the place of.
+    // With FI_THREAD_COMPLETION, tcp of libfabric 2 uses another kind of domain, identified by the address of
+    // an operation table. The graft replaces this table.
     fi_domain_attr* const domain = copy->domain_attr;
     if (name->inner.label() == "tcp" && domain != nullptr && domain->threading == FI_THREAD_COMPLETION)
         domain->threading = FI_THREAD_SAFE;
@@ -293,9 +296,9 @@ InfoOwner to_inner(const fi_info& info) {
 InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
     const Inner rxm{"tcp", true};
     const auto name = parse_message_name(inner_info.fabric_attr->name);
-    // "net" is quicker. ofi_rxm of libfabric 2.0 and later takes a pointer for another one when it closes a
-    // connection on which a message of 16 to 128 KiB has come in part, as when its sender has died: no
-    // message of ours may go through it where "tcp" can do without.
+    // "net" is faster. ofi_rxm of libfabric 2.0 and later confuses two pointers when closing a connection on
+    // which a message of 16 to 128 KiB has arrived in part, as after the sender's death. So the provider's
+    // own messages avoid ofi_rxm if "tcp" can replace it.
     const bool alone = has_endpoints("tcp", FI_EP_RDM);
     const Inner better{alone ? "tcp" : "net", false};
     if (!name || inner_info.fabric_attr->prov_name != rxm.provider_name() ||
@@ -318,7 +321,8 @@ InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
 }
 
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) {
-    InfoOwner info(fi_allocinfo());  // its fabric_attr is as large as this libfabric's
+    // Allocated by libfabric, so that fabric_attr has the size of this version.
+    InfoOwner info(fi_allocinfo());
     if (!info) return -FI_ENOMEM;
     info->fabric_attr->api_version = attr.api_version;
     auto name = parse_message_name(attr.name);

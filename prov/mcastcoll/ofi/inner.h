@@ -1,12 +1,11 @@
-// The provider underneath: which one, and how requests and answers are translated between it and the
-// application.
+// The inner provider: its choice, and the translation of requests and answers between it and the application.
 //
-// Fabric names carry the inner provider, because fi_fabric() is told nothing else: "mcastcoll:shm:shm" is the
-// fabric "shm" of the provider shm. ofi_rxm cannot find a hidden core provider by itself (it calls
-// fi_getinfo() again wherever an object is opened, and FI_PROVIDER=mcastcoll hides everybody else), so
-// "tcp;ofi_rxm" is really ofi_rxm over us: we answer its requests for message endpoints with tcp's, under the
-// name "mcastcoll-msg:tcp:FABRIC", and hand it tcp's own fabric. Only requests with such a name are answered,
-// so that nobody layers over us uninvited.
+// Fabric names contain the inner provider, because fi_fabric() receives nothing else: "mcastcoll:shm:shm" is
+// the fabric "shm" of the provider shm. ofi_rxm cannot find a hidden core provider by itself: ofi_rxm calls
+// fi_getinfo() again wherever an object is opened, and FI_PROVIDER=mcastcoll hides all other providers. So
+// "tcp;ofi_rxm" is in fact ofi_rxm layered over mcastcoll: mcastcoll answers ofi_rxm's requests for message
+// endpoints with tcp's infos, under the name "mcastcoll-msg:tcp:FABRIC", and opens tcp's own fabric. Only
+// requests with such a name are answered, so that utility providers do not layer over mcastcoll by accident.
 #pragma once
 
 #include <optional>
@@ -19,45 +18,45 @@
 
 namespace mcastcoll::ofi {
 
-// A flag of libfabric's own for fi_getinfo(); the same number since 1.15, but in no public header.
+// libfabric's internal flag for fi_getinfo(). The value is the same since 1.15, but is in no public header.
 constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
 
 struct Inner {
     std::string core;
     bool under_rxm = false;
 
-    // The user's word for it: "shm", "tcp;ofi_rxm".
+    // The user's name for the inner provider: "shm", "tcp;ofi_rxm".
     std::string label() const;
     static std::optional<Inner> from_label(std::string_view label);
-    // As hints and fi_fabric() want it. The excluded core name is for ofi_rxm, which looks for it to choose
-    // settings.
+    // The name in hints and in fi_fabric(). The excluded core name is for ofi_rxm, which looks for that name
+    // to choose its settings.
     std::string provider_name() const;
 };
 
-// The inner provider and its fabric's name, from one of our fabric names.
+// Splits a fabric name of mcastcoll into the inner provider and its fabric's name.
 struct FabricName {
     Inner inner;
     std::string fabric;
 };
 std::optional<FabricName> parse_fabric_name(std::string_view name);
-// The same from the name of a request by ofi_rxm for message endpoints.
+// The same for the name in ofi_rxm's requests for message endpoints.
 std::optional<FabricName> parse_message_name(std::string_view name);
 
-// In the order of preference, for an application with these hints or none. Empty when the user names a
-// provider that there is not.
+// Inner providers in order of preference for these hints (may be null). Empty if the user names an invalid
+// provider.
 std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints);
-// What the inner provider offers for a request, as the application shall see it.
+// The inner provider's offers for a request, in the form for the application.
 Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request);
-// What ofi_rxm gets of the core provider underneath it.
+// The core provider's offers, in the form for ofi_rxm.
 Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& request);
 
-// An info as the inner provider wants it back when an object is opened.
+// Converts an info back to the inner provider's form, for opening an object.
 InfoOwner to_inner(const fi_info& info);
-// For reliable messages of our own beside such an endpoint, at its address: of "tcp" or "net" where the
-// application's is ofi_rxm over tcp. "net" only if they may differ: nobody has asked for ofi_rxm, which is
-// there for tags. Never null, but for want of memory.
+// The info for the provider's own reliable messages beside such an endpoint, at its address: of "tcp" or
+// "net" if the application's endpoint is ofi_rxm over tcp. "net" only if may_differ is set, that is, if the
+// user did not ask for ofi_rxm. Null only when out of memory.
 InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ);
-// The fabric a name of ours stands for.
+// Opens the fabric behind a name of mcastcoll.
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
 
 }  // namespace mcastcoll::ofi

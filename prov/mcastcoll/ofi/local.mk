@@ -1,4 +1,4 @@
-# The provider: a module for libfabric's own loader, with one exported symbol, never unloaded.
+# The provider: a module for libfabric's loader with one exported symbol. Never unloaded.
 provexecdir = $(provdir)
 provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 module_links += lib/libmcastcoll-fi.so

@@ -12,14 +12,15 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Binding fails where a process of this network namespace has the port. What else may be wrong counts as
-// that.
+// True if bind() succeeds: no process of this network namespace uses the port. Any error of bind() counts as
+// use.
 bool is_unused_here(const SocketAddress& at) {
     const FileDescriptor probe(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     return probe.valid() && ::bind(probe.get(), at.data(), at.size()) == 0;
 }
 
-// All members have this host's address, and no other one of them is on this host. Of two, one may have died.
+// True if all members have this host's address, but none of the other members is on this host. Not checked
+// for two members, because the other one may simply have died.
 bool is_shared_with_others(const std::vector<wire::ByteString>& members, const wire::ByteString& own) {
     constexpr std::size_t kMaxAsked = 64;
     const auto here = SocketAddress::from_bytes(own);

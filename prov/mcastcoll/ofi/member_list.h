@@ -1,6 +1,6 @@
-// Whether the addresses of a set's members can be those of one group, as far as this host can see. Hosts that
-// have one address, as docker0 has it, would otherwise wait for the join's timeout: what they send to each
-// other stays where it is.
+// Checks whether the addresses of a set's members can belong to one group, as far as this host can see. If
+// several hosts have the same address, as with docker0, the members' packets never leave the sending host,
+// and the join would fail only at its timeout.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,8 @@
 
 namespace mcastcoll::ofi {
 
-// `members`: normalised inner addresses, this process's own among them. `over_tcp`: these are TCP listeners.
+// `members`: normalised inner addresses, including this process's. `over_tcp`: these are addresses of TCP
+// listeners.
 Result<void> check_members(const std::vector<wire::ByteString>& members, const wire::ByteString& own,
                            bool over_tcp);
 

@@ -1,5 +1,5 @@
-// The way in: libfabric calls fi_prov_ini() once, under a lock, so nothing but registration happens there.
-// Queries and fabrics follow later.
+// The entry point. libfabric calls fi_prov_ini() once, under a lock, so the function only registers the
+// provider. Queries and fabrics follow later.
 #include "provider/provider.h"
 
 #include <rdma/fi_errno.h>
@@ -58,7 +58,7 @@ int query(const InfoRequest& request, fi_info** info) {
             log_line(Level::debug, "inner provider {}", inner.label());
             return answer(ordered(std::move(found), request, settings.value()), info);
         }
-        // A user who names one wants to know that it does not do.
+        // A user who names a provider must learn that it cannot be used.
         const bool named = !settings.value().inner.empty();
         log_line(named ? Level::warn : Level::info, "inner provider {}: {}", inner.label(),
                  found.error().message);
@@ -76,7 +76,7 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
         if (attr == nullptr || attr->name == nullptr || fabric == nullptr) return -FI_EINVAL;
         if (attr->name == datagram::kFabricName) return datagram::open_fabric(*attr, fabric, context);
         if (const int rc = open_named_fabric(*attr, fabric, context); rc != 0) return rc;
-        // What ofi_rxm gets is the core provider's own.
+        // ofi_rxm gets the core provider's own fabric.
         if (parse_message_name(attr->name)) return 0;
         Fabric::graft(**fabric);
         return 0;
@@ -93,7 +93,8 @@ fi_provider& provider() {
         made.name = kProviderName;
         made.getinfo = getinfo;
         made.fabric = open_fabric;
-        made.cleanup = [] {};  // the inner provider may be gone already
+        // The inner provider may be unloaded already.
+        made.cleanup = [] {};
         return made;
     }();
     return instance;

@@ -7,7 +7,7 @@ namespace mcastcoll::ofi {
 int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     if (attr == nullptr || cq == nullptr) return -FI_EINVAL;
     const fi_wait_obj wanted = attr->wait_obj;
-    // Who slept on any other would be woken for what the inner provider does, and for no collective.
+    // Other wait objects would wake for the inner provider's events, but not for collectives.
     if (wanted != FI_WAIT_NONE && wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD &&
         wanted != FI_WAIT_YIELD) {
         log_line(Level::warn, "fi_cq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC, _FD and _YIELD");
@@ -16,7 +16,7 @@ int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     const auto open_one = [&](fi_cq_attr* with) {
         return domain.inner_ops().cq_open(&domain.inner(), with, cq, context);
     };
-    // Yielding is ours alone, and not all inner providers know it.
+    // FI_WAIT_YIELD is implemented here, because not all inner providers support it.
     fi_cq_attr without = *attr;
     without.wait_obj = FI_WAIT_NONE;
     const int rc = wanted == FI_WAIT_YIELD ? open_one(&without) : open_inner(*attr, open_one);
@@ -50,7 +50,7 @@ void Cq::fill(fi_ops_cq& ops) {
         }
         return cq.inner_ops().readerr(object, entry, flags);
     };
-    // Without anything to sleep on a blocking read is refused. libfabric's own providers crash there.
+    // A blocking read without a wait object returns an error. libfabric's own providers crash in this case.
     ops.sread = [](fid_cq* object, void* buffer, std::size_t count, const void*, int timeout) noexcept {
         return guard([&] { return of(*object).read_blocking(buffer, count, nullptr, timeout); });
     };
@@ -70,17 +70,19 @@ ssize_t Cq::read_own(void* buffer, std::size_t count, fi_addr_t* source) {
     const ssize_t taken = own_.take(buffer, count, source);
     if (taken == 0) return -FI_EAGAIN;
     if (taken > 0 && own_.any())
-        wait_object_.wake();  // another thread may sleep that this one was woken instead of
+        // Another thread may still sleep, if this thread was woken in its place.
+        wait_object_.wake();
     return taken;
 }
 
-// Ours come first.
+// Completions of collectives come first.
 ssize_t Cq::read(void* buffer, std::size_t count) {
     const ssize_t got = progress_and_read_own(buffer, count, nullptr);
     return got != -FI_EAGAIN ? got : inner_ops().read(&inner_, buffer, count);
 }
 
-// Not by read(), whatever the source is: inner providers read by the table's own readfrom().
+// Does not call read() even without a source: some inner providers implement reads by calling the table's
+// readfrom().
 ssize_t Cq::readfrom(void* buffer, std::size_t count, fi_addr_t* source) {
     const ssize_t got = progress_and_read_own(buffer, count, source);
     return got != -FI_EAGAIN ? got : inner_ops().readfrom(&inner_, buffer, count, source);
@@ -96,7 +98,7 @@ ssize_t Cq::progress_and_read_own(void* buffer, std::size_t count, fi_addr_t* so
 }
 
 bool Cq::inner_pending() {
-    // Nothing is taken, since there is room for nothing. A timeout of 0 would not even look at the
+    // Takes nothing, because the count is 0. With a timeout of 0 the provider would not even look at the
     // descriptor.
     std::byte nowhere[sizeof(fi_cq_tagged_entry)];
     return inner_ops().sread(&inner_, nowhere, 0, nullptr, 1) != -FI_EAGAIN;
@@ -119,7 +121,7 @@ ssize_t Cq::read_blocking(void* buffer, std::size_t count, fi_addr_t* source, in
 
 int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
-    // As with completion queues.
+    // For the same reason as for completion queues.
     if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_FD) {
         log_line(Level::warn, "fi_eq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC and _FD");
         return -FI_ENOSYS;

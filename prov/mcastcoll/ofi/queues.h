@@ -1,5 +1,5 @@
-// Our shares of completion and event queues: their reads move collectives, and a blocking read wakes for
-// them.
+// The provider's parts of completion and event queues: their reads make progress on collectives, and a
+// blocking read also wakes for collectives.
 #pragma once
 
 #include "base/clock.h"
@@ -8,30 +8,31 @@
 
 namespace mcastcoll::ofi {
 
-// What both have in common: their tables, and what a blocking read sleeps on. Self is the queue; Fid and Ops
-// are libfabric's structures for it.
+// The common part: operation tables, and the wait object for blocking reads. Self is the derived queue; Fid
+// and Ops are its libfabric structures.
 template <typename Self, typename Fid, typename Ops, std::size_t kClass>
 class Queue : public Grafted<Self, Fid, Ops> {
     using Base = Grafted<Self, Fid, Ops>;
 
   public:
-    // Null when the object is no queue of ours.
+    // Null if the object is not a queue of this provider.
     static Self* find(fid& object) {
         const bool ours = object.fclass == kClass && object.ops->close == &Queue::close;
         return ours ? &Base::of_object(object) : nullptr;
     }
-    // Somebody is about to sleep on the descriptor, if there is one.
+    // Called before a thread sleeps on the descriptor, if the queue has a descriptor.
     void arm() {
         if (!wait_object_.is_open()) return;
         wait_object_.reset();
         wait_object_.arm();
     }
-    // Whether he may as far as this queue is concerned: 0, -FI_EAGAIN or another -FI_E*.
+    // Returns 0 if the thread may sleep as far as this queue is concerned, -FI_EAGAIN if not, or another
+    // -FI_E*.
     int trywait() {
         if (static_cast<Self*>(this)->has_own()) return -FI_EAGAIN;
         if (const int rc = fabric_.inner_trywait(inner_.fid); rc != 0) return rc;
-        // The provider "net" says 0 whatever there is, and leaves its descriptor readable for what has long
-        // been read: who believes it spins. Only its blocking read clears that.
+        // The provider "net" always returns 0 and leaves its descriptor readable after the event was read, so
+        // a caller would spin. Only its blocking read clears the descriptor.
         if (!wait_object_.is_open() || !wait_object_.inner_readable()) return 0;
         return static_cast<Self*>(this)->inner_pending() ? -FI_EAGAIN : 0;
     }
@@ -43,8 +44,9 @@ class Queue : public Grafted<Self, Fid, Ops> {
     }
     using Base::inner_, Base::graft_, Base::object_graft_;
 
-    // A queue whose wait object is the provider's choice is given a descriptor, when it has one: others can
-    // wait for that, too. `attr` says what it became.
+    // Gives a descriptor to a queue whose wait object the provider may choose (FI_WAIT_UNSPEC), if the inner
+    // provider supports that, because other events can be waited for on a descriptor as well. `attr` returns
+    // the result.
     template <typename Attr, typename Open>
     static int open_inner(Attr& attr, Open open) {
         if (attr.wait_obj == FI_WAIT_UNSPEC) {
@@ -57,8 +59,8 @@ class Queue : public Grafted<Self, Fid, Ops> {
         }
         return open(&attr);
     }
-    // Takes the memory that install() needs, which then cannot fail, and has us wake for the inner queue if
-    // it has a descriptor. 0 or -FI_E*.
+    // Allocates the memory for install(), which then cannot fail, and adds the inner queue's descriptor, if
+    // any, to the wait object. Returns 0 or -FI_E*.
     int prepare(fi_wait_obj has) {
         Base::prepare();
         int descriptor = -1;
@@ -69,11 +71,12 @@ class Queue : public Grafted<Self, Fid, Ops> {
         Base::install();
         inner_.fid.ops->control = &Queue::control;
     }
-    // Until there may be something to read: 0, or -FI_E*.
+    // Sleeps until there may be something to read. Returns 0 or -FI_E*.
     int sleep(const Deadline& deadline) {
         const WaitObject::Sleeper sleeper(wait_object_);
         wait_object_.reset();
-        // What was taken from others that sleep here is looked at below, or by the next read.
+        // The reset may have consumed a wake-up meant for other sleepers of this queue: its cause is handled
+        // below or by the next read.
         if (wait_object_.has_signal()) return 0;
         if (fabric_.active() && !fabric_.prepare_wait()) return 0;
         if (const int rc = trywait(); rc != 0) return rc == -FI_EAGAIN ? 0 : rc;
@@ -91,8 +94,8 @@ class Queue : public Grafted<Self, Fid, Ops> {
     }
 };
 
-// Our share of a completion queue: completions of collectives, which reads return before the inner
-// provider's.
+// The provider's part of a completion queue. Reads return completions of collectives before the inner
+// provider's completions.
 //
 // As with libfabric's own software collectives, a collective completes to the queue bound with FI_TRANSMIT.
 class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
@@ -101,36 +104,37 @@ class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
     Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format)
         : Queue(fabric, inner), own_(format, wait_object_) {}
 
-    // Lets the inner queue clear its descriptor; true when it has something to read.
+    // Lets the inner queue clear its descriptor; true if the inner queue has something to read.
     bool inner_pending();
     bool has_own() const { return own_.any(); }
-    // Where collectives complete to.
+    // The completions of collectives.
     CollectiveCompletions& own() { return own_; }
 
   private:
     static void fill(fi_ops_cq& ops);
-    // source: where completions came from, or null.
+    // source: receives the sources of the completions, or null.
     ssize_t read(void* buffer, std::size_t count);
     ssize_t readfrom(void* buffer, std::size_t count, fi_addr_t* source);
     ssize_t progress_and_read_own(void* buffer, std::size_t count, fi_addr_t* source);
-    // What there is of our own: a count, -FI_EAVAIL, or -FI_EAGAIN.
+    // Reads completions of collectives: a count, -FI_EAVAIL, or -FI_EAGAIN.
     ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
     ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
 
-    bool yields_ = false;  // blocking reads turn round instead of sleeping, as the inner provider's do
+    // Blocking reads yield in a loop instead of sleeping, like the inner provider's.
+    bool yields_ = false;
     CollectiveCompletions own_;
 };
 
-// Our share of an event queue: reading it moves collectives too, since a join completes into it while the
-// application may read nothing else; and a blocking read wakes for them. The events themselves stay in the
-// inner provider's queue.
+// The provider's part of an event queue. Its reads make progress on collectives too, because a join completes
+// to the event queue and the application may read nothing else meanwhile. A blocking read wakes for
+// collectives. The events themselves stay in the inner provider's queue.
 class Eq final : public Queue<Eq, fid_eq, fi_ops_eq, FI_CLASS_EQ> {
   public:
     static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
     Eq(Fabric& fabric, fid_eq& inner) : Queue(fabric, inner) {}
 
     static bool has_own() { return false; }
-    // Lets the inner queue clear its descriptor; true when it has something to read.
+    // Lets the inner queue clear its descriptor; true if the inner queue has something to read.
     bool inner_pending();
 
   private:

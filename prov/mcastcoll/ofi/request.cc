@@ -15,19 +15,21 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Flags that change nothing here: completion is when the buffer may be used again and holds the result.
+// Accepted flags without effect: an operation always completes when the buffer may be reused and contains the
+// result.
 constexpr std::uint64_t kKnownFlags = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
                                       FI_DELIVERY_COMPLETE | FI_MORE | FI_COLLECTIVE | FI_COMMIT_COMPLETE;
 
-// What fi_query_collective() says an operation can have; README.md does, too.
+// The maximum length reported by fi_query_collective(); also stated in README.md.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 enum class Needs : std::uint8_t { nothing, datatype, operation };
 
-// How much of a buffer a collective uses, with parts of so many bytes.
+// The used amount of a buffer, in parts of Request::bytes.
 enum class Extent : std::uint8_t { nothing, part, all_parts, slice };
 
-// What makes a root another member than the others. What only it has is not looked at elsewhere.
+// The role of the root: the root sends the buffer (broadcast), only the root has an input (gives), or only
+// the root has a result (gets). The root's buffers are ignored on other members.
 enum class Root : std::uint8_t { none, sends, gives, gets };
 
 struct Served {
@@ -38,7 +40,7 @@ struct Served {
     Root root;
 };
 
-// The station may still refuse one for a group, with -FI_ENOSYS on all members alike. In the order of Kind.
+// In the order of Kind. A group may still refuse a collective, with -FI_ENOSYS on all members.
 constexpr std::array kCollectives = [] {
     using enum Extent;
     return std::array{
@@ -65,13 +67,13 @@ const Served* find_collective(fi_collective_op name) {
     return found == kCollectives.end() ? nullptr : found;
 }
 
-// Bytes of one element of what is gathered or broadcast; FI_VOID counts bytes. None for what is no datatype.
+// Bytes of one element in a gather or a broadcast; FI_VOID counts bytes. Empty for an invalid datatype.
 std::optional<std::size_t> datatype_bytes(fi_datatype datatype) {
     if (datatype == FI_VOID) return 1;
     return element_bytes(datatype);
 }
 
-// Datatype, operator and count become bytes and a combiner.
+// Converts datatype, operator and count to bytes and a combiner.
 Result<void> measure(const Call& call, Needs needs, Request& request) {
     const auto width = datatype_bytes(call.datatype);
     if (!width) return Error{FI_EINVAL, fmt::format("{} is no datatype", static_cast<int>(call.datatype))};
@@ -90,7 +92,7 @@ Result<void> measure(const Call& call, Needs needs, Request& request) {
     return {};
 }
 
-// Where input and result may be the same memory.
+// The input address for operation in place.
 const std::byte* place_in_place(const Served& served, const Request& request, std::size_t self) {
     const std::byte* const result = request.buffer;
     if (served.input == Extent::part && served.result == Extent::all_parts)
@@ -115,11 +117,11 @@ std::size_t extent_bytes(Extent extent, const Request& request, std::size_t self
     return slice_of(self, members, request.bytes / width, width).bytes;
 }
 
-// Of one buffer, in elements.
+// A whole buffer; the count is in elements.
 struct Whole {
-    std::byte* start = nullptr;  // null: there is nothing
+    std::byte* start = nullptr;  // null: empty buffer
     std::size_t count = 0;
-    bool together = true;  // every piece follows the one before
+    bool together = true;  // each piece begins where the previous one ends
 };
 
 Result<Whole> survey(const char* what, Pieces pieces, std::size_t width) {
@@ -128,7 +130,7 @@ Result<Whole> survey(const char* what, Pieces pieces, std::size_t width) {
     Whole whole;
     for (std::size_t i = 0; i < pieces.count; ++i) {
         const fi_ioc& piece = pieces.list[i];
-        if (piece.count == 0) continue;  // wherever it is
+        if (piece.count == 0) continue;  // its address does not matter
         if (piece.addr == nullptr) return Error{FI_EINVAL, fmt::format("piece {} of {} is NULL", i, what)};
         if (piece.count > SIZE_MAX / width - whole.count)
             return Error{FI_EINVAL, fmt::format("the pieces of {} are too long", what)};
@@ -140,7 +142,7 @@ Result<Whole> survey(const char* what, Pieces pieces, std::size_t width) {
     return whole;
 }
 
-// The pieces, one after the other, in memory of their own.
+// Copies the pieces, one after the other, into a new buffer.
 std::unique_ptr<std::byte[]> collect(Pieces pieces, std::size_t bytes, std::size_t width) {
     std::unique_ptr<std::byte[]> copy(new std::byte[bytes]);
     std::byte* at = copy.get();
@@ -223,7 +225,7 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
         request.bytes > SIZE_MAX / members)
         return Error{FI_EINVAL,
                      fmt::format("{} bytes for each of {} members are too many", request.bytes, members)};
-    // Bytes that this member uses of a buffer.
+    // Bytes of a buffer used by this member.
     const auto used = [&](const char* what, Extent extent, Root only, const void* memory,
                           const std::optional<std::size_t>& said) -> Result<std::size_t> {
         if (served.root == only && request.root != self) return std::size_t{0};
@@ -270,7 +272,8 @@ void Copies::deliver() const {
 Result<Request> make_request(const fi_msg_collective& message, Pieces results, std::uint64_t flags) {
     Pieces inputs{message.msg_iov, message.iov_count};
     const std::size_t width =
-        datatype_bytes(message.datatype).value_or(1);  // what is none is found out below
+        // Invalid datatypes are rejected by make_request() below.
+        datatype_bytes(message.datatype).value_or(1);
     if (message.coll == FI_BARRIER) inputs = results = {};
     if (message.coll == FI_BROADCAST) {
         results = inputs;
@@ -302,8 +305,8 @@ Result<Request> make_request(const fi_msg_collective& message, Pieces results, s
     }
     if (!result.value().together) {
         Copies& copies = copies_of(request);
-        // Of a broadcast this may be what is sent. Else nobody reads it, and it may be no memory of this
-        // process.
+        // A broadcast's buffer may be the data to send. In other collectives the result buffer is not read
+        // and may not be readable.
         if (message.coll == FI_BROADCAST)
             copies.result = collect(results, *request.result_bytes, width);
         else

@@ -1,10 +1,10 @@
-// One collective operation as a station gets it, however the application asked for it, and the checks that
-// make one of what the application said. Which collectives there are is one table in here.
+// One collective operation, in the same form for all kinds of calls, and the checks before a call becomes a
+// Request. One table in request.cc lists the collectives.
 //
-// In place: where input and result are equally long, or the result is a slice of what is reduced, they may
-// begin at the same address. Where one is a member's part of the other (gather, allgather, scatter), it may
-// lie where that part has its place. They may not overlap otherwise. libfabric says nothing about that, and
-// has no flag for it.
+// In place: if input and result have the same length, or the result is a slice of the reduced vector, both
+// may begin at the same address. If one is a member's part of the other (gather, allgather, scatter), the
+// smaller buffer may lie at the position of that part. Any other overlap is an error. libfabric does not
+// specify this and has no flag for it.
 #pragma once
 
 #include <rdma/fi_collective.h>
@@ -26,17 +26,17 @@ using levels::Kind;
 
 struct Copies;
 
-// Its combiner's element_bytes is that of the datatype in any case.
+// combiner.element_bytes is the size of the datatype for every kind with a datatype.
 struct Request : Collective {
     fi_addr_t group = FI_ADDR_NOTAVAIL;
     std::uint64_t flags = 0;
     void* context = nullptr;
-    // Of the message form, which says how long both buffers are in all.
+    // Total lengths of the buffers, from the message form.
     std::optional<std::size_t> input_bytes{}, result_bytes{};
-    std::shared_ptr<Copies> copies{};  // of buffers in several pieces
+    std::shared_ptr<Copies> copies{};  // for buffers in several pieces
 };
 
-// What the application said, in libfabric's words. What a collective does not need is not looked at.
+// The application's call in libfabric's terms. Fields that a collective does not need are ignored.
 struct Call {
     fi_collective_op collective = FI_BARRIER;
     const void* input = nullptr;
@@ -50,50 +50,50 @@ struct Call {
     void* context = nullptr;
 };
 
-// Errors: ENOSYS, there is no such collective; EOPNOTSUPP, not with this datatype and operator; EINVAL.
+// Errors: ENOSYS, no such collective; EOPNOTSUPP, not with this datatype and operator; EINVAL.
 Result<Request> make_request(const Call& call);
-// As the above, from fi_mcastcoll_group_ops.run's arguments.
+// The same from the arguments of fi_mcastcoll_group_ops.run.
 Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group);
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
-// The rest of the checks, which need to know the group. What they find wrong is wrong on this member alone,
-// or on all. In the message form an alltoall's part follows from the number of members, and lengths must be
-// what the group makes of them.
+// The checks that need the rank and the number of members. An error may concern this member alone or all
+// members. In the message form the size of an alltoall's part follows from the number of members, and the
+// lengths must match the group.
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 
-// fi_query_collective(), by a few table look-ups: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. Barriers have no datatype
-// and no operator, and what only moves data no operator: these are not looked at.
+// fi_query_collective(), by table look-ups: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. The datatype of a barrier, and
+// the operator of any collective that only moves data, are ignored.
 int query_collective(fid_domain* domain, fi_collective_op collective, fi_collective_attr* attr,
                      std::uint64_t flags) noexcept;
 
-// The message form of the collectives, fi_ops_collective.msg: one structure that names the collective, and
-// buffers in pieces.
+// The message form of the collectives, fi_ops_collective.msg: one structure with the name of the collective,
+// and buffers in pieces.
 //
-// libfabric's manual has the structure and no words about it, and no other provider has the call, so this is
-// what we make of it. Pieces are the memory itself: together they have as many elements as the plain call
-// reads or writes, which for an alltoall, or the root of a scatter, is a part for every member. A broadcast
-// has its one buffer in `msg_iov`, and no result. Buffers that only the root has (a scatter's input, the
-// result of a gather or reduce) may be left out by the others, and a barrier has none.
+// libfabric's manual lists the structure without explanation, and no other provider implements the call, so
+// this is the provider's own interpretation. The pieces of a buffer have together as many elements as the
+// plain call reads or writes: for an alltoall, and for the root of a scatter, one part for every member. A
+// broadcast has its single buffer in `msg_iov`, and no result. Buffers used only by the root (a scatter's
+// input, the result of a gather or reduce) may be omitted elsewhere. A barrier has no buffers.
 //
-// Levels want each buffer in one piece. Pieces that follow each other in memory are one; others are copied,
-// the result when the operation is over.
+// The levels need each buffer in one piece. Pieces adjacent in memory count as one. Other inputs are copied
+// before the operation, and results are copied back when the operation completes.
 struct Pieces {
     const fi_ioc* list = nullptr;
     std::size_t count = 0;
 };
 
-// In one piece what the application has in several. It goes with the operation.
+// Contiguous copies of buffers passed in several pieces. The copies live as long as the operation.
 struct Copies {
     struct Target {
         std::byte* to;
         std::size_t bytes;
     };
     std::unique_ptr<std::byte[]> input, result;
-    std::vector<Target> targets;  // where the result belongs
+    std::vector<Target> targets;  // destinations of the result
 
     void deliver() const;
 };
 
-// As make_request(const Call&).
+// The same checks as make_request(const Call&).
 Result<Request> make_request(const fi_msg_collective& message, Pieces results, std::uint64_t flags);
 
 }  // namespace mcastcoll::ofi

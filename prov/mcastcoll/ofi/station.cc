@@ -3,10 +3,10 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// A read with nothing in flight looks after idle groups only every so often: one system call per read would
-// be felt.
+// While groups are busy, idle groups are visited only every 16th turn, because one system call per read would
+// be noticeable.
 constexpr std::uint64_t kIdleTurns = 16;
-// Who is seldom let run makes few turns, and looks after them all the same.
+// A process that is scheduled rarely makes few turns, so idle groups are also visited after this time.
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 
 constexpr std::size_t kMostReported = 64;
@@ -26,7 +26,7 @@ topology::Counts nonzero(const engine::Counters& counters, const group::LevelCou
 void Station::progress(bool everywhere) {
     const Nanoseconds time = monotonic_now();
     ++turns_;
-    // Something may have been begun since the last turn.
+    // An operation may have started since the last turn.
     if (busy_groups_ == 0) {
         note_busy();
         stranger_pace_.heard(time);
@@ -35,7 +35,7 @@ void Station::progress(bool everywhere) {
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
     const bool greets = groups_.any_greeting();
-    // What has ended a sleep may be anything.
+    // After a sleep all sources are read, because any of them may have ended the sleep.
     const engine::Expectation look =
         attention_.turn(expected_, everywhere || busy_groups_ == 0 || greets || slept_, time);
     if (look.messages || messenger->under_way() > 0) messenger->poll();
@@ -52,7 +52,8 @@ void Station::progress(bool everywhere) {
         succeeds([&] { look_for_strangers(time); });
     succeeds([&] {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
-            messenger->poll();  // what it still said counts
+            // Messages from before the loss still count.
+            messenger->poll();
             tell_lost(peer, error, reason, time);
         });
     });
@@ -73,8 +74,8 @@ void Station::note_busy() {
     }
 }
 
-// Runs when the process waits for members and has received no message for a while: strangers may hold all
-// receives.
+// Runs when the process waits for members and has received no message for a while: connections of foreign
+// hosts may occupy all receive buffers.
 void Station::look_for_strangers(Nanoseconds time) {
     std::size_t ended = 0;
     SocketAddress one;
@@ -93,7 +94,7 @@ void Station::look_for_strangers(Nanoseconds time) {
     stranger_pace_.has_looked(ended > 0, time);
 }
 
-// Tests the members of all groups: a member connects from the address that it listens at.
+// Compares with the members of all groups: a member connects from the address at which it listens.
 bool Station::has_members_at(const SocketAddress& host) const {
     const auto is_there = [&](const wire::ByteString& address) {
         const auto member = SocketAddress::from_bytes(address);
@@ -110,7 +111,7 @@ void Station::receive_greetings(Nanoseconds time) {
     const auto strangers = [&] { return joins.doubtful_datagrams() + secrets.foreign_datagrams(); };
     const std::uint64_t strangers_before = strangers();
     const std::size_t count = greetings.receive(most, [&](Bytes bytes, const group::Source& source) {
-        // A greeting that is lost comes again. Echoes measure: what was done before took its time.
+        // A lost hello is repeated. Echoes are time measurements, so each datagram needs the current time.
         succeeds([&] {
             if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
         });
@@ -120,7 +121,7 @@ void Station::receive_greetings(Nanoseconds time) {
 
 void Station::receive_multicasts(Nanoseconds time) {
     if (!multicast || groups_.empty()) return;
-    // Two batches at a time: enough to keep up, few enough for everything else to get its turn.
+    // Two batches at a time: enough to keep up, few enough to let all other work have its turn.
     for (int batch = 0; batch < 2; ++batch) {
         const std::size_t taken = multicast.transport().receive(
             time, [&](MutableBytes bytes, const SocketAddress& source) { on_datagram(bytes, source, time); });
@@ -128,7 +129,7 @@ void Station::receive_multicasts(Nanoseconds time) {
     }
 }
 
-// Groups share addresses and sockets: whose a datagram is stands in it.
+// Groups share addresses and sockets. The key in the header identifies the group.
 void Station::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds time) {
     if (bytes.size() < wire::kHeaderBytes) {
         ++groups_.strays().bad_packet;
@@ -150,14 +151,15 @@ void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nano
         group->within(time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
 }
 
-// The messenger has more of them, and its buffers to post again.
+// The messenger may hold more messages and must repost its buffers, so this must not throw.
 void Station::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
     stranger_pace_.heard(time);
     const auto take = [&] { dispatch(message, time); };
-    // Once more, when there may be memory again: what threw is the reading of it.
+    // A second try, because memory may be available again. A group handles exceptions in its own work, so
+    // only reading the message can throw here.
     if (succeeds(take) || succeeds(take)) return;
-    // It was about a join, which would wait for it in vain.
+    // The lost message belonged to a join, which would wait for it in vain.
     for (const auto& group : groups_)
         if (group->core().state() == group::Group::State::greeting) {
             group->wake();
@@ -167,13 +169,15 @@ void Station::on_message(MutableBytes message) {
 
 void Station::dispatch(MutableBytes message, Nanoseconds time) {
     if (wire::peek_list(message)) {
-        if (!joins.on_word(message, time)) ++foreign_messages_;  // comes as a datagram, or not at all
+        // The message may be repeated as a datagram; if not, its destination was not this endpoint.
+        if (!joins.on_word(message, time)) ++foreign_messages_;
         return;
     }
     Group* const group =
         message.size() < wire::kHeaderBytes ? nullptr : groups_.find_keyed(wire::peek_key(message));
     if (group == nullptr)
-        ++foreign_messages_;  // of a group that is gone, or of a stranger
+        // The group is gone, or the sender is not a member.
+        ++foreign_messages_;
     else
         group->within(time, [&] { group->core().on_message(message, time); });
 }
@@ -192,7 +196,7 @@ Nanoseconds Station::next_deadline() const {
     return next;
 }
 
-// When they are to be read again, if they are not to end a sleep before.
+// Returns when hellos may be read again, if they must not end a sleep before then.
 Nanoseconds Station::heed_greetings() {
     const Nanoseconds time = monotonic_now();
     const Nanoseconds until = greeting_pace_.rests_until(groups_.any_greeting(), time);
@@ -261,8 +265,8 @@ bool Station::wants_report(Nanoseconds time) {
     return report_due || (report_ && report_->is_watched());
 }
 
-// For mcastcoll-topo. Not more often than now and then, because a program may join thousands of groups.
-// Nobody needs it, so what goes wrong is told once and no more.
+// Writes the report for mcastcoll-topo. The rate is limited, because a program may join thousands of groups.
+// The report is optional, so only the first error is logged.
 void Station::write_report() {
     report_due = false;
     if (report_given_up_) return;
@@ -280,10 +284,10 @@ void Station::write_report() {
     }
     Result<void> written;
     if (!report_) {
-        static std::atomic<unsigned> parts{0};  // endpoints of one process have a file each
+        static std::atomic<unsigned> parts{0};  // each endpoint of a process has its own file
         if (auto opened = topology::JobReport::open(parts++)) {
             report_.emplace(std::move(opened).value());
-            // For all of its host.
+            // One process removes the files of dead processes for all of its host.
             const auto led = [](const topology::ReportedGroup& group) { return !group.places.empty(); };
             if (std::ranges::any_of(report.groups, led)) report_->remove_dead();
         } else {

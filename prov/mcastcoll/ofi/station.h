@@ -1,7 +1,7 @@
-// A station is what one endpoint needs for collectives: its service socket, its private inner endpoint, its
-// multicast sockets, the watch over other processes, and its groups. It is opened by the first join, so that
-// an application that never joins pays nothing. All calls are made with the fabric's lock held, but for those
-// that say otherwise.
+// Station is the collective endpoint: the state of one libfabric endpoint for collectives. Owns the service
+// socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and the groups.
+// The first join opens the Station, so an application that never joins pays nothing. The fabric's lock must
+// be held in all calls, unless noted otherwise.
 #pragma once
 
 #include "base/clock.h"
@@ -16,37 +16,39 @@ class Station final : public Facilities, private Messenger::Receiver {
   public:
     explicit Station(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
     ~Station();
-    // Once, before anything else.
+    // Called once, before all other calls.
     Result<void> open();
 
-    // fi_join with FI_COLLECTIVE: starts the join and returns; FI_JOIN_COMPLETE or an error follows on the
+    // fi_join with FI_COLLECTIVE: starts the join and returns. FI_JOIN_COMPLETE or an error follows on the
     // event queue.
     int join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context);
-    // By what the application calls it, or null.
+    // Finds a group by the application's token; null if there is none.
     Group* find(fi_addr_t token) const { return groups_.find(token); }
-    // True while the application holds a group: the endpoint may not go from under it.
+    // True while the application holds a group: the endpoint must not be closed.
     bool has_open_groups() const { return groups_.has_open(); }
-    // Moves everything that can move without blocking. It looks first where something is expected, and
-    // elsewhere only every few turns, unless it is to look everywhere.
+    // Makes progress without blocking. Reads the sources where a packet is expected at every turn and the
+    // other sources only every few turns, unless `everywhere` is set.
     void progress(bool everywhere = false);
     // True while an operation, a join or a closing group needs progress on every call.
     bool busy() const;
-    // A descriptor that polls readable when progress() has something to do, timers included.
+    // A descriptor that polls readable when progress() has work, including expired timers.
     int wait_descriptor() const { return wait_set.descriptor(); }
-    // Called before sleeping on wait_descriptor(). False: something is pending already, do not sleep; or it
-    // would take a pause (Messenger::prepare_wait).
+    // Called before sleeping on wait_descriptor(). Returns false if the caller must not sleep: work is
+    // pending, or the messenger would first need a pause that `may_pause` does not allow
+    // (Messenger::prepare_wait).
     bool prepare_wait(bool may_pause = true);
 
-    // A thread that sleeps went by the deadlines of before. What another thread has begun since, or brought
-    // further, may have earlier ones, and that thread need not come back.
+    // Moves the alarm of a sleeping thread to the earliest deadline. Calls of another thread may have created
+    // earlier deadlines, and that thread may not call again.
     void keep_alarm();
-    // Of all groups, closed ones included; nothing where no counter is called so.
+    // Sum over all groups, closed ones included; empty if there is no counter of this name.
     std::optional<std::uint64_t> counter(std::string_view name) const;
     int close_group(Group& group);
     static Station& of(Group& group) { return static_cast<Station&>(group.facilities()); }
 
   private:
-    static fi_ops& group_calls();  // what applications may call on a group's fid_mc: group_calls.cc
+    // The applications' operations on a group's fid_mc: group_calls.cc.
+    static fi_ops& group_calls();
     void open_multicast();
     Nanoseconds next_deadline() const;
 
@@ -74,24 +76,24 @@ class Station final : public Facilities, private Messenger::Receiver {
 
     wire::ByteString own_address_;
     GroupTable groups_;
-    std::map<std::uint64_t, std::uint32_t> sequences_;  // joins called so far, by JoinPlan::counted_as
+    std::map<std::uint64_t, std::uint32_t> sequences_;  // number of joins so far, by JoinPlan::counted_as
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
-    std::uint64_t turns_ = 0, visits_ = 0;  // of progress; of groups in these
+    std::uint64_t turns_ = 0, visits_ = 0;  // turns of progress(), and visits of groups in these turns
     std::size_t busy_groups_ = 0;
-    engine::Expectation expected_ = engine::kAnything;  // by them
+    engine::Expectation expected_ = engine::kAnything;  // combined expectation of the busy groups
     group::Attention attention_;
     Nanoseconds looked_around_at_{}, greetings_at_{};
     GreetingPace greeting_pace_;
     bool greetings_heeded_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0, strangers_ended_ = 0;
-    // The private endpoint's address; empty where source addresses do not tell strangers from members.
+    // The private endpoint's address. Empty if source addresses cannot distinguish members from other hosts.
     std::optional<SocketAddress> listens_at_;
     StrangerPace stranger_pace_;
 
-    // What mcastcoll-topo --job shows of this endpoint, in a file of its own (topology/report.h).
+    // The data for mcastcoll-topo --job about this endpoint, in a file of its own (topology/report.h).
     std::optional<topology::JobReport> report_;
     bool report_given_up_ = false;
-    Nanoseconds next_report_{};  // not earlier
+    Nanoseconds next_report_{};  // earliest time of the next report
 };
 
 }  // namespace mcastcoll::ofi

@@ -1,4 +1,5 @@
-// Opening and closing a station, planning a join, and what is told when it closes.
+// Opening and closing the collective endpoint, the parameters of a join, and the statistics written at the
+// close.
 #include <fcntl.h>
 #include <rdma/fi_cm.h>
 #include <sys/mman.h>
@@ -20,11 +21,11 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// What a group of sixteen on one host takes at least.
+// Minimum shared memory of a group of sixteen on one host.
 constexpr std::size_t kRoomWanted = std::size_t{1} << 20;
 
-// Where this process is. The address is the inner endpoint's, normalised; it may be none that has a subnet.
-// Without room for shared memory a process is a host of its own.
+// Finds the place of this process. The address is the inner endpoint's, normalised; it may be an address
+// without a subnet. A process without room for shared memory counts as a separate host.
 topology::Discovery find_own_place(const topology::Override& given, const wire::ByteString& inner_address) {
     const auto address = SocketAddress::from_bytes(inner_address);
     topology::Discovery found =
@@ -36,15 +37,15 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
     return found;
 }
 
-// An inner address with everything removed that differs between members: padding, scope, a name's trailing
-// zeros.
+// Removes the parts of an inner address in which members' views differ: padding, scope, trailing zeros of a
+// name.
 wire::ByteString normalise_address(Bytes inner_address) {
     if (const auto socket = SocketAddress::from_bytes(inner_address)) {
         const SocketAddress plain(socket.value().address_bytes(), socket.value().port());
         const auto* at = reinterpret_cast<const std::byte*>(plain.data());
         return wire::ByteString(at, at + plain.size());
     }
-    // A name such as shm's: up to its zero, and without the "fi_shm://" that only some of its forms carry.
+    // A name such as shm's: up to its NUL, without the "fi_shm://" that only some forms have.
     std::string_view name(reinterpret_cast<const char*>(inner_address.data()), inner_address.size());
     name = name.substr(0, name.find('\0'));
     if (const auto scheme = name.find("://"); scheme != std::string_view::npos)
@@ -53,7 +54,7 @@ wire::ByteString normalise_address(Bytes inner_address) {
     return wire::ByteString(at, at + std::min(name.size(), wire::kMostAddressBytes));
 }
 
-// The interface of a link-local inner address, which is good on that interface's link only; else 0.
+// The interface index of a link-local inner address, which is valid on one link only; otherwise 0.
 std::uint32_t scope_of(Bytes inner_address) {
     const auto own = SocketAddress::from_bytes(inner_address);
     if (!own || own.value().family() != AF_INET6 || !own.value().is_link_local()) return 0;
@@ -87,8 +88,8 @@ bool is_over_tcp(const fi_info& inner) {
     return name == "net" || name.find("tcp") != std::string_view::npos;
 }
 
-// What proves that somebody is a member: the file's secret, or the set's comm_key if it is long enough to be
-// one, or both. None where there is no secret, or MUNGE is to carry it.
+// The key for authenticating members: derived from the secret in the key file, from the set's comm_key if it
+// is long enough, or from both. Empty without a secret, or if MUNGE will carry the secret.
 constexpr std::size_t kLeastSecret = 16;
 
 Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString& set_key) {
@@ -102,10 +103,10 @@ Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString&
     return wire::JoinKey(wire::derive(settings.key ? *settings.key : wire::Key{}, "join", set_key));
 }
 
-// What tells this list of members, and this key, from others. With a secret nobody else can compute it.
+// Identifies this list of members together with its key. With a secret, only members can compute the value.
 std::uint64_t hash_of(std::vector<wire::ByteString> members, const wire::ByteString& set_key,
                       const wire::JoinKey& key) {
-    // With a key, joins of the same members may be called in any order, as threads do.
+    // With different comm_keys, joins of the same members may be called in any order, as threads do.
     if (!set_key.empty() && !key) members.push_back(set_key);
     return key ? wire::hash_members(members, *key) : wire::hash_addresses(members);
 }
@@ -151,7 +152,8 @@ Result<void> Station::open() {
         own_secret = std::make_shared<SealedSecret>(*settings.munge, secret.value());
     }
 
-    const bool chosen = settings.inner.empty() || settings.inner == "tcp";  // by us, so ours may differ
+    // The user did not name an inner provider, so the private endpoint may use another one.
+    const bool chosen = settings.inner.empty() || settings.inner == "tcp";
     const InfoOwner inner = for_own_messages(*endpoint.info, chosen);
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
@@ -161,7 +163,8 @@ Result<void> Station::open() {
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
     greetings.use(*messenger);
-    // Members of other sites connect from their gateways' addresses.
+    // Members of other sites connect from the addresses of their gateways, so sources do not identify
+    // members.
     if (auto own = SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
         listens_at_ = own.value();
     PeerWatchOptions watching;
@@ -208,8 +211,8 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
         ++sequences_[counted_as];
         group.start(time);
     } catch (...) {
-        // The caller gets no group that it could close. Whoever greets this member as the leader is told so;
-        // otherwise the others give up at the join timeout.
+        // The caller gets no group to close. A leader reports the failure to each member whose hello arrives;
+        // otherwise the members give up at the join timeout.
         if (group.core().join().leads()) succeeds([&] { joins.remember_ended(group, FI_ENOMEM); });
         group.leave_joins();
         groups_.remove(group);
@@ -252,7 +255,7 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
                                .most_open = OpenOperations::kMost,
                                .memory = {map_pages, unmap_pages},
                                .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
-    core.means.key = secret;  // gcc 12 takes it for uninitialized among the others
+    core.means.key = secret;  // set separately: in the initializer gcc 12 reports an uninitialized value
     JoinPlan plan{.core = std::move(core),
                   .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
                   .token = next_token_++,
@@ -265,8 +268,9 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     return plan;
 }
 
-// Who does not know the secret calls the list by what everybody can compute, and counts its joins by that:
-// the secret may be found out in another order than joins are called in.
+// Before the secret is known, the list is identified by a hash without the secret, which every process can
+// compute. Its joins are counted under that hash, because secrets may arrive in another order than the joins
+// were called.
 Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
     const auto nobodys = draw_key(), nonce = draw_key();
     if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();
@@ -279,8 +283,8 @@ Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key
     plan.core.means.key = nobodys.value();
     plan.make_words_key();
     plan.munge = {.socket = *settings.munge,
-                  // Before the join's deadline, and before Open MPI's component goes on without a group after
-                  // 10 s, so that the warning says what the join has waited for.
+                  // Ends before the join's deadline, and before Open MPI's component continues without a
+                  // group after 10 s, so that the warning names the reason.
                   .patience = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
                                        Nanoseconds::from_ms(7500)),
                   .request = {.id = plan.core.id,
@@ -298,8 +302,9 @@ Station::~Station() {
     groups_.clear();
 }
 
-// Closed groups whose other members may still need something are served for a while before the endpoint goes.
-// While the network is silent none of them can say so: that time does not count, up to the host timeout.
+// Serves closed groups for a while before the endpoint closes, because other members may still need
+// retransmissions. Time in which the network is silent does not count, up to the host timeout, because
+// members cannot send requests then.
 void Station::drain() {
     if (!messenger || !watch.is_open()) return;  // opening failed half way
     const Nanoseconds begin = monotonic_now();
@@ -318,8 +323,8 @@ void Station::drain() {
                  settings.linger_ms);
 }
 
-// FI_MCASTCOLL_STATS=PREFIX: counters of an endpoint's groups as PREFIX.HOST.PID.json, when the endpoint
-// closes.
+// FI_MCASTCOLL_STATS=PREFIX: writes the counters of an endpoint's groups to PREFIX.HOST.PID.json when the
+// endpoint closes.
 void Station::write_statistics() const {
     engine::Counters total;
     group::LevelCounters levels;

@@ -12,7 +12,7 @@ Result<void> Greetings::open(const wire::ByteString& own_address, std::uint32_t 
 }
 
 void Greetings::greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
-    // Members very likely have the first candidate port: every other attempt goes there.
+    // Most members have the first candidate port, so every other attempt goes there.
     rendezvous_->send(member, attempt % 2 == 0 ? 0 : attempt / 2 + 1, message);
 }
 
@@ -24,7 +24,7 @@ bool Greetings::may_be(const wire::ByteString& member, const group::Source& sour
     return Rendezvous::may_be(member, RendezvousSource::from_bytes(source));
 }
 
-// Names that are no network addresses are of this host.
+// Names that are not network addresses belong to this host.
 bool Greetings::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
     const auto first = SocketAddress::from_bytes(one), second = SocketAddress::from_bytes(other);
     return first && second ? first.value().same_host(second.value()) : first.ok() == second.ok();

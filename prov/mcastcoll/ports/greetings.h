@@ -1,5 +1,5 @@
-// The datagrams of joins, by the service address at which peers find each other, and the reliable words of
-// them that are no group's.
+// Sends and receives the datagrams of joins through the service socket, where peers find each other, and
+// sends reliable join messages without a group.
 #pragma once
 
 #include "group/joins.h"
@@ -8,9 +8,10 @@
 
 namespace mcastcoll::ofi {
 
-// How many greetings are read at once. Unless a group greets there are none for a while after as many as
-// that: who floods the socket is to take little of the groups' time. What has no room meanwhile the kernel
-// drops, and a genuine greeting comes again.
+// Limits the rate at which hellos are read. After a read of the maximum number, or of foreign datagrams, the
+// socket is not read for a pause, unless a group of this endpoint is greeting, so that a flood of datagrams
+// takes little time from the groups. Datagrams beyond the socket buffer are dropped by the kernel, and
+// genuine hellos are repeated.
 class GreetingPace {
   public:
     static constexpr unsigned kMaxAtWork = 8;
@@ -22,7 +23,7 @@ class GreetingPace {
     void has_read(std::size_t count, unsigned of, bool strangers, Nanoseconds now) {
         if (strangers || (of > 0 && count >= of)) paused_until_ = now + kPause;
     }
-    // Now: it does not.
+    // End of the pause; `now` if there is none.
     Nanoseconds rests_until(bool greets, Nanoseconds now) const {
         return greets ? now : std::max(paused_until_, now);
     }
@@ -33,15 +34,16 @@ class GreetingPace {
 
 class Greetings final : public group::Joins::Port {
   public:
-    // `scope`: as Rendezvous::open.
+    // `scope`: see Rendezvous::open.
     Result<void> open(const wire::ByteString& own_address, std::uint32_t scope);
-    // What words go through, from now on.
+    // Sets the messenger for reliable join messages.
     void use(Messenger& messenger) { messenger_ = &messenger; }
     int descriptor() const { return rendezvous_->descriptor(); }
 
-    // A datagram to where a member very likely has its service address: each attempt tries another place.
+    // Sends a datagram to an address where the member's service socket is likely to be. Each attempt tries
+    // another candidate.
     void greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
-    // Not more than so many; returns how many were read.
+    // Reads at most `most` datagrams and returns their number.
     template <typename Take>
     std::size_t receive(unsigned most, Take take) {
         const auto deliver = [&](Bytes bytes, const RendezvousSource& source) {

@@ -47,8 +47,9 @@ Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
     return Carrier::udp;
 }
 
-// Rank 0 alone decides, and everybody reads it in the welcome: members may know different parents. Only the
-// leaders of hosts listen. Several segments have an address each: they do not hear each other.
+// Rank 0 alone chooses the addresses, and the welcome carries them to all members, because members may have
+// different parent groups. Only the leaders of hosts listen. Each of several segments has its own address,
+// since segments do not receive each other's multicasts.
 void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                                       const group::Guests& guests, const levels::Placement& placement) {
     welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
@@ -64,7 +65,7 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
     }
     std::optional<Loan> loan;
     if (placement.segments().size() == 1) loan = lender_(listeners);
-    // What is borrowed has to be of the same kind, and only RoCE sends to groups that are not joined.
+    // A borrowed address must be of the same transport, and only RoCE can send to groups that are not joined.
     if (loan && ((loan->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
         loan.reset();
     if (!loan)
@@ -128,7 +129,8 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
         }
         outlets.push_back({*address, false});
     }
-    // Only for a neighbour on this host does the kernel have to hand our multicasts back to it, and to us.
+    // Multicast loopback is needed only if another leader runs on this host. The kernel then also delivers
+    // this member's own multicasts back.
     for (const std::uint32_t rank : placement.segment())
         if (rank != self && welcome.peers[rank].multicast_source == welcome.peers[self].multicast_source)
             outlets[welcome.range_of[rank]].loop = true;
@@ -158,7 +160,7 @@ void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::u
 
 void GroupMulticast::flush() {
     const int error = queue_.flush(sockets_.transport(), outlets_, payload_bytes_);
-    // The datagram cannot be sent at all; to the receivers it is lost, and repaired.
+    // The datagram cannot be sent at all. The receivers treat the datagram as lost and request a repair.
     if (error == 0 || send_error_told_) return;
     log_line(Level::warn, "{}: multicast fails: {}", group_name_, std::strerror(error));
     send_error_told_ = true;

@@ -1,6 +1,6 @@
-// The multicast of one group over its endpoint's sockets: which addresses it speaks to, chosen by rank 0 for
-// the welcome and joined by everybody who leads a host; what is on its way to them; and from where members'
-// datagrams may come.
+// The multicast of one group over its endpoint's sockets. Holds the addresses, which rank 0 chooses for the
+// welcome and the leaders of hosts join, the send queue, and the permitted source addresses of members'
+// datagrams.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,23 @@
 
 namespace mcastcoll::ofi {
 
-// Another group's address, of which parts can be borrowed: the places of those who borrow, in that group.
+// A part of another group's multicast address, to be borrowed. The ranks are the borrowers' positions in the
+// lending group.
 struct Loan {
     SocketAddress address;
     GroupKey key{};
-    std::uint32_t places = 0;  // that it has
+    std::uint32_t places = 0;  // number of positions in the lending group
     std::vector<std::uint32_t> ranks;
     std::string name;  // for the log
 };
 
 class GroupMulticast final : public group::Multicast {
   public:
-    // Who lends to these members, by their inner addresses.
+    // Finds a lending group for these members, given by their inner addresses.
     using Lender = std::function<std::optional<Loan>(const std::vector<wire::ByteString>&)>;
 
-    // wanted: how to borrow, whatever it costs. members: inner addresses by rank, which outlive this.
+    // wanted: the address scheme to use regardless of its cost. members: inner addresses by rank; they must
+    // outlive this object.
     GroupMulticast(MulticastSockets& sockets, std::optional<engine::Plan> wanted, std::string group_name,
                    std::span<const wire::ByteString> members, Lender lender)
         : sockets_(sockets),
@@ -44,14 +46,15 @@ class GroupMulticast final : public group::Multicast {
     void flush() override;
     void forget_payloads() override { queue_.forget_payloads(); }
 
-    // It has an address of its own, that others may borrow parts of.
+    // True if the group has an address of its own, of which other groups may borrow parts.
     bool own_address() const { return plan_of_addresses_ == engine::Plan::own && joined(); }
-    // What these members can borrow of it, or nothing when one of them does not listen to it.
+    // The part of this group's address available to these members. Empty if one of them does not listen to
+    // the address.
     std::optional<Loan> lend(const std::vector<wire::ByteString>& members, const levels::Placement& placement,
                              GroupKey key);
 
-    // Who claims to be a member must send from that member's address, and from the port that its first valid
-    // datagram came from.
+    // A datagram of a member must come from the member's address and, once the first valid datagram has
+    // arrived, from the same port.
     bool may_come_from(std::uint32_t rank, const SocketAddress& source);
     void came_from(std::uint32_t rank, const SocketAddress& source) {
         if (sources_[rank].port() == 0) sources_[rank] = source;
@@ -72,13 +75,16 @@ class GroupMulticast final : public group::Multicast {
     const std::span<const wire::ByteString> members_;
     const Lender lender_;
     engine::Plan plan_of_addresses_ = engine::Plan::own;
-    std::vector<Outlet> outlets_;  // one for each range of ranks; none without multicast
-    Membership membership_;        // of this member's own range
-    Membership offered_;           // of the address that this member has offered, until it has joined
+    // One for each range of ranks; empty without multicast.
+    std::vector<Outlet> outlets_;
+    Membership membership_;  // in the address of this member's own range
+    // In the address that this member has offered as rank 0, until the member has joined.
+    Membership offered_;
     std::string why_not_;
-    std::vector<SocketAddress> sources_;  // of members' multicasts, by rank; port 0 until a probe told it
+    // Source addresses of the members' multicasts, by rank. The port is 0 until a probe has arrived.
+    std::vector<SocketAddress> sources_;
     std::uint64_t wrong_sources_ = 0;
-    std::map<wire::ByteString, std::uint32_t> place_by_address_;  // made when first asked for
+    std::map<wire::ByteString, std::uint32_t> place_by_address_;  // filled at the first use
     MulticastQueue queue_;
     std::size_t payload_bytes_ = 0;
     bool send_error_told_ = false;

@@ -1,4 +1,4 @@
-# The real side of what groups ask of their process: messages, multicast, shared memory, and what an endpoint keeps for all its groups.
+# Implements the ports of groups (messages, multicast, shared memory) and the other services that an endpoint has for all its groups.
 noinst_LTLIBRARIES += %reldir%/libmccports.la
 mcc_parts += \
 	%reldir%/greetings.cc \
@@ -15,7 +15,7 @@ mcc_parts += \
 	%reldir%/team_level.h
 nodist_%canon_reldir%_libmccports_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-# What can be tested without the provider stays apart.
+# These files are compiled separately, so that tests can link them without the provider.
 %canon_reldir%_libmccports_la_SOURCES = \
 	%reldir%/messenger.cc \
 	%reldir%/messenger.h \
@@ -27,7 +27,7 @@ mcc_rooms += %reldir%/all.cc
 	%reldir%/strangers.cc \
 	%reldir%/strangers.h
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
-# libmunge is opened at run time: of it the header alone is needed here.
+# libmunge is loaded at run time: only its header is needed here.
 if HAVE_MUNGE
 %canon_reldir%_libmccports_la_SOURCES += %reldir%/munge_library.cc
 else

@@ -28,7 +28,7 @@ Error failure(const char* what, long code) {
     return {static_cast<int>(-code), fmt::format("{}: {}", what, fi_strerror(static_cast<int>(-code)))};
 }
 
-// The private endpoint sits at the same address as the application's, on a port of its own.
+// The private endpoint has the same IP address as the application's endpoint, and its own port.
 void clear_port(void* address, std::size_t length) {
     if (address == nullptr || length < sizeof(sockaddr_in)) return;
     auto* any = static_cast<sockaddr*>(address);
@@ -37,7 +37,7 @@ void clear_port(void* address, std::size_t length) {
         static_cast<sockaddr_in6*>(address)->sin6_port = 0;
 }
 
-// Addresses carry the scope of the process that has them, which is a number of its own host.
+// An address contains the scope of its owner's process, a number valid only on the owner's host.
 wire::ByteString seen_from(const wire::ByteString& own, const wire::ByteString& peer) {
     const auto from = SocketAddress::from_bytes(own), to = SocketAddress::from_bytes(peer);
     if (!from || !to) return peer;
@@ -56,7 +56,7 @@ InfoOwner private_info(const fi_info* inner) {
     info->rx_attr->caps = FI_MSG | FI_RECV;
     info->tx_attr->op_flags = info->rx_attr->op_flags = 0;
     info->handle = nullptr;
-    // The station polls it, with its lock held.
+    // Only the collective endpoint uses the private endpoint, with the fabric's lock held.
     info->domain_attr->threading = FI_THREAD_DOMAIN;
     info->domain_attr->control_progress = info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     std::free(info->dest_addr);
@@ -67,8 +67,8 @@ InfoOwner private_info(const fi_info* inner) {
     if (ip) {
         clear_port(info->src_addr, info->src_addrlen);
     } else if (info->addr_format == FI_ADDR_STR && info->src_addr != nullptr) {
-        // A name must be unique. shm makes one so by itself, with a number behind it, if it begins like its
-        // own.
+        // A name must be unique. If the name begins like shm's own names, shm makes the name unique by
+        // appending a number.
         std::free(info->src_addr);
         const std::string name = fmt::format("fi_shm://{}", getpid());
         info->src_addr = strdup(name.c_str());
@@ -139,7 +139,8 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
 
 Result<void> Messenger::make_buffers(const fi_info* info) {
     const std::size_t bytes = (kReceives + kLargeSends) * kMessageBytes + kSmallSends * kSmallMessageBytes;
-    buffers_.reset(new std::byte[bytes]);  // not cleared: pages nobody uses cost nothing
+    // Not cleared: pages that are never used take no memory.
+    buffers_.reset(new std::byte[bytes]);
     if ((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
         const int rc = fi_mr_reg(domain_.get(), buffers_.get(), bytes, FI_SEND | FI_RECV, 0, 1, 0,
                                  memory_.out(), nullptr);
@@ -164,11 +165,11 @@ Result<void> Messenger::make_buffers(const fi_info* info) {
     return {};
 }
 
-// ofi_rxm looks at what has come once more while it closes a connection, and would start to read a long
-// message through the endpoint that it has just freed, if a receive waits for one: none may. Over verbs it
-// would post its buffer again there for any message: what is there is read before. One that comes between
-// this and the closing is not to be helped, but by FI_OFI_RXM_USE_SRX=1, which has all connections share
-// their buffers.
+// While closing a connection, ofi_rxm processes received data once more and, if a receive is posted, would
+// begin to read a long message through the endpoint it has just freed. So all receives are cancelled first.
+// Over verbs ofi_rxm would also repost its own buffer there for any message, so pending completions are read
+// first. A message that arrives after this and before the close can still cause the fault, except with
+// FI_OFI_RXM_USE_SRX=1, where all connections share their buffers.
 void Messenger::withdraw_receives() {
     if (!endpoint_) return;
     for (Request& request : requests_)
@@ -184,7 +185,8 @@ void Messenger::withdraw_receives() {
 
 Messenger::~Messenger() {
     if (over_rxm_) withdraw_receives();
-    endpoint_.reset();  // ends what is under way before the buffers and queues go
+    // Ends all operations in flight before the buffers and queues are freed.
+    endpoint_.reset();
     cq_.reset();
     av_.reset();
     memory_.reset();
@@ -217,7 +219,8 @@ bool Messenger::is_starved() {
     if (latest == nullptr || !blocked_receives_.empty()) return false;
     called_back_ = false;
     (void)fi_cancel(&endpoint_->fid, &latest->context);
-    poll();  // posts a cancelled receive again
+    // Reposts a cancelled receive.
+    poll();
     return !called_back_ && latest_receive_ == latest;
 }
 
@@ -256,7 +259,7 @@ void Messenger::send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payloa
     if (!payload.empty()) std::memcpy(request.buffer + header.size(), payload.data(), payload.size());
     request.length = length;
     request.peer = peer;
-    // Messages to one peer keep their order: behind one that waits, all wait.
+    // Messages to one peer stay in order: if one waits, all later messages to that peer wait too.
     Backlog& backlog = backlogs_[peer];
     if (backlog.waiting == 0 && try_send(request)) return;
     ++backlog.waiting;
@@ -330,7 +333,7 @@ void Messenger::read_errors() {
     if (fi_cq_readerr(cq_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
     auto& request = *static_cast<Request*>(entry.op_context);
     if (request.use == Request::Use::receive) {
-        // FI_ECANCELED included: a receive ends with it when its connection breaks in the middle of a
+        // Includes FI_ECANCELED: a receive ends with this error when its connection breaks in the middle of a
         // message.
         called_back_ |= &request == latest_receive_ && entry.err == FI_ECANCELED;
         post_receive(request);
@@ -345,8 +348,8 @@ bool Messenger::prepare_wait(bool may_pause) {
     if (must_poll() || descriptor_ < 0) return false;
     fid* fids[1] = {&cq_->fid};
     if (fi_trywait(fabric_, fids, 1) != 0) return false;
-    // The provider "net" leaves its descriptor readable for what has long been read; only a blocking read
-    // clears that.
+    // The provider "net" leaves its descriptor readable after the events were read. Only a blocking read
+    // clears the descriptor.
     pollfd waiting{descriptor_, POLLIN, 0};
     if (::poll(&waiting, 1, 0) == 0) return true;
     if (!may_pause) return false;

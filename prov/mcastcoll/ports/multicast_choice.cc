@@ -10,7 +10,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Several roots may multicast at once, so that one may fill only this share of a receiver's buffer.
+// Several roots may multicast at the same time, so one may fill only this fraction (a quarter) of a
+// receiver's buffer.
 constexpr std::size_t kBufferShare = 4;
 constexpr std::size_t kMostDatagram = group::kMostFragment + wire::kHeaderBytes;
 
@@ -40,7 +41,7 @@ UdpMulticastOptions udp_options(const Settings& settings, const MulticastChoice&
     UdpMulticastOptions options{multicast_options(settings, choice)};
     options.receive_buffer_bytes = settings.rcvbuf;
     options.send_buffer_bytes = settings.sndbuf;
-    // A fault is to hit single datagrams, as a network's does.
+    // Injected faults must hit single datagrams, as faults of a network do.
     options.offload = !settings.fault.spoils();
     return options;
 }

@@ -14,9 +14,10 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Several roots may multicast at once, so that one may have only this share of what a queue pair receives.
+// Several roots may multicast at the same time, so one may use only this fraction (a quarter) of a queue
+// pair's receives.
 constexpr std::size_t kReceivesShare = 4;
-// Random ports that are tried until one is not somebody's alone.
+// Number of random ports to try until one is not in exclusive use by another socket.
 constexpr int kPortAttempts = 8;
 
 }  // namespace
@@ -58,8 +59,7 @@ void MulticastSockets::give_up(const std::string& why) {
     verbs_ = nullptr;
 }
 
-// Also joins an address for a moment, which tells how much the kernel buffers, and whether multicast can be
-// opened at all.
+// Also joins an address briefly, to learn how much the kernel buffers and whether multicast works at all.
 Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
     auto opened = MulticastHub::open(udp_options(settings_, *choice_));
     if (!opened) return opened.error();
@@ -113,8 +113,7 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     return {};
 }
 
-// Joins a group for a moment: a subnet manager may refuse, want to choose the address itself, or not be
-// there.
+// Also joins a group briefly: the subnet manager may refuse, insist on choosing the address, or be absent.
 Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
     if (settings_.transport == Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_TRANSPORT=udp"};
     if (settings_.transport == Carrier::automatic && !inner_is_verbs)

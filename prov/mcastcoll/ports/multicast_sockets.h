@@ -1,6 +1,6 @@
-// How an endpoint multicasts: over UDP, and over RDMA beside it where there is a device. Opened on the
-// interface that the user names, or that has the inner endpoint's address; without one the endpoint's groups
-// do without.
+// The multicast of an endpoint: over UDP, and also over RDMA if there is a device. Uses the interface named
+// by the user or the interface with the inner endpoint's address. Without such an interface the endpoint's
+// groups work without multicast.
 #pragma once
 
 #include "ports/multicast_choice.h"
@@ -9,15 +9,16 @@
 
 namespace mcastcoll::ofi {
 
-// A socket address as it travels in join messages: family, port, address bytes. Empty for none.
+// A socket address in the form of join messages: family, port, address bytes. Empty for no address.
 wire::ByteString encode_address(const SocketAddress& address);
 std::optional<SocketAddress> decode_address(const wire::ByteString& bytes);
 
 struct GroupIdentity {
     GroupKey key{};
     Epoch epoch{};
-    SocketAddress address;  // of the group's multicasts
-    Membership held;        // of an address that exists for as long as somebody has joined it; mostly empty
+    SocketAddress address;  // destination of the group's multicasts
+    // Keeps a temporary address joined, which exists only as long as it has members; usually empty.
+    Membership held;
 };
 
 class MulticastSockets {
@@ -26,23 +27,23 @@ class MulticastSockets {
 
     // own_address: the inner endpoint's, normalised.
     void open(Bytes own_address, bool inner_is_verbs);
-    // Does without from now on.
+    // Turns multicast off for this endpoint.
     void give_up(const std::string& why);
     explicit operator bool() const { return transport_ != nullptr; }
-    // Only of sockets that are open.
+    // Requires open sockets.
     MulticastTransport& transport() { return *transport_; }
     const MulticastTransport& transport() const { return *transport_; }
-    // Over verbs to groups that are not joined.
+    // True if verbs can send to groups without joining.
     bool verbs_sends_anywhere() const { return verbs_ != nullptr && verbs_->sends_anywhere(); }
 
-    // What this endpoint offers to whom it greets.
+    // Fills in the multicast offer in this endpoint's hello.
     void offer(wire::Hello& hello) const;
-    // Fails only when the kernel's generator does, or a subnet manager.
+    // Fails only if the kernel's random generator or a subnet manager fails.
     Result<GroupIdentity> new_identity(Carrier carrier);
     Result<Membership> join(const SocketAddress& group);
 
     MulticastCounters counters() const { return transport_ ? transport_->counters() : MulticastCounters{}; }
-    // Null without.
+    // Null without verbs.
     const VerbsTransport* verbs() const { return verbs_; }
 
   private:
@@ -51,17 +52,18 @@ class MulticastSockets {
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
 
     const Settings& settings_;
-    std::optional<MulticastChoice> choice_;  // none without multicast
+    std::optional<MulticastChoice> choice_;  // empty without multicast
     int family_ = 4;
     std::string why_not_;
     std::unique_ptr<MulticastTransport> transport_;
-    JoinableTransport* hub_ = nullptr;  // what is at the bottom of it
-    std::uint16_t port_ = 0;            // of the groups that this endpoint leads
+    JoinableTransport* hub_ = nullptr;  // lowest layer of transport_
+    std::uint16_t port_ = 0;            // of the groups led by this endpoint
     std::size_t window_ = 0, datagram_bytes_ = 0;
-    VerbsTransport* verbs_ = nullptr;  // part of it
+    VerbsTransport* verbs_ = nullptr;  // part of hub_
     std::size_t verbs_window_ = 0;
-    bool verbs_chooses_ = false;  // the network's management chooses addresses
-    bool verbs_failed_ = false;   // a join has failed: groups to come are not asked to try
+    bool verbs_chooses_ = false;  // the subnet manager chooses addresses
+    // A join has failed: later groups are not offered verbs.
+    bool verbs_failed_ = false;
 };
 
 }  // namespace mcastcoll::ofi

@@ -1,11 +1,11 @@
-// Calls of libmunge's, which have munged put a few bytes into a credential, or take them out. Only processes
-// of this one's user can open what is made here, and only what one of them has made is opened.
+// Calls of libmunge: munged puts a few bytes into a credential or takes them out. Credentials made here can
+// be opened only by processes of the same user, and only credentials made by such a process are accepted.
 //
-// munged takes a tenth of a millisecond, or for ever if it stands still (libmunge then gives up after some
-// ten seconds). So each call has a thread of its own, which nobody waits for: who loses patience lets go of
-// the call, and the thread ends by itself. The provider is never unloaded (ofi/local.mk).
+// A call of munged takes a tenth of a millisecond, or blocks if munged hangs (libmunge gives up after about
+// ten seconds). So each call has a detached thread. The caller of a timed-out call drops the call, and the
+// thread ends by itself. The provider is never unloaded (ofi/local.mk).
 //
-// libmunge is opened when it is first needed, so that the provider can be loaded where there is none.
+// libmunge is loaded at the first use, so the provider also loads on hosts without libmunge.
 #pragma once
 
 #include <memory>
@@ -21,16 +21,16 @@ class MungeCall {
     enum class State {
         under_way,
         done,
-        refused,     // the credential is nobody's of this user, or too old, or damaged
-        unavailable  // munged, or libmunge
+        refused,     // the credential belongs to another user, is too old, or is damaged
+        unavailable  // munged or libmunge is not available
     };
 
-    // socket: where munged listens, or "" where it usually does.
+    // socket: munged's socket, or "" for the default.
     static MungeCall encode(const std::string& socket, Bytes payload);
     static MungeCall decode(const std::string& socket, Bytes credential);
 
     State state() const;
-    // Of what is done: the credential, or what was in it; of the others: why, for people.
+    // After `done`: the credential or its content. After a failure: the reason, as text for the user.
     const wire::ByteString& result() const;
     const std::string& reason() const;
 

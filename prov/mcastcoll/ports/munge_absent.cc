@@ -1,4 +1,4 @@
-// A build without MUNGE.
+// Replaces munge_library.cc in a build without MUNGE.
 #include "ports/munge_library.h"
 
 namespace mcastcoll::ofi {

@@ -1,4 +1,4 @@
-// The thread of a call, whoever carries it out (munge_library.cc, munge_absent.cc).
+// The thread of a call. munge_library.cc or munge_absent.cc carries out the call.
 #include <fmt/core.h>
 #include <pthread.h>
 
@@ -16,7 +16,7 @@ struct MungeCall::Outcome {
     MungeAnswer answer;
 };
 
-// What the thread has. Nothing of it is shared but the outcome.
+// The thread's data. Only the outcome is shared with other threads.
 struct MungeWork {
     bool encodes;
     std::string socket;
@@ -27,12 +27,12 @@ struct MungeWork {
         try {
             outcome->answer = encodes ? munge_encode_bytes(socket, bytes) : munge_decode_bytes(socket, bytes);
         } catch (...) {
-            outcome->answer = {};  // no memory
+            outcome->answer = {};  // out of memory
         }
         outcome->state.store(outcome->answer.state, std::memory_order_release);
         return nullptr;
     }
-    // 0 or an errno. The application's signals are not for it.
+    // Returns 0 or an errno value. The thread blocks all signals, which belong to the application.
     static int start(std::unique_ptr<MungeWork> work) {
         pthread_attr_t attributes;
         if (const int error = pthread_attr_init(&attributes); error != 0) return error;
@@ -47,7 +47,7 @@ struct MungeWork {
         const int error = pthread_create(&thread, &attributes, body, work.get());
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         pthread_attr_destroy(&attributes);
-        if (error == 0) (void)work.release();  // the thread's
+        if (error == 0) (void)work.release();  // now owned by the thread
         return error;
     }
 };

@@ -11,8 +11,8 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Seconds that a credential is good for: those who need it are a join's members, and the clocks of a cluster
-// differ.
+// Lifetime of a credential in seconds. Only members of a join need the credential, but the clocks of a
+// cluster's hosts differ.
 constexpr int kLifetime = 300;
 
 struct Library {
@@ -33,7 +33,7 @@ struct Library {
     }
 };
 
-// Never closed, nor destroyed at exit: threads may be in it.
+// Never closed or destroyed at exit, because threads may still be using the library.
 const Library& library() {
     static const Library& loaded = *new Library([] {
         Library found;
@@ -66,13 +66,13 @@ struct Free {
 };
 
 MungeAnswer no(MungeCall::State state, munge_err_t error, munge_ctx* context) {
-    // It has more to say where it is munged that says so.
+    // The context has a more detailed message if the error comes from munged.
     const char* text = context != nullptr ? library().context_error(context) : nullptr;
     if (text == nullptr) text = library().strerror(error);
     return {state, {}, fmt::format("MUNGE: {}", text)};
 }
 
-// None: no memory, or the socket's name is too long.
+// Null: out of memory, or the name of the socket is too long.
 Context make_context(const std::string& socket) {
     Context context(library().create());
     if (context && !socket.empty() &&
@@ -86,13 +86,13 @@ wire::ByteString bytes_of(const void* at, std::size_t size) {
     return {from, from + size};
 }
 
-// Whether it speaks of the credential; else of munged, or of the way there.
+// True for an error of the credential, false for an error of munged or of the connection to munged.
 bool is_of_credential(munge_err_t error) {
     return error >= EMUNGE_BAD_CRED;
 }
 
-// Only this user can have made it for this user alone: munged says who has, and for whom. Whoever else can
-// read what is in it might have had this user's process make it, for another purpose.
+// True if this user made the credential and only this user can open it; munged reports both facts. If other
+// users could read its content, they might have made this user's process create it for another purpose.
 bool is_for_this_user_alone(munge_ctx* context, uid_t maker) {
     uid_t reader = MUNGE_UID_ANY;
     int cipher = MUNGE_CIPHER_NONE;
@@ -107,7 +107,7 @@ MungeAnswer munge_encode_bytes(const std::string& socket, Bytes payload) {
     if (!library().why_not.empty()) return {.reason = library().why_not};
     const Context context = make_context(socket);
     if (!context) return {.reason = "MUNGE: no context"};
-    // What an administrator has made the default may leave it readable, or anybody's.
+    // The administrator's defaults may leave the content unencrypted or open for all users.
     munge_err_t error = library().set(context.get(), MUNGE_OPT_UID_RESTRICTION, ::geteuid());
     if (error == EMUNGE_SUCCESS)
         error = library().set(context.get(), MUNGE_OPT_CIPHER_TYPE, int{MUNGE_CIPHER_AES256});
@@ -135,7 +135,8 @@ MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential) {
     gid_t group = MUNGE_GID_ANY;
     const munge_err_t error = library().decode(text.c_str(), context.get(), &read, &size, &maker, &group);
     const std::unique_ptr<void, Free> payload(read);
-    // Other processes of this host have opened it before: it is as good (group/secret_exchange.h).
+    // Other processes of this host have opened the credential before, which is no reason to reject it
+    // (group/secret_exchange.h).
     if (error != EMUNGE_SUCCESS && error != EMUNGE_CRED_REPLAYED)
         return no(is_of_credential(error) ? MungeCall::State::refused : MungeCall::State::unavailable, error,
                   context.get());

@@ -1,4 +1,4 @@
-// What a call asks of libmunge, in the calling thread.
+// Calls libmunge in the calling thread.
 #pragma once
 
 #include "ports/munge.h"

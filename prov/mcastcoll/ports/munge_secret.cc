@@ -6,10 +6,10 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Of the five minutes that a credential is good for. Who passes it on may have had it for as long, and who
-// was told it by that one, too.
+// A fifth of a credential's lifetime of five minutes. A member forwarding a credential may have received it
+// at this age, and so may the previous member.
 constexpr Nanoseconds kGoodFor = Nanoseconds::from_ms(60'000);
-// How often a call that is under way is looked at by who sleeps: nothing wakes it.
+// How often a sleeping thread checks a call in progress: the end of the call does not wake the thread.
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
 constexpr const char* kSilent = "munged does not answer";
@@ -78,7 +78,7 @@ void MungeSecret::look_at_opened(Nanoseconds now) {
 }
 
 std::string MungeSecret::why_not() const {
-    // Who has the secret but nothing to hand out leaves the others to ask in vain.
+    // With the secret but no credential, rank 0 would let the other members send requests in vain.
     return plan_.own && why_not_.empty() ? sealed_->why_not() : why_not_;
 }
 

@@ -1,5 +1,5 @@
-// The secret of a group where MUNGE carries it: a group's part of the exchange (group/secret_exchange.h) with
-// the sockets and munged behind it.
+// The secret of a group when MUNGE carries it: connects the exchange protocol (group/secret_exchange.h) with
+// the sockets and munged.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace mcastcoll::ofi {
 
-// A secret and a credential that has it in it, made anew before it is too old. Rank 0's is one for all groups
-// of an endpoint.
+// A secret, and a credential containing the secret. The credential is renewed before it becomes too old. Rank
+// 0 uses one SealedSecret for all groups of its endpoint.
 class SealedSecret {
   public:
-    // socket: munged's, or "". Credential: of now, where there is one.
+    // socket: munged's, or "" for the default. credential: made at `now`, if not empty.
     SealedSecret(std::string socket, const wire::Key& secret, wire::ByteString credential = {},
                  Nanoseconds now = {})
         : socket_(std::move(socket)), secret_(secret), credential_(std::move(credential)), made_at_(now) {}
 
     const wire::Key& secret() const { return secret_; }
-    // Null: it is being made, or why_not().
+    // Null while the credential is being made, or after a failure (why_not()).
     const wire::ByteString* credential(Nanoseconds now, Nanoseconds patience);
-    // Why there is none: "" while there may be one yet.
+    // Reason why there is no credential; "" while there may still be one.
     const std::string& why_not() const { return why_not_; }
     bool under_way() const { return call_.has_value(); }
-    // A failure is no longer one: it is tried again.
+    // Clears a failure, so that the next call tries again.
     void forgive() { why_not_.clear(); }
 
   private:
@@ -40,10 +40,10 @@ class SealedSecret {
 class MungeSecret final : private group::SecretExchange::Port {
   public:
     struct Plan {
-        std::string socket;    // munged's, or ""
-        Nanoseconds patience;  // with munged
+        std::string socket;    // munged's socket, or ""
+        Nanoseconds patience;  // timeout for munged
         wire::KeyRequest request;
-        std::shared_ptr<SealedSecret> own;  // of rank 0
+        std::shared_ptr<SealedSecret> own;  // on rank 0
     };
     MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
                 Greetings& greetings);
@@ -51,13 +51,13 @@ class MungeSecret final : private group::SecretExchange::Port {
     MungeSecret& operator=(const MungeSecret&) = delete;
     ~MungeSecret() { exchanges_.remove(exchange_); }
 
-    // Asks, and looks what has become of calls.
+    // Sends requests, and checks the state of calls.
     void progress(Nanoseconds now);
     Nanoseconds next_deadline() const;
     const std::optional<wire::Key>& secret() const { return exchange_.secret(); }
-    // Why there will be none; "": there may.
+    // Reason why there will be no secret; "" while there may be one.
     std::string why_not() const;
-    // While there is none: whom this member asks, and what was refused of it, for people.
+    // The rank asked for the secret, and the reason why a reply was refused, as text for the user.
     Rank asked() const { return group::greeting_parent(plan_.request.rank); }
     const std::string& refused() const { return refused_; }
 
@@ -80,7 +80,7 @@ class MungeSecret final : private group::SecretExchange::Port {
     group::SecretExchanges& exchanges_;
     Greetings& greetings_;
     group::SecretExchange exchange_;
-    std::shared_ptr<SealedSecret> sealed_;  // what others are answered
+    std::shared_ptr<SealedSecret> sealed_;  // for replies to other members
     wire::ByteString opening_;
     std::optional<MungeCall> call_;
     Nanoseconds give_up_at_ = kNever, looked_at_{};

@@ -41,13 +41,15 @@ void ProcessWatch::look_at(PeerWatch::Id peer, const wire::ByteString& watch_poi
 }
 
 void ProcessWatch::check(Nanoseconds now, Lost lost) {
-    // A process that watches nobody is watched itself: connections of watchers that are gone must be taken.
+    // The watch is polled even without watched peers, because other processes watch this one: closed
+    // connections of watchers must be accepted and removed.
     if (now - checked_at_ < kWatchInterval) return;
     checked_at_ = now;
     std::array<PeerWatch::Death, 16> dead{};
     const std::size_t count = watch_->poll(now, dead);
     for (std::size_t i = 0; i < count; ++i) {
-        // No warning yet: it may have left in peace. Groups that it is a loss for warn, with the reason.
+        // Not a warning: the peer may have finished normally. Groups that still need the peer log a warning
+        // with the reason.
         log_line(Level::info, "peer {} is lost: {}", dead[i].id, dead[i].reason);
         lost(dead[i].id, dead[i].error, dead[i].reason);
     }

@@ -1,5 +1,5 @@
-// The processes of peers, as groups ask for them to be watched: by the peers' watch points (wire::Hello), and
-// looked after every now and then.
+// Watches the processes of peers at the request of groups, by the peers' watch points (wire::Hello), and
+// checks them at intervals.
 #pragma once
 
 #include <memory>
@@ -18,29 +18,29 @@ class ProcessWatch {
 
     Result<void> open(const PeerWatchOptions& options);
     bool is_open() const { return watch_ != nullptr; }
-    // How this process is watched.
+    // The watch point of this process.
     wire::ByteString own_point() const;
 
     void watch(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
-    // The same, for a peer that may be gone: if so, the watch is to say it soon.
+    // The same for a peer that may be gone: the watch checks the peer at once.
     void look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
-    // Whether the host of a watched peer answers nothing just now, and what makes that show in a second or
-    // two.
+    // any_silent(): whether the host of a watched peer is not answering at present. look_at_all() makes such
+    // silence visible within one or two seconds.
     bool any_silent(Nanoseconds now) const { return watch_->any_silent(now); }
     void look_at_all(Nanoseconds now) { watch_->look_at_all(now); }
-    // Hands out who is gone; not more often than every few milliseconds.
+    // Reports dead peers; does nothing if called again within 10 ms.
     void check(Nanoseconds now, Lost lost);
 
     Nanoseconds next_deadline() const { return watch_->next_deadline(); }
     int descriptor() const { return watch_->descriptor(); }
-    // Times that somebody was looked at.
+    // Number of look_at() calls.
     std::uint64_t doubts() const { return doubts_; }
 
   private:
     std::unique_ptr<PeerWatch> watch_;
     Nanoseconds checked_at_{};
     std::uint64_t doubts_ = 0;
-    std::uint32_t scope_ = 0;  // as SocketAddress::seen_from
+    std::uint32_t scope_ = 0;  // see SocketAddress::seen_from
 };
 
 }  // namespace mcastcoll::ofi

@@ -14,14 +14,15 @@ namespace mcastcoll::ofi {
 namespace {
 
 // Returns the peer of this socket if the connection was accepted at `own`. Outgoing connections have other
-// local ports, since `own` is bound.
+// local ports, because `own` is bound.
 std::optional<SocketAddress> peer_of(int descriptor, const SocketAddress& own) {
     const auto name = SocketAddress::of_socket(descriptor);
     if (!name || name.value().port() != own.port() || !(own.is_wildcard() || name.value().same_host(own)))
         return {};
     SocketAddress peer;
     socklen_t length = SocketAddress::capacity();
-    if (::getpeername(descriptor, peer.data(), &length) != 0 || !peer.valid()) return {};  // it listens
+    // A listening socket has no peer.
+    if (::getpeername(descriptor, peer.data(), &length) != 0 || !peer.valid()) return {};
     return peer;
 }
 
@@ -41,7 +42,7 @@ std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const Soc
         if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
         const int descriptor = std::atoi(entry->d_name);
         if (!peer_of(descriptor, own)) continue;
-        // Another thread may close the descriptor meanwhile, and open something else by the same number.
+        // Another thread may meanwhile close the descriptor and open another file with the same number.
         const FileDescriptor ours(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
         const auto peer = ours.valid() ? peer_of(ours.get(), own) : std::nullopt;
         if (!peer || !is_stream(ours.get()) || !is_stranger(*peer)) continue;

@@ -1,7 +1,7 @@
-// Strangers at the private endpoint of an inner provider over TCP. That provider accepts every connection,
-// and a message takes a posted receive as soon as its header has come. So a few dozen connections that stop
-// in the middle of a message take all receives, and no member's message arrives any more. end_connections()
-// closes the connections from hosts without members.
+// Foreign connections to the private endpoint of an inner provider over TCP. The provider accepts every
+// connection, and a message takes a posted receive as soon as its header has arrived. A few dozen connections
+// stalled in the middle of a message therefore occupy all receives, and no member's message arrives any more.
+// end_connections() closes the connections from hosts without members.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 
 namespace mcastcoll::ofi {
 
-// Shuts down the process's TCP connections that were accepted at `own` and whose peer `is_stranger` selects;
-// returns their number. Each socket is examined through a duplicate of its descriptor, so that a descriptor
-// which another thread closes and reuses meanwhile is never shut down.
+// Shuts down the process's TCP connections accepted at `own` whose peer `is_stranger` selects. Returns their
+// number. Each socket is examined through a duplicate of its descriptor, so a descriptor closed and reused by
+// another thread in the meantime is never shut down.
 std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_stranger);
 
-// Decides when to look for strangers: a second after the last message while the process waits for members,
-// then less and less often; every 10 ms for a minute after strangers were found.
+// Decides when to look for foreign connections: one second after the last message while the process waits for
+// members, then at growing intervals. For a minute after a find: every 10 ms.
 class StrangerPace {
   public:
-    // A message has arrived, or the process has only begun to wait.
+    // Called when a message arrives or the process begins to wait.
     void heard(Nanoseconds now) { heard_at_ = now; }
     Nanoseconds next_look() const { return std::max(heard_at_ + patience(), not_before_); }
     void has_looked(bool found_strangers, Nanoseconds now) {
@@ -34,7 +34,7 @@ class StrangerPace {
         looked_at_ = now;
         not_before_ = now + pause_;
     }
-    // Strangers were found within the last minute and may connect again.
+    // True if foreign connections were found within the last minute; such hosts may connect again.
     bool is_alert() const { return alert_until_ > Nanoseconds{}; }
 
   private:

@@ -29,7 +29,7 @@ int TeamLevel::post(levels::Leg& leg, Nanoseconds) {
     return 0;
 }
 
-// Both or none: what is posted cannot be taken back.
+// Posts both operations or neither: a posted operation cannot be withdrawn.
 int TeamLevel::post_two(Entry& entry) {
     if (2 * (order_.size() + 1) > host::Team::kMaxOpen) return EAGAIN;
     entry.first.kind = host::Kind::reduce;
@@ -96,7 +96,8 @@ void TeamLevel::add_counters(group::LevelCounters& sum) const {
     sum.host_sleeps += own.sleeps;
 }
 
-// The team lets go of every buffer when it is told. With nothing open here a blocking call may be using it.
+// Makes the team release every buffer. Without open operations here the team is left alone, because a
+// blocking call may be using it.
 void TeamLevel::fail(int error, Nanoseconds) {
     team_->fail(error);
     if (order_.empty()) return;
@@ -116,8 +117,8 @@ group::SharedBytes TeamLevel::table() const {
 
 namespace {
 
-// Who knows the leader's process and the group's key knows the name; others can find what a crash leaves
-// behind.
+// The name is derived from the leader's process and the group's key, so all members can compute it. Other
+// processes can find and remove the segments left by a crash.
 std::string segment_name(const group::HostMemoryName& name) {
     const auto leader = decode_watch_point(name.leader_point);
     return host::Segment::name_of(leader ? leader.value().pid : 0, leader ? leader.value().start_time : 0,

@@ -1,5 +1,5 @@
-// Inside a host: the team's shared memory as a level. A leg that is held is two operations of the team, a
-// reduction to the leader and a broadcast from it, which waits for the release.
+// The host level: the shared memory of a host::Team, as a level. A level operation with `hold` becomes two
+// team operations, a reduction to the leader and a broadcast from the leader that waits for the release.
 #pragma once
 
 #include "group/port.h"
@@ -10,7 +10,7 @@ namespace mcastcoll::ofi {
 class TeamLevel final : public group::HostLevel {
   public:
     TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open);
-    // The team may still look at operations, which are in the entries.
+    // The team may still access operations, which are stored in the entries, so the team is destroyed first.
     ~TeamLevel() override { team_.reset(); }
 
     int post(levels::Leg& leg, Nanoseconds now) override;
@@ -36,7 +36,7 @@ class TeamLevel final : public group::HostLevel {
         levels::Leg* leg = nullptr;
         host::Operation first, second;
         bool two = false;
-        std::byte token{};  // what a broadcast of nothing sends, so that it can be held
+        std::byte token{};  // content of an empty broadcast, so that it can wait for its release
     };
 
     bool update(Entry& entry);
@@ -49,7 +49,7 @@ class TeamLevel final : public group::HostLevel {
     std::vector<std::uint32_t> order_;  // entries in use
 };
 
-// In the memory of that name, which the host's leader has made.
+// Finds the table in the shared memory of this name, which the host's leader has created.
 Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name);
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
                                                           std::size_t most_open);

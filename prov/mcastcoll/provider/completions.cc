@@ -63,7 +63,8 @@ ssize_t Completions::take_error(fi_cq_err_entry& entry, std::uint32_t api_versio
     entry.buf = failed.buffer;
     entry.data = entry.tag = 0;
     entry.err = entry.prov_errno = failed.error;
-    // The caller's err_data stays: we have none, which a size of 0 says. Before 1.5 there was no size.
+    // The caller's err_data stays unchanged: a size of 0 says that there is none. API versions before 1.5
+    // have no size.
     if (FI_VERSION_GE(api_version, FI_VERSION(1, 5))) entry.err_data_size = 0;
     ring_.pop();
     any_.store(!ring_.empty(), std::memory_order_release);

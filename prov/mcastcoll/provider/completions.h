@@ -1,5 +1,5 @@
-// Completions on their way to the application, as both products' completion queues keep them: in order, each
-// read as an entry of the queue's format or, when it failed, as an error.
+// Completions for the application, in the completion queues of both products: in order, each returned as an
+// entry of the queue's format or, if the operation failed, as an error.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -19,24 +19,24 @@ struct Completion {
     void* buffer = nullptr;
     fi_addr_t source = FI_ADDR_NOTAVAIL;
     int error = 0;             // positive FI_E*
-    std::size_t left_out = 0;  // bytes that the buffer had no room for
+    std::size_t left_out = 0;  // bytes that did not fit into the buffer
 };
 
 class Completions {
   public:
     Completions(fi_cq_format format, std::size_t capacity) : format_(format), ring_(capacity) {}
 
-    // The only one for which the lock of the queue need not be held.
+    // The only call that does not need the lock of the queue.
     bool any() const { return any_.load(std::memory_order_acquire); }
     std::size_t size() const { return ring_.size(); }
     std::size_t capacity() const { return ring_.capacity(); }
     void grow(std::size_t capacity) { ring_.grow(capacity); }
-    // There is room.
+    // There must be room.
     void push(const Completion& completion);
-    // How many were taken; -FI_EAGAIN when there is none, -FI_EAVAIL when the next one failed. Without
-    // `buffer` none is taken. `source` may be null.
+    // Returns the number of completions taken; -FI_EAGAIN if there is none, -FI_EAVAIL if the next one is an
+    // error. Takes none if `buffer` is null. `source` may be null.
     ssize_t take(void* buffer, std::size_t count, fi_addr_t* source);
-    // 1, or -FI_EAGAIN unless the next one failed.
+    // Returns 1, or -FI_EAGAIN if the next completion is not an error.
     ssize_t take_error(fi_cq_err_entry& entry, std::uint32_t api_version);
 
   private:

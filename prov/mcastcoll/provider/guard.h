@@ -1,4 +1,5 @@
-// Nothing thrown may reach the C code that calls us: every entry point runs its body in here.
+// Exceptions must not reach the C code that calls the provider: every entry point runs its body in guard() or
+// contain().
 #pragma once
 
 #include <pthread.h>
@@ -12,7 +13,8 @@
 namespace mcastcoll::ofi {
 
 // Delays the cancellation of the thread (pthread_cancel) until the end of the scope. glibc cancels by
-// unwinding, which a noexcept function turns into std::terminate(), and groups would be left half changed.
+// unwinding, which would call std::terminate() at a noexcept function and leave groups in an inconsistent
+// state.
 class Uncancelled {
   public:
     Uncancelled() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -24,7 +26,7 @@ class Uncancelled {
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// guard() without delaying cancellation: for bodies without system calls, or inside guard().
+// guard() without delayed cancellation: for bodies without cancellation points, or inside guard().
 template <typename Body>
 auto contain(Body&& body) noexcept -> decltype(body()) {
     try {
@@ -45,7 +47,7 @@ auto guard(Body&& body) noexcept -> decltype(body()) {
     return contain(body);
 }
 
-// For what may go wrong without harm to anything else.
+// Runs work that may fail without harm. Returns false if the body threw.
 template <typename Body>
 bool succeeds(Body&& body) noexcept {
     return contain([&] { return body(), 0; }) == 0;

@@ -1,4 +1,4 @@
-// The secret that members of a group have in common, from a file.
+// Reads the common secret of a group's members.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace mcastcoll::ofi {
 
-// Of a value of FI_MCASTCOLL_KEY_FILE that says that MUNGE carries secrets: where munged listens, "" where it
-// usually does.
+// For a value of FI_MCASTCOLL_KEY_FILE that selects MUNGE: the path of munged's socket, or "" for the
+// default.
 std::optional<std::string> munge_socket(const std::string& value);
-// The key that is made of the file's secret (base/secret_file.h), in memory that is left out of core dumps.
-// Null if the path is empty.
+// For other values: the key derived from the secret in a file (base/secret_file.h), in memory that core dumps
+// leave out. Null if the path is empty.
 Result<std::shared_ptr<const wire::Key>> read_key_file(const std::string& path);
 
 }  // namespace mcastcoll::ofi

@@ -1,4 +1,4 @@
-# What the collectives and the datagram endpoints share of the provider: its log, its settings, how threads wait.
+# Common to the collectives and the datagram endpoints: log, settings, wait objects.
 noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 mcc_parts += \
 	%reldir%/completions.cc \

@@ -7,7 +7,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-constexpr fi_log_level kLevels[] = {FI_LOG_WARN, FI_LOG_INFO, FI_LOG_DEBUG};  // as Level has them
+constexpr fi_log_level kLevels[] = {FI_LOG_WARN, FI_LOG_INFO, FI_LOG_DEBUG};  // in the order of Level
 
 }  // namespace
 

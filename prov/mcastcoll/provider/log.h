@@ -1,4 +1,4 @@
-// Lines in libfabric's own log, under the provider's name: FI_LOG_LEVEL and FI_LOG_PROV rule them.
+// Writes lines to libfabric's log under the provider's name. FI_LOG_LEVEL and FI_LOG_PROV select the lines.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ enum class Level : std::uint8_t { warn, info, debug };
 bool log_enabled(Level level);
 void write_log(Level level, const std::string& text);
 
-// A line for which there is no memory is not written: what it tells of is worth more than the telling.
+// Drops the line if memory is lacking: logging must not make an operation fail.
 template <typename... Arguments>
 void log_line(Level level, fmt::format_string<Arguments...> text, Arguments&&... arguments) noexcept {
     try {
@@ -25,7 +25,7 @@ void log_line(Level level, fmt::format_string<Arguments...> text, Arguments&&...
     }
 }
 
-// Says why a call fails; what it returns.
+// Logs the reason why a call fails and returns the error code.
 inline int refuse(const char* call, const Error& error) noexcept {
     log_line(Level::warn, "{}: {}", call, error.message);
     return -error.code;

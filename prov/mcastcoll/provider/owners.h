@@ -1,4 +1,4 @@
-// Owners of what libfabric hands out: its objects, and lists of infos.
+// Owners of libfabric's objects and info lists.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -18,7 +18,8 @@ struct FidCloser {
 };
 template <typename Fid>
 class FidOwner : public std::unique_ptr<Fid, FidCloser> {
-    // Takes what a call has handed out at the end of the expression that has the call.
+    // Collects the result of a call with an output argument. The owner receives the object at the end of the
+    // full expression.
     struct Out {
         FidOwner& owner;
         Fid* fid = nullptr;
@@ -31,13 +32,13 @@ class FidOwner : public std::unique_ptr<Fid, FidCloser> {
     Out out() { return {*this}; }
 };
 
-// Lists are only ever made by libfabric itself, whose newer versions append fields.
+// Only libfabric itself allocates infos, because newer versions append fields.
 struct InfoDeleter {
     void operator()(fi_info* info) const { fi_freeinfo(info); }
 };
 using InfoOwner = std::unique_ptr<fi_info, InfoDeleter>;
 
-// What fi_getinfo() is asked.
+// The arguments of fi_getinfo().
 struct InfoRequest {
     std::uint32_t version;
     const char* node;

@@ -1,4 +1,4 @@
-// FI_MCASTCOLL_*: one table.
+// The table of the FI_MCASTCOLL_* variables.
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
 #include <strings.h>
@@ -16,7 +16,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// For the complaint about any other value: words, or a range of numbers.
+// The permitted values, for error messages: a text, or a range of numbers.
 struct Allowed {
     constexpr Allowed(const char* text) : words(text) {}
     constexpr Allowed(long from, long to) : least(from), most(to) {}
@@ -27,7 +27,7 @@ struct Allowed {
 struct Param {
     const char* variable;  // without the prefix FI_MCASTCOLL_, in lower case
     fi_param_type type;
-    const char* fallback;  // if empty, the help says what it stands for
+    const char* fallback;  // if empty, the help text explains the default
     Allowed allowed;
     const char* help;
 };
@@ -129,7 +129,7 @@ constexpr Param kParams[] = {
      "(default: none)"},
 };
 
-// A row of the table, found when this is compiled.
+// A row of the table, looked up at compile time.
 struct Known {
     consteval Known(const char* variable) {
         while (std::string_view(param->variable) != variable) ++param;
@@ -151,13 +151,13 @@ Error refuse(Known name, std::string_view value, std::string_view why = {}) {
                                    words != nullptr ? words : fmt::format("{} to {}", least, most))};
 }
 
-// The text the user gave. Numbers too are taken as text here, because libfabric's own reading ignores what
-// follows them.
+// The user's text. Numbers are read as text as well, because libfabric's own parser ignores trailing
+// characters.
 std::string text_of(Known name) {
     const Param& wanted = *name.param;
     if (const char* text = std::getenv(full_name(wanted).c_str()); text != nullptr && *text != '\0')
         return text;
-    // Since 2.0 there is a configuration file besides.
+    // libfabric 2.0 and later also have a configuration file.
     if (FI_VERSION_LT(fi_version(), FI_VERSION(2, 0))) return wanted.fallback;
     char* text = nullptr;
     if (wanted.type == FI_PARAM_STRING && fi_param_get_str(&provider(), wanted.variable, &text) == 0 &&
@@ -172,7 +172,7 @@ std::string text_of(Known name) {
     return wanted.fallback;
 }
 
-// Takes variables one after the other and keeps the first complaint.
+// Reads variables one after the other and keeps the first error.
 class Reader {
   public:
     template <typename Number>
@@ -212,7 +212,7 @@ class Reader {
             return complain(refuse("root_sync", text));
         settings.group.root_sync = RootSync::delay;
     }
-    // What its own room reads.
+    // Reads a value with another room's parser.
     template <typename Value, typename Parse>
     void parsed(Known name, Value& out, Parse parse) {
         const std::string text = text_of(name);
@@ -229,7 +229,7 @@ class Reader {
     std::optional<Error> complaint_;
 };
 
-// With gateways between the sites a file says where those are, and so nobody need measure it.
+// With gateways between the sites, a file lists the sites, so that no measurement is needed.
 Result<void> place_by_sites_file(Settings& settings) {
     static_assert(relay::kMaxSiteName <= topology::Name::kMost);
     topology::Override& topology = settings.topology;

@@ -1,5 +1,5 @@
-// What libfabric is handed when it loads this library. libfabric keeps its own state in it, so there is
-// exactly one, and it is the one object here that outlives everything. Made in ofi/provider.cc.
+// The provider object passed to libfabric when it loads this library. libfabric stores its own state in the
+// object, so exactly one exists and is never destroyed. Made in ofi/provider.cc.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -1,4 +1,4 @@
-// The table of algorithms that the user gives in a file (levels/selection.h says what is in it).
+// Reads the user's table of algorithms from a file (format: levels/selection.h).
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mcastcoll::ofi {
 
-// The value of FI_MCASTCOLL_SELECTION: a path, or "auto" for no rows. The error names the file, and the line.
+// `value` of FI_MCASTCOLL_SELECTION: a path, or "auto" for no rows. An error names the file and the line.
 Result<std::vector<levels::Row>> read_selection(const std::string& value);
 
 }  // namespace mcastcoll::ofi

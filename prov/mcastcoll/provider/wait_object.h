@@ -1,5 +1,6 @@
-// A descriptor that polls readable when any of several others does: the inner queue's and every station's.
-// This is what FI_GETWAIT hands out and what our own blocking reads sleep on.
+// A descriptor that polls readable when any of several other descriptors does: the inner queue's and those of
+// all collective endpoints. FI_GETWAIT returns this descriptor, and the provider's blocking reads sleep on
+// it.
 #pragma once
 
 #include <atomic>
@@ -10,23 +11,24 @@ namespace mcastcoll::ofi {
 
 class WaitObject {
   public:
-    // The inner queue's, or -1 when there is none. False: the system has no descriptors or no memory left.
+    // inner_descriptor: the inner queue's, or -1. Returns false if the system has no descriptors or memory
+    // left.
     bool open(int inner_descriptor);
     bool is_open() const { return poll_set_.valid(); }
     // Answers FI_GETWAIT.
     int get_wait(void* descriptor) const;
-    // The inner queue's descriptor polls readable.
+    // True if the inner queue's descriptor polls readable.
     bool inner_readable() const;
 
-    // False: the system has no memory for it, and who sleeps would not be woken by it.
+    // Returns false if the system has no memory for the descriptor, which then would not wake sleepers.
     [[nodiscard]] bool add(int descriptor);
     void remove(int descriptor);
 
-    // Who is about to sleep on the descriptor says so before it looks around for the last time. It is never
-    // taken back, since nobody tells us that he woke, and others may sleep on. With everything that it looks
-    // at under one lock, it sees what there is or is woken.
+    // Announces a sleep on the descriptor; called before the thread checks for work for the last time. Never
+    // reset, because the thread's wake-up is not reported and other threads may sleep on. If all checks are
+    // made under one lock, the thread either sees pending work or is woken.
     void arm() { armed_.store(true, std::memory_order_relaxed); }
-    // The same for who calls sleep(); any number of threads may, at once.
+    // The same for the time of a call of sleep(). Any number of threads may sleep at the same time.
     class Sleeper {
       public:
         explicit Sleeper(WaitObject& one) : wait_object_(one) {
@@ -42,20 +44,21 @@ class WaitObject {
     bool armed() const {
         return armed_.load(std::memory_order_relaxed) || sleepers_.load(std::memory_order_relaxed) > 0;
     }
-    // Wakes who sleeps, or is about to, so that it looks around again; the second only if somebody is, and
-    // with the lock held. Of several only one need wake: who does and leaves something for others wakes
-    // again.
+    // Wake threads that sleep or are about to sleep, so that they check for work again. wake() does so only
+    // if there are such threads and needs the lock. Only one of several sleepers is certain to wake; if it
+    // leaves work for others it must wake again.
     int wake_now();
     void wake() {
         if (armed() && !woken_.exchange(true)) wake_now();
     }
-    // The same, and has a blocking read end: take_signal() says so, once. Works without descriptors too.
+    // Wakes sleepers and also ends a blocking read: take_signal() returns true once. Works without
+    // descriptors too.
     int signal();
     bool take_signal() { return signalled_.exchange(false, std::memory_order_acquire); }
     bool has_signal() const { return signalled_.load(std::memory_order_acquire); }
-    // Forgets earlier wakes, of all that sleep; who calls it looks around afterwards, whatever it does then.
+    // Discards earlier wake-ups of all sleepers. The caller must check for work afterwards in any case.
     void reset();
-    // Until something is readable or the time is over; 0, or -FI_E* when interrupted.
+    // Sleeps until a descriptor is readable or the time is over. Returns 0, or -FI_E* when interrupted.
     int sleep(int timeout_ms);
 
   private:

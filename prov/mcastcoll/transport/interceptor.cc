@@ -13,7 +13,7 @@ template <typename Number>
 Result<void> assign(Number& to, std::string_view key, std::string_view text, Number largest) {
     Number value{};
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    // The negated comparison refuses what is not a number, too.
+    // The negated comparison also rejects NaN.
     if (status != std::errc() || end != text.data() + text.size() || !(value >= Number{} && value <= largest))
         return Error{EINVAL, fmt::format("\"{}={}\": {} is a number from 0 to {}", key, text, key, largest)};
     to = value;
@@ -28,7 +28,7 @@ Result<void> assign_burst_length(InterceptorSpec& spec, std::string_view key, st
     return {};
 }
 
-// Gilbert's two states: the chance to begin losing is such that loss_percent of all are lost in the long run.
+// Gilbert's two states: the probability of beginning to lose gives a long-run loss of loss_percent.
 double begin_percent(const InterceptorSpec& spec) {
     return spec.loss_percent * (100 - spec.burst_percent) / (100 - spec.loss_percent);
 }
@@ -50,8 +50,9 @@ Result<void> apply(InterceptorSpec& spec, std::string_view key, std::string_view
             key)};
 }
 
-// A burst ends after each lost datagram with the same chance, so its mean length gives that chance. Where the
-// good times between bursts would have to be shorter than one datagram, the share lost could not be kept.
+// A burst ends after each lost datagram with the same probability, which follows from the mean length of a
+// burst. A combination is rejected if the intervals between bursts would have to be shorter than one
+// datagram, since the loss rate could not be reached.
 Result<void> check_bursts(const InterceptorSpec& spec) {
     if (spec.burst_percent <= 0 || spec.loss_percent >= 100 || begin_percent(spec) <= 100) return {};
     return Error{EINVAL, fmt::format("losing {} % needs longer bursts than those of {:.3g} on average",
@@ -81,7 +82,8 @@ Result<InterceptorSpec> parse_interceptor_spec(std::string_view text) {
 Interceptor::Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec)
     : inner_(std::move(inner)), spec_(spec), generator_(spec.seed), scratch_(inner_->max_payload()) {
     spec_.delay = std::min(spec_.delay, kMaxDelay);
-    // A datagram and its duplicate wait for at most `delay` later ones each, so that no more can be waiting.
+    // A datagram and its duplicate each wait for at most `delay` later datagrams, which bounds the number of
+    // slots.
     if (spec_.delay > 0) held_.resize(2 * (std::size_t{spec_.delay} + 1));
     for (Held& slot : held_) slot.bytes.resize(inner_->max_payload());
 }
@@ -100,7 +102,8 @@ Nanoseconds Interceptor::next_deadline() const {
     return earliest;
 }
 
-// Not a standard distribution, because those differ between libraries and a seed should not.
+// Not a standard distribution: those differ between libraries, and a seed must give the same faults
+// everywhere.
 bool Interceptor::happens(double percent) {
     if (percent <= 0) return false;
     const double drawn = static_cast<double>(generator_() >> 11) * 0x1p-53;

@@ -1,8 +1,9 @@
-// Interceptor: stands between a transport and its user and spoils what is received, so that tests, and users
-// who want to see what repair costs them, get a bad network on a good one. Randomness is injected and seeded:
-// the same datagrams meet the same fate in every run.
+// Interceptor: injects faults into received datagrams between a transport and its user. Tests, and users
+// measuring the cost of repair, get an unreliable network on a reliable one. The random numbers come from a
+// seed: the same datagrams suffer the same faults in every run.
 //
-// It owns the transport underneath. Everything it holds back lies in slots allocated at the start.
+// The interceptor owns the transport below it. Delayed datagrams are stored in slots that are allocated at
+// construction.
 #pragma once
 
 #include <memory>
@@ -15,13 +16,13 @@
 namespace mcastcoll {
 
 struct InterceptorSpec {
-    double loss_percent = 0;  // of all datagrams, in the long run
-    // Chance that a lost datagram is followed by another lost one (Gilbert's model).
+    double loss_percent = 0;  // long-run fraction of all datagrams
+    // Probability of losing the datagram after a lost one (Gilbert's model).
     double burst_percent = 0;
     double duplicate_percent = 0;  // delivered twice
     double corrupt_percent = 0;    // one byte changed
-    unsigned nth = 0;              // every nth datagram is lost, besides; 0 is none
-    unsigned delay = 0;            // each datagram waits for 0 to this many later ones, which reorders them
+    unsigned nth = 0;              // additionally loses every nth datagram; 0: off
+    unsigned delay = 0;            // each datagram is delayed by 0 to `delay` later ones, which reorders them
     std::uint64_t seed = 1;
 
     bool spoils() const {
@@ -29,14 +30,15 @@ struct InterceptorSpec {
     }
 };
 
-// "loss=5,burst=20,nth=0,duplicate=1,corrupt=1,delay=3,seed=7": any of them, in any order; empty spoils
-// nothing. "loss=5,burst_length=4" says the same as "loss=5,burst=75", with the mean length of a burst.
+// Parses "loss=5,burst=20,nth=0,duplicate=1,corrupt=1,delay=3,seed=7": any of these items in any order; an
+// empty text injects no faults. "loss=5,burst_length=4" is equivalent to "loss=5,burst=75" and gives the mean
+// length of a burst.
 Result<InterceptorSpec> parse_interceptor_spec(std::string_view text);
 
 class Interceptor final : public MulticastTransport {
   public:
     static constexpr unsigned kMaxDelay = 64;
-    // A datagram that waits for later ones that never come is let go after this.
+    // A delayed datagram is delivered after this time even if no later datagrams arrive.
     static constexpr Nanoseconds kMaxHold = Nanoseconds::from_ms(5);
 
     Interceptor(std::unique_ptr<MulticastTransport> inner, const InterceptorSpec& spec);
@@ -53,7 +55,8 @@ class Interceptor final : public MulticastTransport {
 
   private:
     struct Held {
-        std::uint64_t release_at = 0;  // when so many datagrams have arrived
+        // The datagram is delivered when arrived_ reaches this value.
+        std::uint64_t release_at = 0;
         Nanoseconds deadline;
         SocketAddress source;
         std::size_t size = 0;
@@ -73,7 +76,7 @@ class Interceptor final : public MulticastTransport {
     bool losing_ = false;
     std::uint64_t arrived_ = 0;
     std::vector<std::byte> scratch_;
-    // The first so many are used, in the order of holding, which they are released in.
+    // The first held_now_ slots are used, in order of arrival, and released in that order.
     std::vector<Held> held_;
     std::size_t held_now_ = 0;
 };

@@ -29,7 +29,7 @@ void add_address(Interface& interface, const sockaddr* raw) {
     if (!best || (best->is_link_local() && !found.is_link_local())) best = found;
 }
 
-// Whether it is a network card, or stands on other interfaces, as a bond or a VLAN does.
+// True for a network card and for an interface on top of other interfaces, such as a bond or a VLAN.
 bool leads_out(const std::filesystem::path& interface) {
     std::error_code none;
     if (std::filesystem::exists(interface / "device", none)) return true;
@@ -39,8 +39,8 @@ bool leads_out(const std::filesystem::path& interface) {
     return false;
 }
 
-// Docker's and libvirt's bridges are such: their ports lead to containers and virtual machines of this host.
-// A bridge with a network card is this host's way to others.
+// True for bridges such as Docker's and libvirt's, whose ports lead only to containers and virtual machines
+// of this host. A bridge with a network card leads to other hosts.
 bool is_inner_bridge(const std::string& name) {
     const std::filesystem::path all = "/sys/class/net";
     std::error_code none;
@@ -86,7 +86,7 @@ Result<std::vector<Interface>> list_interfaces() {
 
     std::vector<Interface> interfaces;
     for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
-        // Aliases ("eth0:1") are labels of addresses, not interfaces of their own.
+        // Aliases ("eth0:1") are labels of addresses, not separate interfaces.
         const std::string_view label = entry->ifa_name;
         const std::string name(label.substr(0, label.find(':')));
         auto place = std::find_if(interfaces.begin(), interfaces.end(),
@@ -97,7 +97,7 @@ Result<std::vector<Interface>> list_interfaces() {
             fresh.index = ::if_nametoindex(name.c_str());
             ifreq request{};
             name.copy(request.ifr_name, sizeof request.ifr_name - 1);
-            // It went away while we looked.
+            // The interface has disappeared in the meantime.
             if (fresh.index == 0 || ::ioctl(query.get(), SIOCGIFMTU, &request) != 0) continue;
             fresh.mtu = static_cast<std::uint32_t>(request.ifr_mtu);
             fresh.up = (entry->ifa_flags & IFF_UP) != 0;

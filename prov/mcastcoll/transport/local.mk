@@ -1,4 +1,4 @@
-# The transports: plain sockets, no libfabric.
+# The transports: sockets and RDMA devices, without libfabric.
 noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 mcc_parts += \
 	%reldir%/interceptor.cc \

@@ -16,7 +16,7 @@
 namespace mcastcoll {
 namespace {
 
-// The kernel's default, and all that is known of IPv6, which has no such limit of its own.
+// The kernel's default for IPv4. Also used for IPv6, which has no such limit.
 constexpr std::size_t kUsualMemberships = 20;
 
 std::size_t kernel_memberships(int family) {
@@ -61,7 +61,7 @@ Result<Membership> MulticastHub::join(const SocketAddress& group) {
     return Membership(*this, group);
 }
 
-// The socket of this port with the fewest memberships, when it may have another; null when there is none.
+// The socket of this port with the fewest memberships and room for another; null if there is none.
 UdpReceiver* MulticastHub::roomiest(std::uint16_t port, std::size_t& sockets) {
     UdpReceiver* best = nullptr;
     for (const auto& receiver : receivers_) {
@@ -79,13 +79,13 @@ Result<UdpReceiver*> MulticastHub::join_somewhere(const SocketAddress& group) {
     UdpReceiver* shared = roomiest(group.port(), sockets);
     if (shared == nullptr || sockets < kSpread) {
         auto opened = open_receiver(group);
-        // Without a descriptor to spare, a socket that is there will do.
+        // If no descriptor is left, an existing socket is shared.
         if (opened || shared == nullptr) return opened;
     }
     auto joined = shared->join(group);
     if (joined) return shared;
     if (joined.error().code != ENOBUFS && joined.error().code != ENOMEM) return joined.error();
-    // The kernel allows fewer than it said: it will not be asked again.
+    // The kernel allows fewer memberships than reported: use the observed limit from now on.
     per_socket_ = std::max<std::size_t>(1, shared->memberships);
     return open_receiver(group);
 }
@@ -114,8 +114,9 @@ void MulticastHub::leave(const SocketAddress& group) {
     shares_.erase(share);
     if (receiver->memberships > 0) return;
     counters_.socket_drops += receiver->drops();
-    // A child of fork() may hold the socket: then closing it here does not take it out of the set. But a
-    // child that closes what it has inherited has the same set.
+    // Removes the socket from the epoll set explicitly: if a child of fork() holds a copy, closing the socket
+    // here does not remove the entry. A child that closes its inherited copy must not do this, because parent
+    // and child share the epoll set.
     if (::getpid() == opener_)
         (void)::epoll_ctl(poll_set_.get(), EPOLL_CTL_DEL, receiver->socket.get(), nullptr);
     std::erase_if(receivers_, [&](const auto& one) { return one.get() == receiver; });
@@ -123,7 +124,7 @@ void MulticastHub::leave(const SocketAddress& group) {
 
 bool MulticastHub::has_room() const {
     if (options_.most_memberships > 0 && shares_.size() >= options_.most_memberships) return false;
-    // The one way to learn whether another descriptor can be had is to take one.
+    // Duplicates a descriptor, since there is no other way to learn whether another descriptor is available.
     return FileDescriptor(::fcntl(poll_set_.get(), F_DUPFD_CLOEXEC, 0)).valid();
 }
 
@@ -144,7 +145,7 @@ Sent MulticastHub::send(std::span<const Datagram> datagrams, const Outlet& to) {
 std::size_t MulticastHub::receive(Nanoseconds, DeliverDatagram deliver) {
     if (receivers_.empty()) return 0;
     if (receivers_.size() == 1) return batch_->take(receivers_[0]->socket.get(), deliver, counters_);
-    // Asking which of several sockets have something costs as much as asking one of them for it.
+    // Finding the ready sockets among several costs as much as one receive call on one of them.
     std::array<epoll_event, kReady> ready;
     const int count = ::epoll_wait(poll_set_.get(), ready.data(), static_cast<int>(ready.size()), 0);
     std::size_t taken = 0;

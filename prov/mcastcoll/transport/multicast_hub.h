@@ -1,4 +1,4 @@
-// All UDP multicast of one endpoint: a few sockets that all its groups share, as README.md says.
+// All UDP multicast of one endpoint: a few sockets shared by its groups (see README.md).
 #pragma once
 
 #include <sys/socket.h>
@@ -15,17 +15,17 @@
 
 namespace mcastcoll {
 
-// One socket for all groups, bound to the interface's address and an ephemeral port that no other process
-// has. Receivers know a sender by it, and a sender its own copies.
+// One sending socket for all groups, bound to the interface's address and an ephemeral port of its own. The
+// port identifies the sender to receivers, and lets the sender recognise its own copies.
 //
-// Offload: most of what a datagram costs is its way through the stack, once per receiver. Datagrams of one
-// size that follow each other (the last may be shorter) travel that way as one: the kernel gets them as one
-// message with UDP_SEGMENT, cuts them only where it must, and hands them uncut to a receiver that has set
-// UDP_GRO. On the wire, and to a receiver without it, they are the same datagrams. But they are lost together
-// where a queue overflows before they are cut.
+// Offload: most of the cost of a datagram is the path through the network stack, once per receiver.
+// Consecutive datagrams of equal size (the last may be shorter) therefore travel as one run: the kernel takes
+// them as one message with UDP_SEGMENT, splits the message only where necessary, and delivers it unsplit to a
+// receiver with UDP_GRO. On the wire, and to a receiver without UDP_GRO, they are separate datagrams.
+// However, a run is lost as a whole if a queue overflows before the split.
 class UdpSender {
   public:
-    // loop: whether this host gets what is sent. The loopback interface loops all the same.
+    // loop: whether this host receives the datagrams too. The loopback interface loops in any case.
     Result<void> open(const UdpMulticastOptions& options, bool loop);
     bool is_open() const { return socket_.valid(); }
     int descriptor() const { return socket_.get(); }
@@ -34,7 +34,8 @@ class UdpSender {
 
   private:
     static constexpr std::size_t kBatch = MulticastTransport::kBatch;
-    // Datagrams gathered for one system call: two of the largest runs of full Ethernet datagrams, and a bit.
+    // Datagrams gathered for one system call: a little more than two runs of the maximum length in full
+    // Ethernet datagrams.
     static constexpr std::size_t kGather = 96;
 
     std::size_t run_length(std::span<const Datagram> datagrams) const;
@@ -47,24 +48,24 @@ class UdpSender {
     FileDescriptor socket_;
     unsigned interface_index_ = 0;
     std::size_t max_payload_ = 0;
-    // Whether the kernel takes runs. It is no longer tried once the kernel has refused one.
+    // Whether the kernel accepts runs. Cleared for good when the kernel refuses one.
     bool sends_runs_ = false;
 
-    // The kernel's view of a batch.
+    // Arguments of the system calls for a batch.
     SocketAddress to_;
     std::array<mmsghdr, kBatch> messages_{};
     std::array<iovec, 2 * kGather> pieces_{};
     std::array<UdpControl<std::uint16_t>, kBatch> controls_{};
-    // How many datagrams each message is made of.
+    // Number of datagrams in each message.
     std::array<std::size_t, kBatch> runs_{};
 };
 
-// One socket, bound to a port that all processes of the host share (each gets its own copy of a multicast),
-// with any number of memberships up to the kernel's limit. It hears only what it has joined, only on its own
-// interface, besides what somebody sends to the port directly.
+// One receiving socket, bound to a port shared by all processes of the host (each gets its own copy of a
+// multicast), with memberships up to the kernel's limit. Receives only groups joined by this socket on its
+// own interface, and unicasts to the port.
 struct UdpReceiver {
     Result<void> open(const UdpMulticastOptions& options, std::uint16_t at);
-    // ENOBUFS or ENOMEM: the kernel allows this socket no more memberships.
+    // ENOBUFS or ENOMEM: the kernel allows no further membership on this socket.
     Result<void> join(const SocketAddress& group);
     void leave(const SocketAddress& group);
     std::uint64_t drops() const;
@@ -76,31 +77,31 @@ struct UdpReceiver {
     bool takes_runs = false;
 };
 
-// The memory to receive into; one serves all sockets. recvmmsg takes several that wait with one call, and a
-// call that gets fewer than it has room for has also learnt that the socket is empty: on an idle socket one
-// datagram costs less so than by recvmsg until that finds nothing (1.19 instead of 1.33 us, and one of 32
-// that wait 0.49 us).
+// The receive buffers, shared by all sockets. recvmmsg takes several waiting datagrams in one call, and a
+// result shorter than the array also shows that the socket is empty. Measured on an otherwise idle socket:
+// one datagram costs 1.19 us, with recvmsg until the socket is empty 1.33 us; each of 32 waiting datagrams
+// costs 0.49 us.
 class ReceiveBatch {
   public:
     ReceiveBatch(std::size_t max_payload, bool runs);
     ReceiveBatch(const ReceiveBatch&) = delete;
     ReceiveBatch& operator=(const ReceiveBatch&) = delete;
 
-    // Takes at most kBatch messages; returns how many.
+    // Takes at most kBatch messages and returns their number.
     std::size_t take(int descriptor, DeliverDatagram deliver, MulticastCounters& counters);
 
   private:
     static constexpr std::size_t kBatch = MulticastTransport::kBatch;
-    // A run has up to 64 KiB. Two fit into a processor's own cache, where they still are when they are
-    // checked and copied; broadcasts of 512 KiB took 7 % longer with all runs in one call.
+    // A run has up to 64 KiB. Two runs fit into a core's private cache and are still there when they are
+    // checked and copied. With all runs in one call, broadcasts of 512 KiB took 7 % longer.
     static constexpr std::size_t kRunsAtOnce = 2;
     std::size_t receive(int descriptor, MulticastCounters& counters);
     void deliver_message(std::size_t slot, DeliverDatagram deliver, MulticastCounters& counters);
 
     const std::size_t max_payload_;
     const bool runs_;
-    const std::size_t at_once_;  // messages by one call
-    // Not cleared: what is never received into stays unmapped.
+    const std::size_t at_once_;  // messages per system call
+    // Not cleared: pages without received data stay unmapped.
     std::unique_ptr<std::byte[]> buffers_;
     std::array<SocketAddress, kBatch> sources_;
     std::array<mmsghdr, kBatch> messages_{};
@@ -124,16 +125,16 @@ class MulticastHub final : public JoinableTransport {
     std::size_t max_payload() const override { return max_payload_; }
     MulticastCounters counters() const override;
 
-    // The socket that datagrams with this `loop` are sent from. Opens it when it is not there yet.
+    // The socket for datagrams with this `loop`, opened at the first use.
     Result<UdpSender*> sender(bool loop);
-    // What the kernel granted, in its own accounting (it doubles what is asked for, to cover its overhead);
-    // of the latest socket.
+    // The size granted by the kernel to the latest socket, in the kernel's own accounting (twice the
+    // requested size, to cover overhead).
     std::size_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
 
   private:
-    // Sockets of one port that are opened before memberships share one.
+    // Number of sockets for a port before memberships share a socket.
     static constexpr std::size_t kSpread = 4;
-    // More than so many ready sockets wait for the next receive().
+    // Ready sockets per receive(); further ones wait for the next call.
     static constexpr std::size_t kReady = 16;
     struct Share {
         std::size_t users = 0;
@@ -152,7 +153,7 @@ class MulticastHub final : public JoinableTransport {
     std::size_t receive_buffer_bytes_ = 0;
     FileDescriptor poll_set_;
     const pid_t opener_ = ::getpid();
-    UdpSender senders_[2];  // [1] loops
+    UdpSender senders_[2];  // [1]: with loop
     std::vector<std::unique_ptr<UdpReceiver>> receivers_;
     std::unordered_map<SocketAddress, Share> shares_;
     std::optional<ReceiveBatch> batch_;

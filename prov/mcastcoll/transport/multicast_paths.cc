@@ -22,7 +22,7 @@ class MulticastPaths final : public JoinableTransport {
     Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {
         return path(to.group).send(datagrams, to);
     }
-    // Takes at most a batch from each.
+    // Takes at most one batch from each transport.
     std::size_t receive(Nanoseconds now, DeliverDatagram deliver) override {
         const std::size_t taken = verbs_->receive(now, deliver);
         return std::max(taken, udp_->receive(now, deliver));
@@ -37,7 +37,7 @@ class MulticastPaths final : public JoinableTransport {
 
   private:
     JoinableTransport& path(const SocketAddress& group) const { return group.port() == 0 ? *verbs_ : *udp_; }
-    void leave(const SocketAddress&) override {}  // memberships are the paths' own
+    void leave(const SocketAddress&) override {}  // memberships belong to udp_ and verbs_
 
     std::unique_ptr<JoinableTransport> udp_, verbs_;
     FileDescriptor both_;

@@ -5,13 +5,14 @@
 
 namespace mcastcoll {
 
-// Address by address, so that runs of datagrams stay together. What is accepted comes first in the new order.
+// Sends address by address, so that runs of datagrams stay together. In the new order the accepted datagrams
+// come first.
 int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet> outlets,
                           std::size_t payload_bytes) {
     if (sent_ == count_) return 0;
     const auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(sent_);
     const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(count_);
-    // Insertion keeps the order within an address, and allocates nothing.
+    // Insertion sort keeps the order within an address and allocates no memory.
     if (outlets.size() > 1)
         for (auto next = begin; next != end; ++next)
             std::rotate(std::upper_bound(

@@ -1,6 +1,6 @@
-// Multicasts of one group that are on their way to a transport, in order within an address. What the
-// transport cannot take at once is copied, because the memory behind a payload may be the application's again
-// before the next try; nothing more is taken until that is gone.
+// The multicasts of one group waiting for a transport, in order for each address. Datagrams for which the
+// transport has no room are copied, because the application may reuse the payload's memory before the next
+// attempt. No more datagrams are accepted until the copies have been sent.
 #pragma once
 
 #include <array>
@@ -15,22 +15,22 @@ namespace mcastcoll {
 
 class MulticastQueue {
   public:
-    // The largest run of full Ethernet datagrams (UdpSender). One at a time, so that receivers begin with it
-    // while the next is made.
+    // The largest run of full Ethernet datagrams (UdpSender). Runs are sent one at a time, so receivers
+    // process one while the next one is prepared.
     static constexpr std::size_t kMost = 44;
 
-    // Something waits for the transport: flush(), and add nothing.
+    // Datagrams wait for the transport: call flush(), not add().
     bool blocked() const { return blocked_; }
     bool full() const { return count_ == kMost; }
-    // Call only when neither blocked nor full. The payload stays where it is until the next flush().
+    // Call only when neither blocked nor full. The payload must stay unchanged until the next flush().
     void add(const wire::HeaderBytes& header, Bytes payload, std::uint32_t outlet) {
         assert(!blocked_ && !full());
         entries_[count_++] = {header, payload, outlet};
     }
-    // Hands over what the transport takes. A datagram that it can never take is dropped, and its errno
-    // returned; 0 otherwise. Payloads have at most so many bytes.
+    // Sends as much as the transport accepts. A datagram refused for good is dropped and its errno is
+    // returned; otherwise 0. Payloads have at most `payload_bytes` bytes.
     int flush(MulticastTransport& transport, std::span<const Outlet> outlets, std::size_t payload_bytes);
-    // The payloads are the application's again: what is not a copy is not sent any more.
+    // Called when the payloads belong to the application again: drops datagrams without a copy.
     void forget_payloads() {
         if (!blocked_) sent_ = count_ = 0;
     }

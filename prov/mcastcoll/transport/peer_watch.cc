@@ -19,20 +19,20 @@
 namespace mcastcoll {
 namespace {
 
-// The longest wait for an answer to a request to connect, before another is sent.
+// The longest wait for an answer to a connection request before the request is repeated.
 constexpr Nanoseconds kAttempt = Nanoseconds::from_ms(5000);
-constexpr int kAttempts = 4;  // at least, within the timeout
+constexpr int kAttempts = 4;  // minimum number within the timeout
 constexpr std::int64_t kMostKeepaliveSeconds = 10;
-// A connection that was closed after so long had been taken for the watcher's.
+// A connection that stayed open for this long was accepted as a watcher's.
 constexpr Nanoseconds kLasting = Nanoseconds::from_ms(10'000);
-// A request to connect that was not answered for so long.
+// A connection request counts as unanswered after this time.
 constexpr Nanoseconds kSilent = Nanoseconds::from_ms(1000);
-// Connections to a peer that were closed one after the other, none of which lasted: after so many a peer
-// behind gateways is dead, and another peer's listener is left in peace for a second.
+// After this number of consecutive short connections, a peer behind gateways counts as dead; other peers get
+// no new connection for a second (kPause).
 constexpr unsigned kMostClosings = 3;
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(1000);
 
-// glibc got a wrapper only in 2.36, and not in a C++ friendly header everywhere.
+// glibc has a wrapper only since 2.36, and not in a header that C++ can include everywhere.
 FileDescriptor open_process(std::uint32_t pid) {
     return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
 }
@@ -42,7 +42,7 @@ bool is_ready(int descriptor, short events) {
     return ::poll(&entry, 1, 0) > 0;
 }
 
-// Keepalive's probes, or bytes that were sent again.
+// True if keepalive probes or retransmitted bytes are unanswered.
 bool has_unanswered(int connection) {
     tcp_info info{};
     socklen_t size = sizeof info;
@@ -50,12 +50,12 @@ bool has_unanswered(int connection) {
            (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
 }
 
-// The other side's kernel, or one in between, has ended it.
+// The connection was ended by the other side's kernel or by a host in between.
 bool is_end_of_connection(int code) {
     return code == ECONNRESET || code == EPIPE;
 }
 
-// 0 or an errno.
+// Returns 0 or an errno value.
 int error_of_socket(int descriptor) {
     int code = 0;
     socklen_t size = sizeof code;
@@ -66,7 +66,7 @@ Nanoseconds part_of(Nanoseconds whole, int parts, Nanoseconds most) {
     return std::clamp(Nanoseconds{whole.value / parts}, Nanoseconds::from_ms(1), most);
 }
 
-// The last part of the timeout is for asking once more, by another connection.
+// The last part of the timeout is reserved for another request on a new connection.
 Nanoseconds last_part(Nanoseconds timeout) {
     return part_of(timeout, 8, kAttempt);
 }
@@ -139,7 +139,8 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     return {};
 }
 
-// Keepalive is what asks a connected peer's kernel. An idle time of a second makes it ask within one.
+// A connected peer's kernel is probed by keepalive. An idle time of one second causes a probe within a
+// second.
 void PeerWatch::look(Id id, Nanoseconds now) {
     const auto found = watches_.find(id);
     if (found == watches_.end()) return;
@@ -163,7 +164,7 @@ bool PeerWatch::any_silent(Nanoseconds now) const {
     });
 }
 
-// 0, or an errno.
+// Returns 0 or an errno value.
 int PeerWatch::watch_process(Watch& watch) {
     drop(watch);
     watch.descriptor = open_process(watch.point.pid);
@@ -171,8 +172,8 @@ int PeerWatch::watch_process(Watch& watch) {
     if (code != 0 && code != ESRCH) return code;
     bool ended = code == ESRCH;
     if (!ended) {
-        // The start time is read after the descriptor is held. Where /proc hides other users' processes the
-        // number must do.
+        // The start time is read while the descriptor is held. If /proc hides other users' processes, the pid
+        // alone must suffice.
         const auto start = process_start_time(static_cast<pid_t>(watch.point.pid));
         ended = start && watch.point.start_time != 0 && start.value() != watch.point.start_time;
     }
@@ -183,9 +184,9 @@ int PeerWatch::watch_process(Watch& watch) {
     return 0;
 }
 
-// Asks for the process, or sends a request to connect in place of an earlier unanswered one: 0 or an errno.
-// A kernel that refuses us the process leaves TCP. A host that has not answered an earlier request may
-// still live, and only have no room for another connection: another port is asked, too.
+// Opens the process's pidfd, or repeats an unanswered connection request. Returns 0 or an errno value. If the
+// kernel refuses the pidfd, TCP is used. A host that has not answered an earlier request may be alive but
+// have no room for another connection, so another port is tried as well.
 int PeerWatch::restart(Watch& watch, Nanoseconds now) {
     watch.try_again = now + part_of(timeout_, kAttempts, kAttempt);
     int code = watch.neighbour ? watch_process(watch) : EINPROGRESS;
@@ -200,7 +201,7 @@ int PeerWatch::restart(Watch& watch, Nanoseconds now) {
     return code;
 }
 
-// The connection has ended without the peer's process having ended for sure.
+// Called when the connection has ended, but perhaps not the process.
 void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds pause,
                           Nanoseconds now) {
     watch.state = State::kConnecting;
@@ -214,22 +215,22 @@ void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds li
     due_ = std::min({due_, watch.give_up, watch.try_again});
 }
 
-// Any answer will do. Most likely nobody listens there, and the host's kernel says so.
+// Any answer will do. Most likely no socket listens there, and the host's kernel refuses the connection.
 void PeerWatch::ask_host(Watch& watch) {
     const SocketAddress& listener = watch.point.listener;
     if (request(listener.with_port(listener.port() ^ 1U), watch.other_port, watch.id) == 0) return;
     drop(watch.other_port);
 }
 
-// Unreachable for now may pass: the next attempt asks again until the timeout. But where nobody listens any
-// more the host has answered for itself.
+// Temporary errors may pass: the request is repeated until the timeout. A refused connection is an answer of
+// the host: its process has ended.
 void PeerWatch::note_unanswered(Watch& watch, int code) {
     drop(watch.descriptor);
     watch.unanswered = code;
     if (code == ECONNREFUSED) mark_dead(watch, ECONNRESET, text_of_end(watch.point));
 }
 
-// 0, or an errno.
+// Returns 0 or an errno value.
 int PeerWatch::request(const SocketAddress& to, FileDescriptor& connection, Id id) {
     drop(connection);
     connection = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -248,8 +249,9 @@ int PeerWatch::subscribe(const FileDescriptor& descriptor, Id id, std::uint32_t 
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor.get(), &event) == 0 ? 0 : errno;
 }
 
-// A child of fork() may hold it: then closing it here does not take it out of the set. But a child that
-// closes what it has inherited has the same set, and is to leave it as it is.
+// Removes the descriptor from the epoll set explicitly: if a child of fork() holds a copy, closing the
+// descriptor here does not remove the entry. A child that closes its copies must not do this, because parent
+// and child share the epoll set.
 void PeerWatch::drop(FileDescriptor& descriptor) {
     if (descriptor.valid() && ::getpid() == opener_)
         (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor.get(), nullptr);
@@ -276,7 +278,7 @@ void PeerWatch::mark_dead(Watch& watch, int error, std::string reason) {
     due_ = Nanoseconds{0};
 }
 
-// The event may be of before the last change: what counts is what the descriptors say.
+// The event may predate the last change of state, so the descriptors' present state decides.
 void PeerWatch::on_event(Watch& watch, Nanoseconds now) {
     const auto is_answered = [](const FileDescriptor& connection) {
         return connection.valid() && is_ready(connection.get(), POLLOUT);
@@ -317,8 +319,8 @@ void PeerWatch::on_connecting(Watch& watch, Nanoseconds now) {
     watch.since = now;
 }
 
-// Reset, ended, or silent for as long as the kernel was told to wait: the errors of that depend on why
-// nothing comes back.
+// The connection was reset, has ended, or was silent for the time set in the kernel. The error of a silent
+// connection depends on the reason of the silence.
 void PeerWatch::on_connected(Watch& watch, Nanoseconds now) {
     const int code = error_of_socket(watch.descriptor.get());
     if (code == 0 && is_connection_open(watch.descriptor.get())) return;
@@ -327,8 +329,9 @@ void PeerWatch::on_connected(Watch& watch, Nanoseconds now) {
     reconnect(watch, now - (timeout_ - last), last, {}, now);
 }
 
-// The peer's listener may only have taken the watcher for a stranger: if the process has ended, the next
-// request to connect is refused. A gateway refuses no request: there it tells that no connection lasts.
+// The peer's listener may have closed the connection because it did not recognise a watcher. If the process
+// has ended, the next connection request is refused. A gateway refuses no request; there, a series of short
+// connections proves the death.
 void PeerWatch::on_closed(Watch& watch, Nanoseconds now) {
     if (now - watch.since >= kLasting) watch.closings = 0;
     const bool many = ++watch.closings >= kMostClosings;
@@ -336,8 +339,8 @@ void PeerWatch::on_closed(Watch& watch, Nanoseconds now) {
     reconnect(watch, now, timeout_, many ? kPause : Nanoseconds{}, now);
 }
 
-// A peer that could not be asked, because nothing is left here to ask with, may be alive. But whoever waits
-// for it without a watch might wait for ever.
+// A peer that could not be checked for lack of resources in this process may be alive. The peer is reported
+// all the same, because an operation that waits for this peer might never end.
 void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
     const std::int64_t silent_ms = (now - watch.since).value / 1'000'000;
     const std::string error =
@@ -351,7 +354,7 @@ void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
                           watch.point.listener, error));
 }
 
-// Tries again what is due, gives up, and tells who is dead.
+// Repeats due requests, gives up watches at their timeout, and reports dead peers.
 std::size_t PeerWatch::look_after(Nanoseconds now, std::span<Death> dead) {
     Nanoseconds due = kNever;
     std::size_t told = 0;

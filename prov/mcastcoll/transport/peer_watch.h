@@ -1,19 +1,20 @@
-// PeerWatch: notices the death of a peer process without its help. A peer that computes for minutes, or is
-// stopped, is alive: only kernels are asked, never the peer.
+// PeerWatch: detects the death of a peer process without the peer's help. A peer that computes for minutes,
+// or is stopped, counts as alive: only kernels answer, never the peer itself.
 //
-// Neighbours (same boot, pid and network namespace) are watched through a pidfd, which reads when the process
-// ends; the start time guards against a reused number. Other peers are watched through a TCP connection to a
-// listening socket that the peer's kernel serves by itself (watch_listener.h). What says that a peer is dead:
+// Neighbours (same boot, pid namespace and network namespace) are watched through a pidfd, which polls
+// readable when the process ends; the start time guards against a reused pid. Other peers are watched through
+// a TCP connection to a listening socket served by the peer's kernel alone (watch_listener.h). A peer is dead
+// if
 //
-//     its process has ended    the connection was closed or reset, as its kernel does at once, and another
-//                              request to connect is refused: nobody listens there any more. Or, where
-//                              gateways accept for others, the next connections are closed, too
-//     its host is gone         for the host timeout, minutes, neither that port nor another port of the
-//                              host has answered anything
+//     its process has ended    its kernel has closed or reset the connection, and refuses another connection
+//                              because no socket listens any more; or, if gateways accept connections for
+//                              other hosts, the next connections are closed as well
+//     its host is gone         neither this port nor another port of the host has answered for the host
+//                              timeout, which is minutes
 //
-// So silence alone, be it of the network or of the host, ends nothing before the host timeout, and neither
-// does a listener that takes no connection while its host lives. Keepalive counts whole seconds and asks
-// every ten seconds at most, so a host's death may take so much longer.
+// Silence of the network or the host alone thus ends no watch before the host timeout. Nor does a listener
+// that accepts no connection while its host is alive. Keepalive counts whole seconds and probes at intervals
+// of up to ten seconds, so the death of a host may be detected that much later.
 #pragma once
 
 #include <unistd.h>
@@ -35,13 +36,13 @@
 namespace mcastcoll {
 
 struct PeerWatchOptions {
-    // Our own address (the inner endpoint's; its port is not used), or none when the inner provider has no
-    // IP.
+    // This process's address (the inner endpoint's; the port is ignored). Empty if the inner provider does
+    // not use IP.
     SocketAddress local;
-    // A peer whose host answers nothing for so long is dead. A peer that cannot even be asked, for want of
-    // descriptors or memory here, counts as lost.
+    // A peer whose host answers nothing for this time is dead. A peer also counts as lost if descriptors or
+    // memory for checking were lacking in this process for this time.
     std::int64_t host_timeout_ms = 120'000;
-    // A gateway may accept a connection to a process that has ended, and close the connection again.
+    // A gateway may accept a connection to a process that has ended, and then close the connection.
     bool has_gateways = false;
 };
 
@@ -52,19 +53,19 @@ class PeerWatch {
 
     static Result<std::unique_ptr<PeerWatch>> open(const PeerWatchOptions& options);
 
-    // What peers need to watch us.
+    // The watch point for watching this process.
     const WatchPoint& local_point() const { return local_point_; }
 
-    // Begins to watch. Failing means that the peer cannot be watched, not that it is dead; a dead one is told
-    // by poll(). EEXIST: the id is taken. ENOSPC: kMaxWatches are watched. EOPNOTSUPP: neither a listener nor
-    // a neighbour.
+    // Starts a watch. An error means that the peer cannot be watched, not that it is dead; poll() reports
+    // dead peers. EEXIST: the id is in use. ENOSPC: there are kMaxWatches watches. EOPNOTSUPP: the peer has
+    // no listener and is not a neighbour.
     Result<void> watch(Id id, const WatchPoint& point, Nanoseconds now);
-    // Something says that a watched peer is gone: its kernel is asked now instead of when it would be its
-    // turn. What comes of it is told by poll(). A process that has ended tells so itself; unknown ids are
-    // ignored.
+    // Checks a watched peer's kernel at once, because the caller suspects the peer's death. poll() reports
+    // the result. Has no effect on a watched process of this host, whose end is reported in any case, or on
+    // unknown ids.
     void look(Id id, Nanoseconds now);
-    // Whether the kernel of a watched peer leaves a question unanswered. A caller that needs the answer soon
-    // calls look_at_all() a second or two before.
+    // Whether the kernel of a watched peer has left a request unanswered. For a quick answer, look_at_all()
+    // must be called one or two seconds before.
     bool any_silent(Nanoseconds now) const;
     void look_at_all(Nanoseconds now);
     // Ends a watch; unknown ids are ignored.
@@ -72,17 +73,17 @@ class PeerWatch {
 
     struct Death {
         Id id = 0;
-        // ECONNRESET: its process has ended. EHOSTDOWN: its host was silent for the host timeout. Else what
-        // this process was short of for the whole timeout.
+        // ECONNRESET: its process has ended. EHOSTDOWN: its host was silent for the host timeout. Otherwise
+        // the shortage in this process during the whole timeout.
         int error = 0;
-        std::string reason;  // for people: what told, and of whom
+        std::string reason;  // text for the user: the evidence, and the peer
     };
-    // Fills `dead` with the peers found dead, each told once and unwatched by that; returns how many. When it
-    // is filled up there may be more for the next call.
+    // Fills `dead` with peers found dead and returns their number. Each is reported once and its watch ends.
+    // If `dead` is full, call again.
     std::size_t poll(Nanoseconds now, std::span<Death> dead);
-    // When poll() is due although descriptor() is silent.
+    // The time when poll() is due although descriptor() does not poll readable.
     Nanoseconds next_deadline() const { return due_; }
-    // An epoll descriptor that polls readable when poll() may have news.
+    // An epoll descriptor, readable when poll() may have results.
     int descriptor() const { return epoll_.get(); }
     std::size_t watched() const { return watches_.size(); }
 
@@ -91,18 +92,18 @@ class PeerWatch {
     struct Watch {
         Id id = 0;
         WatchPoint point;
-        bool neighbour = false, reachable = false;  // the ways to watch it
+        bool neighbour = false, reachable = false;  // the ways of watching this peer
         State state = State::kConnecting;
         FileDescriptor descriptor;
-        // While it is connecting.
-        FileDescriptor other_port;  // asks whether the host lives
-        Nanoseconds since;          // nothing has answered since then
-        Nanoseconds give_up;        // dead by then
-        Nanoseconds try_again;      // a lost request is sent afresh
+        // While connecting:
+        FileDescriptor other_port;  // asks whether the host is alive
+        Nanoseconds since;          // no answer since then
+        Nanoseconds give_up;        // counts as dead at this time
+        Nanoseconds try_again;      // repeats a lost request
         bool asks_host = false;     // an earlier request was not answered
-        int unanswered = 0;         // what the last attempt met, an errno
-        unsigned closings = 0;      // connections that have ended one after the other
-        // Of its death.
+        int unanswered = 0;         // errno of the last attempt
+        unsigned closings = 0;      // number of consecutive connections that ended
+        // After its death:
         int error = ECONNRESET;
         std::string reason;
     };
@@ -134,7 +135,7 @@ class PeerWatch {
     FileDescriptor epoll_;
     WatchListener listener_;
     std::unordered_map<Id, Watch> watches_;
-    // When a watch has something to do or to tell that no event announces; never too late.
+    // Time of the next action or report without an event; never too late.
     Nanoseconds due_ = kNever;
 };
 

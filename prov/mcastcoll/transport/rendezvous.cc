@@ -18,8 +18,8 @@ constexpr std::uint64_t kPortSeed = 0x6d63617374706f72;
 constexpr std::uint64_t kNameSeed = 0x6d63617374756e78;
 constexpr std::uint16_t kFirstPort = 10000;
 constexpr std::uint16_t kPorts = 10000;
-// The greetings of a thousand members come while rank 0 does something else, each with a KiB of the kernel's;
-// Linux itself would give room for some 200. What does not fit is repeated.
+// Room for the hellos of a thousand members while rank 0 does other work; each takes about a KiB of kernel
+// memory. Linux's default has room for about 200. Hellos that do not fit are repeated.
 constexpr std::size_t kGreetingsBytes = std::size_t{2} << 20;
 
 }  // namespace
@@ -94,14 +94,14 @@ Result<Rendezvous> Rendezvous::open(Bytes own_address, std::uint32_t scope) {
     for (unsigned attempt = 0; attempt < kRendezvousCandidates; ++attempt) {
         auto at = RendezvousSource::candidate(own_address, attempt, scope);
         if (!at) return at.error();
-        // Without SO_REUSEADDR: a second owner would steal datagrams instead of being refused.
+        // Without SO_REUSEADDR, so that a second owner is refused instead of taking datagrams.
         if (::bind(result.socket_.get(), &at.value().address_.any, at.value().size_) == 0) {
             result.local_ = at.value();
             return result;
         }
         code = errno;
         refused += (refused.empty() ? "" : ", ") + at.value().to_string();
-        // EACCES: a port below the privileged limit, where the next candidate does not lie.
+        // EACCES: a port below the privileged limit, to which the next candidate does not belong.
         if (code != EADDRINUSE && code != EACCES) break;
     }
     return system_error(code, fmt::format("no rendezvous socket at {}", refused));
@@ -143,8 +143,9 @@ std::size_t Rendezvous::receive(Deliver deliver, unsigned most) {
                                        &source.address_.any, &source.size_);
         if (got < 0) {
             if (errno == EAGAIN || errno == EWOULDBLOCK) return turn;
-            continue;  // Interrupted, or an error a datagram of ours brought back: it is forgotten by being
-                       // read.
+            // Interrupted, or a pending error that an earlier datagram of this socket caused; reading the
+            // error clears it.
+            continue;
         }
         if (static_cast<std::size_t>(got) > buffer.size()) continue;
         deliver(Bytes(buffer.data(), static_cast<std::size_t>(got)), source);

@@ -1,15 +1,16 @@
-// Rendezvous: the service socket by which peers find an endpoint knowing nothing but its inner provider's
-// address.
+// Rendezvous: the service socket, through which peers find an endpoint from its inner provider's address
+// alone.
 //
-// An IP endpoint listens for TCP at ip:port, so its service socket is UDP on the same ip. The port is the
-// same too unless somebody has it: then the next of kRendezvousCandidates ports that everybody derives from
-// the first one. A sender tries them in turn. They are derived from the port alone, not the ip, so that an
-// endpoint bound to the wildcard and its peers, who know it by one of its real addresses, agree. For an
-// address that is not IP (shared memory names) it is a datagram socket in the abstract UNIX namespace, named
-// by a hash of the address.
+// An IP endpoint listens for TCP at ip:port, and its service socket is UDP on the same ip. The UDP port is
+// the same number if that is free, otherwise the next free one of kRendezvousCandidates ports, which every
+// process derives from the first. A sender tries the candidates in turn. The candidates depend on the port
+// only, not on the ip, so that an endpoint bound to the wildcard and its peers, which use one of its real
+// addresses, derive the same ports. For a non-IP address (shared memory names) the service socket is a
+// datagram socket in the abstract UNIX namespace, named by a hash of the address.
 //
-// Nothing is authenticated here: what arrives is input, and who answers at a candidate need not be the peer.
-// The layer above checks. may_be() keeps out who is elsewhere, unless it can forge its address.
+// Nothing is authenticated here: received datagrams are untrusted input, and the process at a candidate port
+// need not be the peer. The layer above checks. may_be() rejects senders at other addresses, unless they
+// forge their source address.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,17 +30,17 @@ namespace mcastcoll {
 inline constexpr std::size_t kRendezvousCandidates = 4;
 inline constexpr std::size_t kRendezvousMaxBytes = 1400;
 
-// The ports to look at, all different, the first `port` itself. They lie outside the usual ephemeral ranges.
+// The candidate ports, all different, `port` first. The others lie outside the usual ephemeral ranges.
 std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t port);
 
-// Where a datagram came from, to be answered with reply(). A plain value.
+// The source of a datagram, for reply(). A plain value.
 class RendezvousSource {
   public:
-    // What bytes() gave; of anything else nobody.
+    // Restores a source from the result of bytes(). Other bytes give a source without a matching candidate.
     static RendezvousSource from_bytes(Bytes bytes);
-    // One of the places where an endpoint with this inner address may have its socket. Trailing zero bytes of
-    // an address that is not IP do not count: some hand out strings with, some without.
-    // `scope`: the interface that link-local addresses are meant on.
+    // A candidate for the service socket of the endpoint with this inner address. `scope`: the interface for
+    // link-local addresses. Trailing zero bytes of a non-IP address are ignored, because some providers
+    // include them and others do not.
     static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt, std::uint32_t scope = 0);
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
     friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);
@@ -48,7 +49,7 @@ class RendezvousSource {
   private:
     friend class Rendezvous;
     union Address {
-        sockaddr_un local;  // the largest
+        sockaddr_un local;  // the largest member
         sockaddr any;
     };
     Address address_{};
@@ -60,19 +61,19 @@ class Rendezvous {
     static constexpr unsigned kReceiveLimit = 32;
     using Deliver = FunctionRef<void(Bytes bytes, const RendezvousSource& source)>;
 
-    // Binds the first free candidate of an endpoint's own inner address (fi_getname's bytes).
-    // `scope`: the interface of a link-local one, on whose link all peers are then.
+    // Binds the first free candidate of an endpoint's own inner address (the bytes of fi_getname). `scope`:
+    // the interface of a link-local address; all peers are then on its link.
     static Result<Rendezvous> open(Bytes own_address, std::uint32_t scope = 0);
 
-    // 0, or an errno: EAGAIN when the peer or the kernel is full for now, ECONNREFUSED when nobody has that
-    // name, EMSGSIZE for more than kRendezvousMaxBytes, EAFNOSUPPORT for an address of another kind than our
-    // own, or what the network says.
+    // Returns 0 or an errno value: EAGAIN if the peer or the kernel has no room at present, ECONNREFUSED if
+    // no socket has that name, EMSGSIZE for more than kRendezvousMaxBytes, EAFNOSUPPORT for an address of
+    // another family than this endpoint's, or an error of the network.
     int send(Bytes inner_address, unsigned attempt, Bytes bytes);
     int reply(const RendezvousSource& source, Bytes bytes);
-    // Whether this is one of the candidates.
+    // Whether `source` is one of the candidates for this inner address.
     static bool may_be(Bytes inner_address, const RendezvousSource& source);
-    // Reads at most so many waiting datagrams, and delivers those that are not too long; returns how many it
-    // has read.
+    // Reads at most `most` waiting datagrams, delivers the ones within the size limit, and returns the number
+    // read.
     std::size_t receive(Deliver deliver, unsigned most = kReceiveLimit);
 
     int descriptor() const { return socket_.get(); }

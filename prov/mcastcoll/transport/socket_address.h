@@ -1,6 +1,6 @@
-// SocketAddress: an IPv4 or IPv6 address with its port, as a value. Receivers tell senders apart by it, so
-// that equality and hash look at family, address and port only, never at the scope, flow or padding a kernel
-// fills in its own way. And the addresses that groups multicast to.
+// SocketAddress: an IPv4 or IPv6 address with its port, as a value. Receivers distinguish senders by their
+// SocketAddress, so equality and hash consider only family, address and port, not the scope, flow or padding,
+// which kernels fill in differently. Also the addresses to which groups multicast.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,17 +27,17 @@ class SocketAddress {
         : SocketAddress(std::as_bytes(std::span(&address, 1)), port) {}
     SocketAddress(const in6_addr& address, std::uint16_t port, std::uint32_t scope = 0)
         : SocketAddress(std::as_bytes(std::span(&address, 1)), port, scope) {}
-    // The 4 or 16 bytes that address_bytes() gives; other numbers are no address.
+    // From the 4 or 16 bytes of address_bytes(); any other number of bytes gives no address.
     SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope = 0);
 
-    // From a sockaddr_in or sockaddr_in6 in memory that need not be aligned. What is shorter is an error; of
-    // what is longer no more than the family's bytes is read, so the last of an array may be said to have
+    // From a sockaddr_in or sockaddr_in6 in memory that need not be aligned. Shorter input is an error. Of
+    // longer input only the family's bytes are read, so the last element of an array may be passed with
     // capacity() bytes.
     static Result<SocketAddress> from_bytes(Bytes bytes);
     static Result<SocketAddress> from(const sockaddr* address, socklen_t size);
     // "10.0.0.1", "10.0.0.1:80", "fd00::1", "[fd00::1]:80".
     static Result<SocketAddress> parse(std::string_view text);
-    // The name of a socket (getsockname).
+    // The local address of a socket (getsockname).
     static Result<SocketAddress> of_socket(int descriptor);
 
     int family() const { return storage_.any.sa_family; }
@@ -48,7 +48,7 @@ class SocketAddress {
     std::uint32_t scope() const { return family() == AF_INET6 ? storage_.v6.sin6_scope_id : 0; }
     bool is_wildcard() const;
     bool is_multicast() const;
-    // fe80::/10 or 169.254/16: such an address is good on one link only.
+    // True for fe80::/10 and 169.254/16: such addresses are valid on one link only.
     bool is_link_local() const;
     bool same_host(const SocketAddress& other) const {
         if (family() != other.family()) return false;
@@ -59,8 +59,8 @@ class SocketAddress {
 
     SocketAddress with_port(std::uint16_t port) const;
     SocketAddress with_scope(std::uint32_t scope) const;
-    // The address as this host must write it, whose interface `scope` is on the address's link. A peer's
-    // scope is the number of the peer's own interface, and means nothing here. Other addresses have no scope.
+    // The address for use on this host, whose interface `scope` is on the address's link. A peer's scope is
+    // the number of the peer's own interface and has no meaning here. Other addresses get scope 0.
     SocketAddress seen_from(std::uint32_t scope) const;
 
     const sockaddr* data() const { return &storage_.any; }
@@ -85,17 +85,17 @@ class SocketAddress {
     Storage storage_;
 };
 
-// How many random bytes random_group_address() uses.
+// Number of random bytes for random_group_address().
 inline constexpr std::size_t kGroupRandomBytes = 16;
 
-// A group address and port out of `random`: IPv4 from the administratively scoped 239/8 with 24 random bits,
-// keeping off the blocks that are assigned or that share their Ethernet address with the never-filtered
-// 224.0.0/24; IPv6 from ff15::/16 (transient, site scope) with 112 random bits. The port, 20000 to 32767,
-// stays below the ephemeral range.
+// A group address and port from `random`. IPv4: from the administratively scoped 239/8 with 24 random bits,
+// except for assigned blocks and blocks with the Ethernet addresses of the never-filtered 224.0.0/24. IPv6:
+// from ff15::/16 (transient, site scope) with 112 random bits. The port, 20000 to 32767, is below the
+// ephemeral range.
 SocketAddress random_group_address(int family, std::span<const std::byte, kGroupRandomBytes> random);
 
-// The address of an aligned range of a group's ranks, the same for everybody who knows the group's key. It is
-// drawn from the key as if from a generator, so that it is as random as the key is.
+// The address of an aligned range of a group's ranks, which every process with the group's key can compute.
+// The key seeds a pseudo-random derivation, so the address is as random as the key.
 SocketAddress range_group_address(int family, GroupKey parent, std::uint32_t level, std::uint32_t index,
                                   std::uint16_t port);
 

@@ -16,11 +16,13 @@
 namespace mcastcoll {
 namespace {
 
-// What every kernel that has UDP_SEGMENT takes at once. The bytes leave room for the headers.
+// The size of a run accepted by every kernel with UDP_SEGMENT. The number of bytes leaves room for the
+// headers.
 constexpr std::size_t kMaxRunDatagrams = 64;
 constexpr std::size_t kMaxRunBytes = 65000;
 
-// Any message fits. The buffers are not a power of two apart, lest all their beginnings share a cache set.
+// Any message fits. The stride is not a power of two, so that the beginnings of the buffers are in different
+// cache sets.
 constexpr std::size_t kRunBuffer = 65536;
 constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
 
@@ -41,7 +43,7 @@ Result<void> aim_v6(int descriptor, const UdpMulticastOptions& options, bool loo
                         {IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER"}});
 }
 
-// sendmsg does not write through its pieces, but iovec is shared with readers and has no const.
+// sendmsg does not write to its pieces, but iovec is also used for reading and is not const.
 iovec piece_of(Bytes bytes) {
     return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -50,11 +52,11 @@ std::size_t size_of(const Datagram& datagram) {
     return datagram.header.size() + datagram.payload.size();
 }
 
-// Whatever is sent to the sender's own port is dropped before it takes up memory: nobody ever reads it.
+// Drops datagrams sent to the sender's own port before they use memory, because no code reads them.
 void refuse_incoming(int descriptor) {
     sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
     const sock_fprog program{1, &drop};
-    // Without the filter the socket's small default buffer fills up once.
+    // If the filter cannot be attached, the socket's small default buffer fills up once, which is harmless.
     (void)::setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
@@ -91,7 +93,8 @@ Result<void> UdpSender::open(const UdpMulticastOptions& options, bool loop) {
     return {};
 }
 
-// After the kernel refused a run: true when the reason may be that it was one, and there will be no more.
+// Called after the kernel refused a message. Returns true if a run may be the reason; from then on no runs
+// are sent.
 bool UdpSender::give_up_runs(int code) {
     if (runs_[0] == 1) return false;
     if (code != EINVAL && code != EIO && code != EOPNOTSUPP && code != EMSGSIZE) return false;
@@ -99,10 +102,10 @@ bool UdpSender::give_up_runs(int code) {
     return true;
 }
 
-// How many of the datagrams, at least one, can be sent as one message.
+// Number of datagrams, at least one, to send as one message.
 std::size_t UdpSender::run_length(std::span<const Datagram> datagrams) const {
     const std::size_t unit = size_of(datagrams[0]);
-    // What is too long gets its error alone.
+    // A datagram that is too long is sent alone and gets its error alone.
     if (!sends_runs_ || unit == 0 || unit > max_payload_) return 1;
     const std::size_t most =
         std::min({datagrams.size(), kMaxRunDatagrams, std::max<std::size_t>(1, kMaxRunBytes / unit)});
@@ -133,7 +136,7 @@ void UdpSender::compose(std::size_t message, std::span<const Datagram> run, std:
     std::memcpy(CMSG_DATA(CMSG_FIRSTHDR(&out)), &unit, sizeof unit);
 }
 
-// Prepares messages for the first of the datagrams and returns how many messages.
+// Prepares messages for the first datagrams and returns the number of messages.
 std::size_t UdpSender::gather(std::span<const Datagram> datagrams) {
     std::size_t messages = 0;
     std::size_t taken = 0;
@@ -146,7 +149,7 @@ std::size_t UdpSender::gather(std::span<const Datagram> datagrams) {
     return messages;
 }
 
-// Counts the first `messages` prepared ones as sent and returns how many datagrams they were.
+// Counts the first `messages` prepared messages as sent and returns their number of datagrams.
 std::size_t UdpSender::count_sent(std::size_t messages, MulticastCounters& counters) {
     std::size_t datagrams = 0;
     for (std::size_t i = 0; i < messages; ++i) {
@@ -158,7 +161,7 @@ std::size_t UdpSender::count_sent(std::size_t messages, MulticastCounters& count
     return datagrams;
 }
 
-// How many of the first `count` prepared messages the kernel took; negative with errno when not even one.
+// Returns how many of the first `count` prepared messages the kernel took; negative, with errno, if none.
 int UdpSender::send_batch(std::size_t count) {
     for (;;) {
         int sent;
@@ -187,7 +190,8 @@ Sent UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& g
             ++(full ? counters.send_would_block : counters.send_errors);
             return {accepted, full ? 0 : code};
         }
-        // A short count hides its reason: the next turn asks for the first refused one again and learns it.
+        // A short count does not give the reason. The next iteration sends the first refused message again
+        // and gets the error.
         accepted += count_sent(static_cast<std::size_t>(sent), counters);
     }
     return {accepted, 0};
@@ -208,7 +212,7 @@ Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t
     auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);
     if (!granted) return granted.error();
     buffer_bytes = granted.value();
-    // A kernel without it hands over single datagrams.
+    // A kernel without UDP_GRO delivers single datagrams.
     takes_runs = options.offload && set_option(descriptor, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
     const SocketAddress any =
         v4 ? SocketAddress(in_addr{INADDR_ANY}, port) : SocketAddress(in6addr_any, port);
@@ -284,11 +288,12 @@ void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, Mu
     auto* const begin = static_cast<std::byte*>(pieces_[slot].iov_base);
     const bool cut = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
     std::size_t at = 0;
-    // At least once: a datagram can be empty.
+    // At least one iteration, because a datagram may be empty.
     do {
         const std::size_t size = std::min(unit, length - at);
         ++counters.datagrams_received;
-        // The next one's header, which is looked at first, and once: nothing else fetches it in time.
+        // Prefetches the header of the next datagram, which is read once and first: the hardware prefetcher
+        // is too late.
         prefetch(begin + at + size, wire::kHeaderBytes);
         if (cut || size > max_payload_)
             ++counters.truncated;

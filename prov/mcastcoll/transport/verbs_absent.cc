@@ -1,4 +1,4 @@
-// In the place of UD multicast in builds without rdma-core.
+// Replaces UD multicast in builds without rdma-core.
 #include <cerrno>
 
 #include "transport/verbs_options.h"

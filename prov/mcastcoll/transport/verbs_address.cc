@@ -10,7 +10,7 @@
 namespace mcastcoll {
 namespace {
 
-// 1 to 3 on every device there is; a name that is none is not looked for any longer.
+// Known devices have 1 to 3 ports. Limits the search for the port in a name.
 constexpr int kMostPorts = 16;
 
 constexpr std::size_t kMappedAt = 12;
@@ -21,7 +21,7 @@ bool is_mapped(const Gid& gid) {
            gid[10] == std::byte{0xff} && gid[11] == std::byte{0xff};
 }
 
-// The 16-bit ones' complement sum of an IPv4 header without options, which is all ones when it is right.
+// The 16-bit ones' complement sum of a valid IPv4 header without options is all ones.
 bool is_v4_header(std::span<const std::byte, 20> header) {
     if (header[0] != std::byte{0x45}) return false;
     std::uint32_t sum = 0;
@@ -30,8 +30,9 @@ bool is_v4_header(std::span<const std::byte, 20> header) {
     return sum == 0xffff;
 }
 
-// IPoIB's interface of a port, which the port does not name: of those of its adapter that are numbered like
-// it the first by name, as children of other partitions are called after it.
+// The IPoIB interface of a port. The port does not name its interface: of the adapter's interfaces with the
+// port's number, the first one by name, because the names of child interfaces (other partitions) begin with
+// their parent's name.
 std::string ipoib_interface(const std::string& device, int port) {
     std::string first;
     std::error_code failed;
@@ -63,7 +64,7 @@ SocketAddress address_of(const Gid& gid) {
     return SocketAddress(Bytes(gid).subspan(is_mapped(gid) ? kMappedAt : 0), 0);
 }
 
-// ff1s:a01b::/32, s being the scope.
+// ff1s:a01b::/32, where s is the scope.
 bool is_assigned_group(const SocketAddress& group) {
     const Bytes bytes = group.address_bytes();
     return bytes.size() == sizeof(Gid) && bytes[0] == std::byte{0xff} && (bytes[1] >> 4) == std::byte{1} &&
@@ -74,8 +75,8 @@ std::uint16_t port_of_queue_pair(std::uint32_t number) {
     return static_cast<std::uint16_t>(number % 65535 + 1);
 }
 
-// An IPv4 header only fills the second half, and what is in front of it is left from before: it is looked for
-// first, by its checksum.
+// Looks for an IPv4 header first, by its checksum: it fills only the second half, and the first half holds
+// old data.
 std::optional<SocketAddress> source_in(std::span<const std::byte, kRouteHeaderBytes> header) {
     const auto v4 = header.last<kRouteHeaderBytes - kV4HeaderAt>();
     if (is_v4_header(v4)) return SocketAddress(v4.subspan<12, sizeof(in_addr)>(), 0);
@@ -110,7 +111,7 @@ std::string why_no_rdma() {
     std::error_code failed;
     const std::filesystem::directory_iterator devices(kRdmaDevices, failed);
     if (failed || devices == std::filesystem::directory_iterator()) return "there is no RDMA device";
-    // Containers get to see devices that they may not use.
+    // In containers, devices may be visible but not usable.
     if (!std::filesystem::exists("/dev/infiniband/rdma_cm", failed))
         return "there is an RDMA device, but no /dev/infiniband/rdma_cm (is rdma_ucm loaded?)";
     return {};

@@ -1,7 +1,7 @@
 // All UD multicast of one endpoint: one queue pair for all its groups, and their addresses.
 //
-// The connection manager's answer to a join is where sends to the group go: an address handle, kept for as
-// long as the group is joined. README.md has the rest.
+// The connection manager answers a join with the route to the group. From the route the hub makes an address
+// handle, which is kept while the group is joined. See README.md.
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,20 +20,21 @@
 namespace mcastcoll {
 namespace {
 
-// Handles of groups that are not joined; when there are more they are made anew.
+// Cached handles of groups that are not joined; a full cache is cleared.
 constexpr std::size_t kMostOthers = 256;
 constexpr std::size_t kMostEvents = 64;
-// Who polls and never waits looks for news of the device and the groups every so often: a system call.
+// A polling caller that never sleeps checks for events of the device and the groups every kQuietTurns idle
+// turns, because the check costs a system call.
 constexpr unsigned kQuietTurns = 1024;
-// A group that the network has ended is asked for again at once, then after 0.1 s, twice as long, and so on:
-// the last time after 25 s.
+// A group ended by the network is joined again at once, then after 0.1 s, after twice that time, and so on;
+// the last attempt comes after 25 s.
 constexpr unsigned kMostRejoins = 9;
 constexpr std::int64_t kRejoinPauseMs = 100;
 
 void destroy_event_channel(rdma_event_channel* channel) {
     rdma_destroy_event_channel(channel);
 }
-// A queue pair goes with its identifier.
+// Destroys the queue pair with its identifier.
 void destroy_id(rdma_cm_id* id) {
     if (id->qp != nullptr) rdma_destroy_qp(id);
     rdma_destroy_id(id);
@@ -69,7 +70,7 @@ class VerbsHub final : public VerbsTransport {
     int descriptor() const override { return queue_->descriptor(); }
     bool prepare_wait() override {
         look_after();
-        // Of a failed queue pair nothing more comes, and there is nothing to wait for.
+        // A failed queue pair delivers nothing more, so the caller may sleep.
         return queue_->broken() || queue_->prepare_wait();
     }
     std::size_t max_payload() const override { return queue_->max_payload(); }
@@ -86,17 +87,17 @@ class VerbsHub final : public VerbsTransport {
     };
     struct Share {
         std::size_t users = 0;
-        // Of the join that is under way, or was.
+        // State of the latest join.
         bool answered = false;
         int status = 0;
-        // The network has forgotten the group, as when its subnet manager was replaced.
+        // The network has ended the group, for example because its subnet manager was replaced.
         bool lost = false;
         unsigned rejoins = 0;
         Nanoseconds rejoin_at{};
         ibv_ah_attr route{};
         Target target;
     };
-    // Requests that were posted with a handle may still be on their way when it is no longer wanted.
+    // An unneeded handle, kept until the requests posted with it are complete.
     struct Retired {
         std::uint64_t until = 0;
         AddressOwner address;
@@ -105,7 +106,7 @@ class VerbsHub final : public VerbsTransport {
     void describe(const ibv_device_attr& limits, const ibv_port_attr& port);
     Result<void> join_new(const SocketAddress& group);
     Result<void> await(Share& share);
-    // rdma-core wants to write to addresses.
+    // rdma-core's functions take non-const addresses.
     int ask(const SocketAddress& group, Share& share) {
         SocketAddress address = group.with_scope(options_.interface.index);
         return rdma_join_multicast(id_.get(), address.data(), &share);
@@ -143,7 +144,7 @@ class VerbsHub final : public VerbsTransport {
     CmIdOwner id_;
     std::unique_ptr<VerbsQueue> queue_;
     std::unordered_map<SocketAddress, Share> shares_;
-    // RoCE only: how a group is reached, and handles of groups that are not joined.
+    // RoCE only: the route of a joined group, and handles of groups that are not joined.
     std::optional<ibv_ah_attr> route_;
     std::uint32_t route_key_ = 0;
     std::unordered_map<SocketAddress, Target> others_;
@@ -157,7 +158,7 @@ Result<void> VerbsHub::open() {
     if (!address || options_.ttl < 0 || options_.ttl > 255)
         return Error{EINVAL, fmt::format("interface {} has no IPv{} address", options_.interface.name,
                                          options_.family)};
-    // An identifier that is bound to a loopback address gets some device or other.
+    // rdma-core would bind an identifier with a loopback address to an arbitrary device.
     if (options_.interface.loopback) return Error{ENODEV, "the loopback is no RDMA device"};
     events_.reset(rdma_create_event_channel());
     if (!events_) return system_error(errno, "cannot open the RDMA connection manager");
@@ -219,8 +220,9 @@ Result<Membership> VerbsHub::join(const SocketAddress& group) {
     return Membership(*this, group);
 }
 
-// Asked for no group in particular, a subnet manager makes one and says which. It is joined by that name, as
-// others join it, before the first membership ends: two of those could not be told apart.
+// For a join without an address, the subnet manager creates a group and returns its address. The group is
+// joined by that address, as other members do, before the first membership ends: two memberships from such
+// joins could not be distinguished.
 Result<Membership> VerbsHub::join_any() {
     const SocketAddress any =
         options_.family == 4 ? SocketAddress(in_addr{}, 0) : SocketAddress(in6_addr{}, 0);
@@ -237,7 +239,7 @@ Result<Membership> VerbsHub::join_any() {
     return membership;
 }
 
-// The answer to a join is here: makes the handle.
+// Makes the address handle after the answer to a join.
 Result<void> VerbsHub::reach(const SocketAddress& group, Share& share) {
     if (ethernet_) share.route.grh.hop_limit = static_cast<std::uint8_t>(std::max(options_.ttl, 1));
     AddressOwner address(ibv_create_ah(id_->pd, &share.route));
@@ -267,7 +269,7 @@ Result<void> VerbsHub::join_new(const SocketAddress& group) {
     return {};
 }
 
-// Nothing but this one join is under way that anybody waits for, but other news may come.
+// Waits for this join only; events for other groups may arrive meanwhile and are handled.
 Result<void> VerbsHub::await(Share& share) {
     const Deadline end(options_.join_timeout_ms);
     for (;;) {
@@ -294,8 +296,8 @@ void VerbsHub::take_events() {
     }
 }
 
-// The share may be another's by now only if the join had been given up, which takes its events with it. An
-// error of what is joined, or of what is joined anew, means that the group is gone.
+// The share can belong to a later join only if the earlier join was given up, and leaving discards its
+// events. An error for a joined group, also during a repeated join, means the end of the group.
 void VerbsHub::note_answer(const rdma_cm_event& event) {
     for (auto& [group, share] : shares_) {
         if (&share != event.param.ud.private_data) continue;
@@ -312,8 +314,8 @@ void VerbsHub::note_answer(const rdma_cm_event& event) {
     }
 }
 
-// Asks again for what the network has ended, without waiting for the answer. What is given up stays deaf,
-// which the layers above find out.
+// Joins groups again after the network has ended them, without waiting for the answer. After the last attempt
+// the member receives no more multicasts of the group, which the layers above detect.
 void VerbsHub::look_after() {
     quiet_turns_ = 0;
     take_events();

@@ -1,4 +1,4 @@
-// Opens UD multicast over RDMA, where this build and this machine have it.
+// Opens UD multicast over RDMA, if this build and this host support it.
 #pragma once
 
 #include <memory>
@@ -7,31 +7,31 @@
 
 namespace mcastcoll {
 
-// The device is the one that has the interface's address.
+// The device is the one with the interface's address.
 struct VerbsOptions : MulticastOptions {
-    // Datagrams that can wait to be received. Fewer where the device, or the memory that may be locked,
-    // does not allow so many: receives() of what is opened.
+    // Maximum number of datagrams waiting to be received. Reduced if the device or the limit of locked memory
+    // does not allow so many: see receives() of the result.
     std::size_t receives = 1024;
-    // Datagrams that can be on their way out.
+    // Maximum number of datagrams in flight.
     std::size_t sends = 256;
     int join_timeout_ms = 2000;
 };
 
 class VerbsTransport : public JoinableTransport {
   public:
-    // What others see as the source of what is sent from here.
+    // The source address of datagrams sent from here, for receivers.
     virtual const SocketAddress& local_address() const = 0;
     virtual std::size_t receives() const = 0;
     // "mlx5_0:1, InfiniBand"
     virtual const std::string& device() const = 0;
-    // Whether addresses can be sent to that are not joined.
+    // Whether datagrams can be sent to addresses without joining.
     virtual bool sends_anywhere() const = 0;
-    // Joins a group whose address the network's management chooses, which some of InfiniBand insist on;
-    // others join it by that address. Ethernet has no such management, and refuses.
+    // Joins a group whose address the subnet manager chooses, which some InfiniBand networks insist on. Other
+    // members join by this address. Ethernet has no subnet manager and refuses.
     virtual Result<Membership> join_any() = 0;
 };
 
-// ENOSYS: this build is without; ENODEV: this machine is, or the interface.
+// ENOSYS: built without rdma-core. ENODEV: the host or the interface has no RDMA device.
 Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options);
 
 }  // namespace mcastcoll

@@ -13,9 +13,9 @@
 namespace mcastcoll {
 namespace {
 
-// With fewer, a single burst overruns them.
+// With fewer receives, a single burst would overrun them.
 constexpr std::size_t kFewestReceives = 64;
-constexpr std::uint32_t kEverybody = 0xffffff;  // the queue pair number of multicasts
+constexpr std::uint32_t kEverybody = 0xffffff;  // queue pair number of multicasts
 
 constexpr std::size_t round_up(std::size_t bytes) {
     return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
@@ -33,7 +33,7 @@ std::size_t at_most(std::size_t wanted, int limit) {
     return limit > 0 ? std::min(wanted, static_cast<std::size_t>(limit)) : wanted;
 }
 
-// What fails again and again has a reason that does not go away.
+// After repeated failures a permanent fault is assumed.
 constexpr unsigned kMostRevivals = 8;
 
 void forget(ibv_cq& queue, std::size_t most) {
@@ -44,7 +44,7 @@ void forget(ibv_cq& queue, std::size_t most) {
 }  // namespace
 
 VerbsQueue::~VerbsQueue() {
-    // Before its completion queues and its memory.
+    // The queue pair must be destroyed before its completion queues and memory.
     if (id_.qp != nullptr) rdma_destroy_qp(&id_);
 }
 
@@ -66,8 +66,9 @@ Result<void> VerbsQueue::open(const VerbsOptions& options, const ibv_device_attr
     return post_first_receives();
 }
 
-// How much memory a process may lock is limited: with fewer receives it may do. A child of fork() does not
-// get the memory: with it, writing to a page would leave the device with the old one.
+// The memory that a process may lock is limited: if registration fails, half the receives are tried. A child
+// of fork() does not inherit the memory: otherwise copy-on-write could give the process a new page while the
+// device keeps using the old one.
 Result<void> VerbsQueue::map_memory() {
     for (;; receives_ /= 2) {
         const std::size_t size = receives_ * receive_stride_ + sends_ * send_stride_;
@@ -75,7 +76,7 @@ Result<void> VerbsQueue::map_memory() {
         if (at == MAP_FAILED) return system_error(errno, "memory for RDMA");
         memory_ = DeviceMemory(static_cast<std::byte*>(at), {size});
         (void)::madvise(at, size, MADV_DONTFORK);
-        // ibv_reg_mr is a macro that compares it with what is of another enum.
+        // ibv_reg_mr is a macro that compares the value with another enum's.
         const int access = IBV_ACCESS_LOCAL_WRITE;
         region_.reset(ibv_reg_mr(id_.pd, at, size, access));
         if (region_) return {};
@@ -95,7 +96,7 @@ Result<void> VerbsQueue::open_queue_pair() {
     sent_.reset(ibv_create_cq(id_.verbs, static_cast<int>(sends_), nullptr, nullptr, 0));
     if (!received_ || !sent_) return system_error(errno, "cannot open an RDMA completion queue");
 
-    // No device says beforehand how much it takes inline: less and less is asked for.
+    // Devices do not report their maximum inline size: smaller and smaller sizes are tried.
     for (;; inline_bytes_ /= 2) {
         ibv_qp_init_attr wanted{};
         wanted.send_cq = sent_.get();
@@ -141,7 +142,7 @@ std::size_t VerbsQueue::poll(ibv_cq& queue, Completions& into) {
 void VerbsQueue::note_sent(const ibv_wc& completion) {
     done_ = completion.wr_id + 1;
     if (completion.status == IBV_WC_SUCCESS) return;
-    // A failed request takes its queue pair with it.
+    // A failed request puts the queue pair into the error state.
     broken_ = true;
     ++send_errors_;
 }
@@ -152,7 +153,7 @@ void VerbsQueue::reap() {
         for (std::size_t i = 0; i < count; ++i) note_sent(completions[i]);
 }
 
-// Prepares the request; false when the datagram is too long for any.
+// Prepares a request; false if the datagram is too long.
 bool VerbsQueue::compose(std::size_t slot, const Datagram& datagram, const VerbsTarget& to) {
     const std::size_t size = datagram.header.size() + datagram.payload.size();
     if (size > max_payload_) return false;
@@ -228,7 +229,7 @@ Sent VerbsQueue::send(std::span<const Datagram> datagrams, const VerbsTarget& to
 void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own, DeliverDatagram deliver,
                              MulticastCounters& counters) {
     if (completion.status != IBV_WC_SUCCESS) {
-        // Flushed: the queue pair is over, and nothing more can be posted.
+        // Flushed: the queue pair is in the error state, and nothing more can be posted.
         if (completion.status == IBV_WC_WR_FLUSH_ERR)
             broken_ = true;
         else
@@ -246,7 +247,7 @@ void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own,
     const std::size_t size = completion.byte_len - kRouteHeaderBytes;
     ++counters.datagrams_received;
     counters.bytes_received += size;
-    // Devices hand a multicast back to its sender, or do not, whatever they were told.
+    // Devices may or may not return a multicast to its sender, whatever they are configured to do.
     if (completion.src_qp == number() && source->same_host(own)) {
         ++counters.own_copies;
         return;
@@ -263,9 +264,10 @@ std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram delive
         deliver_one(completions_[i], own, deliver, counters);
         if (!broken_) post_again(static_cast<std::size_t>(completions_[i].wr_id));
     }
-    // A failed queue pair shows here, too, and not all devices say so of requests to receive.
+    // A failed queue pair shows in its send completions, too; not all devices report the failure for receive
+    // requests.
     if (count == 0 && posted_ != done_) reap();
-    // A few may wait for the next ones, as long as nearly all are posted.
+    // A few requests may wait for the next ones while nearly all are posted.
     if (to_post_ >= kBatch / 2) flush_posts();
     return count;
 }
@@ -275,22 +277,22 @@ bool VerbsQueue::prepare_wait() {
     flush_posts();
     ibv_cq* which = nullptr;
     void* context = nullptr;
-    // One event at most: each was asked for.
+    // At most one event, because each one was requested.
     if (ibv_get_cq_event(channel_.get(), &which, &context) == 0) ibv_ack_cq_events(which, 1);
     if (ibv_req_notify_cq(received_.get(), 0) != 0) return false;
-    // What came before it was asked for rings no bell.
+    // A completion from before the request causes no event.
     waiting_ = poll(*received_, completions_);
     return waiting_ == 0;
 }
 
-// A queue pair that has gone into its error state, as one does for a single failed request, is taken through
-// its states anew. It keeps its number, its groups and its memory; everything that was posted is gone.
+// Takes a queue pair in the error state (caused by a single failed request) through its states again. The
+// queue pair keeps its number, its groups and its memory; all posted requests are lost.
 bool VerbsQueue::revive() {
     if (!broken_) return true;
     if (revivals_ == kMostRevivals) return false;
     ++revivals_;
     if (!restart()) return false;
-    // Nothing of before comes any more: a reset queue pair has no requests.
+    // No old completions can follow: a reset queue pair has no requests.
     forget(*received_, receives_);
     forget(*sent_, sends_);
     done_ = posted_;

@@ -1,11 +1,12 @@
-// One UD queue pair with the memory of its datagrams: a ring of them to send from, and many that wait to be
-// received into. It knows nothing of groups; the hub above it does.
+// One UD queue pair with the memory of its datagrams: a ring of send slots, and posted receive slots. Groups
+// are the concern of the hub above.
 //
-// Sending: small datagrams go with the request, others are copied into a slot of the ring, because an
-// application's memory is not registered. Every nth request says when it is done, which frees all slots up to
-// it. A run of datagrams is one chain of requests, so one doorbell.
-// Receiving: requests are posted again in batches, also as chains. What finds no request posted is lost; the
-// device does not say so.
+// Sending: small datagrams are sent inline. Others are copied into a slot of the ring, because the
+// application's memory is not registered. Every nth request is signalled, and its completion frees all slots
+// up to that request. A run of datagrams is posted as one chain of requests, with one doorbell.
+//
+// Receiving: requests are reposted in batches, also as chains. A datagram without a posted request is lost,
+// and the device does not report the loss.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,7 +21,7 @@
 
 namespace mcastcoll {
 
-// Owners of what rdma-core makes. What its functions return nobody could act upon here.
+// Owners of rdma-core's objects. Results of the destroy functions are ignored, since no action is possible.
 template <auto destroy>
 struct VerbsDestroyer {
     template <typename Object>
@@ -38,7 +39,7 @@ struct MemoryUnmapper {
 };
 using DeviceMemory = std::unique_ptr<std::byte[], MemoryUnmapper>;
 
-// Where a datagram goes, as the device wants it.
+// Destination of a datagram in the device's form.
 struct VerbsTarget {
     ibv_ah* address = nullptr;
     std::uint32_t key = 0;  // the Q_Key
@@ -46,7 +47,7 @@ struct VerbsTarget {
 
 class VerbsQueue {
   public:
-    // The identifier is bound to a device; it gets the queue pair when the queue is opened.
+    // The identifier is bound to a device. open() adds the queue pair to it.
     explicit VerbsQueue(rdma_cm_id& id) : id_(id) {}
     VerbsQueue(const VerbsQueue&) = delete;
     VerbsQueue& operator=(const VerbsQueue&) = delete;
@@ -55,19 +56,19 @@ class VerbsQueue {
 
     Sent send(std::span<const Datagram> datagrams, const VerbsTarget& to, MulticastCounters& counters);
     std::size_t receive(const SocketAddress& own, DeliverDatagram deliver, MulticastCounters& counters);
-    // Asks for an event with the next datagram; false when there is one already.
+    // Requests an event for the next datagram; false if one has arrived already.
     bool prepare_wait();
     int descriptor() const { return channel_->fd; }
 
     std::size_t max_payload() const { return max_payload_; }
     std::size_t receives() const { return receives_; }
     std::uint32_t number() const { return id_.qp->qp_num; }
-    // The device, or the queue pair, has failed: nothing is sent or received until revive() was true.
+    // The device or the queue pair has failed: nothing is sent or received until revive() returns true.
     bool broken() const { return broken_; }
-    // Brings a failed queue pair back, a few times in its life; what was on its way is lost. False: it
-    // stays failed.
+    // Restores a failed queue pair, at most 8 times in its life. Datagrams in flight are lost. Returns false
+    // if the queue pair stays failed.
     bool revive();
-    // Requests to send so far, and those that are known to be done.
+    // Number of send requests so far, and number known to be complete.
     std::uint64_t posted() const { return posted_; }
     std::uint64_t done() const { return done_; }
     void reap();
@@ -95,9 +96,9 @@ class VerbsQueue {
 
     rdma_cm_id& id_;
     std::size_t max_payload_ = 0;
-    // Datagrams up to so many bytes are handed to the device with the request, where it takes so many.
+    // Maximum size of inline data; reduced if the device supports less.
     std::size_t inline_bytes_ = 128;
-    // One of so many sends says when it is done.
+    // Every nth send request is signalled.
     std::size_t signal_every_ = 16;
     std::size_t receives_ = 0, sends_ = 0;
     std::size_t receive_stride_ = 0, send_stride_ = 0;
@@ -109,12 +110,12 @@ class VerbsQueue {
     unsigned revivals_ = 0;
 
     std::uint64_t posted_ = 0, done_ = 0;
-    std::uint64_t send_errors_ = 0;  // told by completions, not yet counted
+    std::uint64_t send_errors_ = 0;  // reported by completions, not yet counted
     std::array<ibv_send_wr, kBatch> send_requests_{};
     std::array<ibv_sge, 2 * kBatch> send_pieces_{};
     Completions completions_{};
-    std::size_t waiting_ = 0;  // completions that prepare_wait() took
-    // Requests to receive that wait to be posted: a chain, so that many cost one call.
+    std::size_t waiting_ = 0;  // completions taken by prepare_wait()
+    // Receive requests to be posted: a chain, so that one call posts many.
     std::array<ibv_recv_wr, kBatch> receive_requests_{};
     std::array<ibv_sge, kBatch> receive_pieces_{};
     std::size_t to_post_ = 0;

@@ -34,7 +34,7 @@ void WaitSet::heed(int descriptor, bool heeds) const {
     (void)epoll_ctl(descriptors_.get(), EPOLL_CTL_MOD, descriptor, &event);
 }
 
-// A timer of 0 would be none; one in the past rings at once.
+// 0 would disable the timer; a time in the past fires at once.
 bool WaitSet::set_alarm(Nanoseconds time) {
     alarm_at_ = time;
     itimerspec alarm{};

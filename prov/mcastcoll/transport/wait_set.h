@@ -1,4 +1,4 @@
-// What a thread sleeps on until there is something to do: descriptors, and an alarm at the next deadline.
+// The descriptors, and the alarm at the next deadline, on which a thread sleeps until there is work.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -10,13 +10,13 @@ namespace mcastcoll {
 class WaitSet {
   public:
     Result<void> open();
-    // Who slept without one of them would not wake. Negative ones are none.
+    // Negative descriptors are ignored. After an error a sleeper would not wake for this descriptor.
     Result<void> add(int descriptor);
-    // Whether what comes there, which was added, ends a sleep.
+    // Sets whether input on this descriptor, which was added before, ends a sleep.
     void heed(int descriptor, bool heeds) const;
-    // False: nobody may sleep.
+    // False: the alarm could not be set, so no thread may sleep.
     bool set_alarm(Nanoseconds time);
-    // An earlier one than is set.
+    // Sets the alarm only if `time` is earlier than the present alarm.
     void bring_forward(Nanoseconds time) {
         if (time < alarm_at_) set_alarm(time);
     }
@@ -25,7 +25,7 @@ class WaitSet {
 
   private:
     FileDescriptor descriptors_, timer_;
-    Nanoseconds alarm_at_ = kNever;  // what the timer is set to
+    Nanoseconds alarm_at_ = kNever;  // present setting of the timer
 };
 
 }  // namespace mcastcoll

@@ -16,13 +16,14 @@
 namespace mcastcoll {
 namespace {
 
-constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
+constexpr int kBacklog = 4096;  // limited by the kernel to net.core.somaxconn
 constexpr Nanoseconds kLookInterval = Nanoseconds::from_ms(1000);
 constexpr std::size_t kTokenBytes = sizeof(std::uint32_t);
 
 }  // namespace
 
-// All listeners of this process, and the lock that fork() takes: no list of descriptors changes meanwhile.
+// All listeners of this process, and a lock that fork() takes, so that no list of descriptors changes during
+// fork().
 struct ForkedListeners {
     std::mutex mutex;
     std::vector<WatchListener*> all;
@@ -31,13 +32,13 @@ struct ForkedListeners {
         static ForkedListeners* const one = [] {
             (void)::pthread_atfork([] { of_process().mutex.lock(); }, [] { of_process().mutex.unlock(); },
                                    [] { of_process().in_child(); });
-            return new ForkedListeners;  // never destroyed: handlers outlive everything
+            return new ForkedListeners;  // never destroyed: fork handlers may run until the process ends
         }();
         return *one;
     }
     void in_child() {
         for (const WatchListener* const one : all) one->let_go();
-        all.clear();  // a child of this one may have other files under the same numbers
+        all.clear();  // a grandchild may have other files under the same numbers
         mutex.unlock();
     }
 };
@@ -67,7 +68,7 @@ Result<SocketAddress> WatchListener::open(const SocketAddress& local, std::uint3
     return bound;
 }
 
-// Calls only what is allowed between fork() and exec().
+// Calls only functions permitted between fork() and exec().
 void WatchListener::let_go() const {
     const int nothing = ::eventfd(0, EFD_CLOEXEC);
     const auto replace = [&](const FileDescriptor& socket) {
@@ -78,7 +79,7 @@ void WatchListener::let_go() const {
     if (nothing >= 0) ::close(nothing);
 }
 
-// The kernel reports a listener's backlog in two fields of TCP_INFO that a listener has no other use for.
+// The kernel reports a listener's backlog in two fields of TCP_INFO with another meaning for connections.
 void WatchListener::look_after(Nanoseconds now) {
     if (!listener_.valid() || now < look_at_) return;
     look_at_ = now + kLookInterval;

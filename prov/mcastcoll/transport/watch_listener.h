@@ -1,14 +1,14 @@
-// WatchListener: the listening TCP socket by which other hosts watch this process (peer_watch.h).
+// WatchListener: the listening TCP socket through which other hosts watch this process (peer_watch.h).
 //
 // Watchers connect, send the token of this process's watch point, and wait for the end of the connection. The
-// kernel serves them without this process's help: connections wait in the backlog. When the backlog gets a
-// quarter full, connections with the token are taken out and held, up to kMaxHeld, and all others are closed
-// at once, so that strangers cannot keep watchers out. A watcher whose connection is closed before it could
-// send the token connects again.
+// kernel serves watchers without this process's help: connections wait in the backlog. When the backlog is a
+// quarter full, connections with the token are accepted and held, up to kMaxHeld, and all others are closed
+// at once, so that foreign connections cannot keep watchers out. A watcher whose connection is closed before
+// it could send the token connects again.
 //
-// A child of fork() that does not exec would keep the connections open after the death of this process, and
-// so hide it. In every child the sockets are replaced by something else, under the same numbers, since the
-// child may close those.
+// A child of fork() without exec would keep the connections open after the death of this process and so hide
+// the death. In every child the sockets are therefore replaced by other descriptors with the same numbers,
+// because the child may later close these numbers.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ class WatchListener {
     WatchListener& operator=(const WatchListener&) = delete;
     ~WatchListener();
 
-    // Returns where it listens: at this address, on a port that the kernel chooses.
+    // Returns the listening address: `local` with a port that the kernel chooses.
     Result<SocketAddress> open(const SocketAddress& local, std::uint32_t token);
-    // Makes room in the backlog, now and then.
+    // Makes room in the backlog; does so at most once a second.
     void look_after(Nanoseconds now);
 
   private:
     void make_room(std::uint32_t waiting);
     bool is_watcher(const FileDescriptor& connection) const;
-    // In a child of fork().
+    // Called in a child of fork().
     void let_go() const;
     friend struct ForkedListeners;
 
@@ -46,9 +46,9 @@ class WatchListener {
     Nanoseconds look_at_{};
 };
 
-// Sends it to a listener; 0 or an errno.
+// Sends the token to a listener; returns 0 or an errno value.
 int send_watch_token(int connection, std::uint32_t token);
-// False once the other side has closed. What came is thrown away.
+// False once the other side has closed. Received data is discarded.
 bool is_connection_open(int descriptor);
 
 }  // namespace mcastcoll

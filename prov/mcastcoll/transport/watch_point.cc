@@ -15,7 +15,7 @@
 namespace mcastcoll {
 namespace {
 
-// The layout, all integers big-endian.
+// The layout. All integers are big-endian.
 constexpr std::size_t kVersionAt = 0;
 constexpr std::size_t kFamilyAt = 1;  // 0, 4 or 6
 constexpr std::size_t kPortAt = 2;
@@ -88,7 +88,7 @@ std::uint64_t local_host_id() {
     return hash == 0 ? 1 : hash;
 }
 
-// proc(5): the start time is field 22, and field 2 the name in brackets, which may hold anything.
+// proc(5): field 2 is the name in brackets, which may contain any character, and field 22 is the start time.
 Result<std::uint64_t> process_start_time(pid_t pid) {
     constexpr int kFieldsBetween = 19;
     std::string text, field;

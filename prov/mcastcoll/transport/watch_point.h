@@ -1,5 +1,5 @@
-// WatchPoint: what a process tells its peers at the join so that they can see it die. It travels in messages,
-// hence the encoding; it is input when it arrives, hence the validation.
+// WatchPoint: the data sent by a process to its peers in the join, for detecting its death. Encoded for
+// messages, and validated as untrusted input on receipt.
 #pragma once
 
 #include <sys/types.h>
@@ -14,26 +14,25 @@
 namespace mcastcoll {
 
 struct WatchPoint {
-    // Where a TCP connection reaches the process; none for a process without IP. A wildcard cannot be
-    // connected to: whoever receives one puts the address he knows the peer by.
+    // The address of the listening TCP socket; empty for a process without IP. A wildcard is not a
+    // destination: the receiver replaces a wildcard by the address under which it knows the peer.
     SocketAddress listener;
-    // The process, as its host sees it; 0 is unknown. The start time tells it from a later process of the
-    // same number.
+    // The pid on the process's own host; 0: unknown. The start time distinguishes the process from a later
+    // one with the same pid.
     std::uint32_t pid = 0;
     std::uint64_t start_time = 0;
-    // Hash of the boot, the pid namespace and the network namespace: equal for processes that see each other
-    // as neighbours.
+    // Hash of the boot id, the pid namespace and the network namespace: equal for neighbours.
     std::uint64_t host = 0;
-    // What watchers send first on their connection (watch_listener.h): drawn at random for each process.
+    // The watchers' first bytes on a connection (watch_listener.h); random for each process.
     std::uint32_t token = 0;
 };
 
 inline constexpr std::size_t kWatchPointBytes = 48;
 std::array<std::byte, kWatchPointBytes> encode_watch_point(const WatchPoint& point);
-// Takes exactly kWatchPointBytes.
+// Accepts exactly kWatchPointBytes.
 Result<WatchPoint> decode_watch_point(Bytes bytes);
 
-// This host and its namespaces; 0 when /proc does not tell.
+// Identifies this host and its namespaces; 0 if /proc does not provide the data.
 std::uint64_t local_host_id();
 // Start time of a process in clock ticks since boot, from /proc/PID/stat.
 Result<std::uint64_t> process_start_time(pid_t pid);
