@@ -68,6 +68,7 @@ EXTRA_DIST += \
 	%reldir%/fuzz \
 	%reldir%/install-deps \
 	%reldir%/plot \
+	%reldir%/prose \
 	docs/figures/quickstart.svg \
 	%reldir%/quickstart.sh \
 	%reldir%/quickstart_report.py \
