@@ -174,7 +174,7 @@ static int stream(const char* host, int port, int connections, int mbytes) {
         if (poll(polled, (nfds_t)connections, -1) < 0 && errno != EINTR) die("poll");
         for (int i = 0; i < connections; i++) {
             if (polled[i].fd < 0 || !polled[i].revents) continue;
-            if (left[i] == 0) {  // the sink closes when it has all bytes
+            if (left[i] == 0) {  // the sink closes after the last byte
                 if (recv(polled[i].fd, block, 1, MSG_DONTWAIT) != 0) die("the end");
                 close(polled[i].fd);
                 polled[i].fd = -1;

@@ -77,8 +77,8 @@ Result<crew::Crew::Gathered> Copy::exchange(std::string mine, unsigned wait_s) {
 int Copy::run() {
     const auto done = go();
     arrived_.close();
-    // Errors of members have reached the head, unless the head is lost. With an exit status other than 0 a
-    // launcher would end the other processes.
+    // Errors of members have reached the head, unless the head is lost. With a nonzero exit status, a
+    // launcher would end the whole job.
     if (!done && done.error().code != ECANCELED) say("{}: {}\n", kProgram, done.error().message);
     if (!crew_.is_head()) return done || done.error().code == ECANCELED ? 0 : 2;
     if (!done) return 2;

@@ -22,7 +22,7 @@ struct Settings {
 
 // The result, on the head.
 struct Summary {
-    std::size_t hosts = 0, files = 0, files_sent = 0;  // hosts: those that were to have a copy
+    std::size_t hosts = 0, files = 0, files_sent = 0;  // hosts: number of requested copies
     std::uint64_t bytes = 0, bytes_sent = 0;
     double seconds = 0;
     std::map<std::string, std::string> failed;  // hosts, and reasons

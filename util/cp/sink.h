@@ -1,7 +1,7 @@
 // The writing side of a host: a survey of existing files, and a thread that writes the contents of chunks.
 //
 // A file is written under a temporary name in the same folder, and renamed when its digest equals the
-// reader's digest. An error of one file does not stop the others.
+// reader's digest. Copying continues after an error of a file.
 //
 // Root may write into folders of other users, who can put any entry there at any time. So root continues a
 // partial file, or accepts a file as complete, only if no other user can still write to the file. Set-user-ID

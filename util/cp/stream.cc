@@ -72,7 +72,7 @@ void Stream::pass(const Agreed& agreed) {
     if (agreed.broken || !channel_->is_group_of(agreed.names))
         passed = channel_->form(agreed.names, crew_.comm_key(channel_->attempts()));
     if (passed) passed = broadcast_all(agreed.from);
-    // The provider owns the buffers until the broadcasts end; after a failure all of them end.
+    // The provider owns the buffers until the broadcasts end; after a failure, every broadcast ends.
     for (Flight& flight : flights_) channel_->wait(flight.ticket);
     flights_.clear();
     sizes_.clear();

@@ -52,7 +52,7 @@ Result<void> Agents::start(std::uint32_t rank, const std::string& host, const st
     if (!made) return system_error(errno, "pipes to an agent");
     const auto process = spawn(words, its_in.get(), its_out.get());
     if (!process) return process.error();
-    // If the input arrives incomplete, the process on the other host reports it.
+    // If the input arrives incomplete, the process on the remote host reports an error.
     (void)::send(own_in.get(), input.data(), input.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     const std::lock_guard lock(mutex_);
     agents_.push_back({rank, host, process.value(), std::move(own_out), {}, {}});
@@ -87,7 +87,7 @@ void Agents::hear(Agent& agent) {
     }
 }
 
-// Returns true if the agent has ended and all its output has been copied.
+// Returns true if the agent has ended and its output has been copied.
 bool Agents::look_at(Agent& agent) {
     int status = 0;
     if (agent.ended.empty() && ::waitpid(agent.process, &status, WNOHANG) == agent.process)

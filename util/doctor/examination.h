@@ -1,5 +1,5 @@
-// One examination from start to end, on all hosts in step: each host gathers its facts, and all hosts get the
-// facts of all.
+// An examination from start to end, on all hosts in step: each host gathers facts, and every host gets the
+// facts of every host.
 #pragma once
 
 #include "crew/crew.h"

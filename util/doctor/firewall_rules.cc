@@ -22,7 +22,7 @@ struct Chain {
     std::vector<Json> rules;
 };
 
-// What a condition implies about the packet: it is a multicast, it is not, or neither.
+// Meaning of a condition: the packet is a multicast, is no multicast, or may be either.
 enum class Says { multicast, other, nothing };
 
 Says opposite(Says says) {

@@ -31,7 +31,7 @@ class Hearing {
     Count count_from_all(unsigned to, std::initializer_list<Phase> phases) const;
     // Why the member's kernel does not send multicasts; empty if it does.
     std::string refusal(unsigned at) const;
-    // A rule that may drop multicasts, preferably one that names multicast; null: no such rule found.
+    // A rule that may drop multicasts, preferably a rule about multicast; null: no such rule found.
     const Firewall::Rule* rule(unsigned at, bool outgoing, bool surely = false) const;
 
     bool is_near(unsigned one, unsigned other) const;

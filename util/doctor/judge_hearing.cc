@@ -142,7 +142,7 @@ void Hearing::judge_alone() {
     if (own.sent > 0) judging_.fine("multicasts of this host come back to it");
 }
 
-// Whether multicasts of one host should reach the other: both are in one subnet, or routers may forward.
+// Whether multicasts should pass between two hosts: both are in one subnet, or routers may forward.
 bool Hearing::is_near(unsigned one, unsigned other) const {
     const Network &a = judging_.host(one).network, &b = judging_.host(other).network;
     return a.subnet == b.subnet || (a.ttl > 1 && b.ttl > 1);

@@ -15,7 +15,7 @@ class Judging {
     const std::vector<unsigned>& present() const { return present_; }
     const Host& host(unsigned at) const { return *crew_.hosts[at]; }
     const std::string& name(unsigned at) const { return names_[at]; }
-    // The members that send in the experiment, one per host.
+    // The senders of the experiment, one per host.
     std::vector<unsigned> speakers() const;
     std::string names(const std::vector<unsigned>& hosts) const;
 

@@ -14,7 +14,7 @@ Memory look_at_memory();
 // libraries.cc. Leaves `provider` and `inner` to the process that opens an endpoint (end_to_end.h).
 Libraries look_at_libraries();
 
-// network.cc: the interface that the provider would choose, and sockets on it. The choice is reused by the
+// network.cc: the interface of the provider's choice, and its sockets. The choice is reused by the
 // experiment.
 struct OpenedNetwork {
     Network facts;

@@ -84,7 +84,7 @@ Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor
     set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);
     const Nanoseconds silence = shared_.settings.silence;
     set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
-    // The start has checked that the system supports it; accepted sockets need it set again.
+    // Checked for support at the start; accepted sockets need the option again.
     const std::string& congestion = shared_.settings.sites.trunks.congestion;
     if (!congestion.empty()) (void)set_congestion(descriptor, congestion).ok();
 }

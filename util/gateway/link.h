@@ -1,4 +1,4 @@
-// One stream of a gateway session: a TCP connection to another gateway, beginning with its hello.
+// A stream of a gateway session: a TCP connection between two gateways, from the hello on.
 #pragma once
 
 #include <sys/uio.h>

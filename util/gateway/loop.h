@@ -1,5 +1,5 @@
-// The gateway's single thread waits here for all of its sockets. Events are edge-triggered: the receiver of
-// an event must keep its state until the kernel returns EAGAIN.
+// The gateway's single thread waits here for every socket. Events are edge-triggered: the receiver of an
+// event must keep its state until the kernel returns EAGAIN.
 #pragma once
 
 #include <sys/epoll.h>

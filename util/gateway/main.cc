@@ -73,7 +73,7 @@ Nanoseconds seconds(double count) {
     return {static_cast<std::int64_t>(count * 1e9)};
 }
 
-// Derives the settings that have no option of their own.
+// Derives the settings without an option.
 Result<void> settle(Command& command) {
     auto sites = relay::read_sites(command.sites);
     if (!sites) return sites.error();

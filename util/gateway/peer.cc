@@ -1,4 +1,4 @@
-// The streams of a session, the connections in it, and its deadlines; peer_writing.cc has the output.
+// The streams, connections and deadlines of a session; peer_writing.cc has the output.
 #include "gateway/peer.h"
 
 #include <fmt/format.h>

@@ -12,7 +12,7 @@ constexpr std::uint64_t kLeastFrame = 2 * trunk::kUrgent;
 constexpr std::size_t kLittle = 64 * 1024;
 // How long the kernel's report of a window is used while there seems to be room.
 constexpr Nanoseconds kBelieved = Nanoseconds::from_ms(20);
-// Writes beyond the windows before other work gets its turn.
+// Limit of writes beyond the windows, before other work.
 constexpr unsigned kWritesInARow = 64;
 
 // The median of the known rates; 0: no rate is known.

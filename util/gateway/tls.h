@@ -44,7 +44,7 @@ class TlsContext {
     std::map<std::string, Peer> peers_;  // by identity
 };
 
-// One stream. Reads from a socket that it does not own; the owner sends the output.
+// One stream. Reads from a socket owned by the caller, which sends the output.
 class Tls {
   public:
     enum class Progress {
@@ -76,7 +76,7 @@ class Tls {
     Taken read(MutableBytes room, bool ended);
     // Appends to outgoing(); false on failure.
     bool write(Bytes plain);
-    // Sends all of outgoing(); false if the socket does not take it all.
+    // Sends outgoing(); false if the socket does not accept every byte.
     bool flush();
     std::vector<std::byte>& outgoing() { return outgoing_; }
     const std::vector<std::byte>& outgoing() const { return outgoing_; }

@@ -211,7 +211,7 @@ bool Bench::run(std::uint64_t slot, std::uint64_t count) {
         const double end = perf_now_us();
         if (!there) return false;
         times_of(me_.rank())[i] = {starts ? start : 0, end, end - start};
-        // An early member would verify on a core that other members still need.
+        // An early member would verify on a core still needed by other members.
         me_.meet();
         if (!perf_verify(&side_)) ++me_.board().words[kBad];
     }

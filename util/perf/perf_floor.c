@@ -10,7 +10,7 @@
 //
 // On one host. Each rank has a flag in shared memory: a broadcast is a copy into that memory and out of it,
 // in pieces, so that the second copy begins before the first ends; for a barrier all ranks poll the flags of
-// all; for an allreduce a rank's numbers are beside its flag, and every rank adds all of them.
+// all; for an allreduce a rank's numbers are beside its flag, and every rank adds the numbers of all.
 //
 // Ownership: a floor lives as long as the process; its shared memory as long as a cell.
 #define _GNU_SOURCE  // sendmmsg
@@ -112,7 +112,7 @@ static bool open_receiver(struct perf_floor* f, const struct sockaddr_in* group)
            setsockopt(f->in, SOL_UDP, UDP_GRO, &one, sizeof(one)) == 0;
 }
 
-// Rank 0 opens its sockets first: the other ranks need their ports.
+// Rank 0 opens sockets first: the other ranks need the ports.
 static bool meet(struct perf_floor* f, bool loops, struct meeting* m) {
     memset(m, 0, sizeof(*m));
     if (f->rank != 0) return true;

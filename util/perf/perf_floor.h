@@ -23,7 +23,7 @@ void perf_floor_end(struct perf_floor* f);
  * invalid. */
 bool perf_floor_run(struct perf_floor* f, const struct perf_side* s);
 
-/* Number of datagrams that did not reach this rank, over all operations so far. */
+/* Number of datagrams lost on the way to this rank, over all operations so far. */
 uint64_t perf_floor_lost(const struct perf_floor* f);
 
 #endif

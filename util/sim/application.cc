@@ -206,7 +206,7 @@ std::string World::first_unfinished() const {
 
 std::string World::check() const {
     if (!wrong_.empty()) return wrong_;
-    // A group that lost a member may have failed; all other groups must have succeeded.
+    // A group that lost a member may have failed; the other groups must have succeeded.
     for (const Group& group : groups_) {
         const std::uint32_t end = group.begin + group.members;
         bool bereaved = false;
@@ -247,7 +247,7 @@ std::int64_t World::peak_bytes_per_member() const {
 // number grows, and they are present and right whenever the application may read them.
 //
 // A stream may have some of its bytes from the start. The places of the missing bytes are filled with wrong
-// ones, to detect a member that takes them too early.
+// bytes, to detect a member that reads too early.
 void World::fill(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
     const Step& step = script_of(index)[number];

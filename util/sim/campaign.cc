@@ -1,5 +1,5 @@
 // Runs each seed in a separate process, so that an assertion or an endless loop affects only one seed. The
-// process prints its own error; the parent reports processes that ended abnormally.
+// process prints its own error; the parent reports abnormal ends.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 
 // Of real time for one seed, a hundred times the time needed; only an endless loop needs more.
 constexpr unsigned kMostSeconds = 300;
-constexpr int kReported = 3;  // exit status of a process that has reported its failure
+constexpr int kReported = 3;  // exit status after a reported failure
 
 // In one write, since several processes report.
 void report(std::uint64_t seed, const std::string& wrong) {

@@ -24,7 +24,7 @@ constexpr std::uint32_t number_of(Address address) {
 class GroupMember;
 class GroupProcess;
 
-// The interface of processes and members to the world: all that concerns other processes.
+// The interface of processes and members to the world, for everything between processes.
 class GroupEnvironment : public Simulation {
   public:
     const GroupOptions& options() const { return options_; }
@@ -53,7 +53,7 @@ class GroupEnvironment : public Simulation {
     virtual std::shared_ptr<HostMemory> make_memory(const group::HostMembers& members,
                                                     const GroupProcess& leader) = 0;
     virtual std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const = 0;
-    // Takes over a member that its process releases.
+    // Takes over a member released by its process.
     virtual void retire(std::unique_ptr<GroupMember> member) = 0;
 
   protected:
@@ -154,7 +154,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     bool has_key(GroupKey key) const;
     bool listens() const { return listens_; }
 
-    // The application: posts as far as allowed, and closes at the end. Returns true if it did anything.
+    // The application: posts as far as allowed, and closes at the end. Returns true if it made progress.
     bool work();
     // The application closes groups that it has not joined yet.
     void give_up();

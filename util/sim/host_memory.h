@@ -46,7 +46,7 @@ class HostMemory {
         bool released = false;
         std::uint32_t done = 0, all_before = 0;  // places: those before all_before have posted
 
-        // The first place that has not posted; one past the last if all have.
+        // The first place without a post; past the end if there is none.
         std::uint32_t missing() {
             while (all_before < parts.size() && parts[all_before].posted) ++all_before;
             return all_before;

@@ -87,7 +87,7 @@ void connect_binomial(Tree& tree, const Ranks& members) {
     }
 }
 
-// The root first, then the members after it, then those before it, all in order.
+// Puts the root first, then the members after the root, then the members before the root, in order.
 void rotate_to(Ranks& members, std::uint32_t root) {
     std::rotate(members.begin(), std::ranges::find(members, root), members.end());
 }

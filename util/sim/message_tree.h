@@ -45,8 +45,8 @@ class MessageTree : public Simulation {
                 Nanoseconds settle, TreeOf tree_of = sim::tree_of(TreeShape::binomial),
                 const Arrival& arrival = {});
 
-    // Runs all broadcasts, each after the previous one has completed everywhere. Returns an error message or
-    // "".
+    // Runs all broadcasts, each after the previous broadcast has completed everywhere. Returns an error
+    // message or "".
     std::string run() override;
 
   private:

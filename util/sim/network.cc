@@ -135,8 +135,7 @@ void Network::send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
 void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
     const Unmetered own;
     Parcel* parcel = Parcel::make(Parcel::Way::message, from, to, header, payload);
-    // Without a layout, hosts are separate machines, and endpoints on one host communicate through its
-    // adapter.
+    // Without a layout, hosts are separate machines, and endpoints on a host communicate through its adapter.
     parcel->local = !model_.layout.machine_of.empty() && host_at(from).machine == host_at(to).machine;
     if (!parcel->local) {
         ++traffic_.messages;
@@ -185,7 +184,7 @@ void Network::enter_message(Parcel* parcel) {
     schedule(Event::What::arrive, at, parcel->to, 1, parcel);
 }
 
-// A datagram for one endpoint, or a multicast for all receivers at its site.
+// A datagram for an endpoint, or a multicast for every receiver at the site.
 void Network::enter_copies(Parcel* parcel) {
     run_ = Event{};
     if (parcel->way == Parcel::Way::datagram) {
@@ -249,7 +248,7 @@ void Network::flush_run() {
     run_.parcel = nullptr;
 }
 
-// When a host that polls the network at intervals reads input that arrived at `at`.
+// When a host that polls at intervals reads input with arrival time `at`.
 Nanoseconds Network::serving_time(std::uint32_t host, Nanoseconds at) const {
     if (host >= model_.read_every.size() || model_.read_every[host].value <= 0) return at;
     const std::int64_t every = model_.read_every[host].value;

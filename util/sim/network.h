@@ -2,8 +2,8 @@
 // busy for an overhead with each packet sent or received, an adapter sends one byte per G and at most one
 // packet per gap, a wire has a latency. All hosts are connected to one cut-through switch, which copies
 // multicasts to its output ports and has a queue at each port: a multicast is dropped at a full queue, a
-// message waits. A multicast costs at most one event, plus one per run of receivers that it reaches at the
-// same moment.
+// message waits. A multicast costs at most one event, plus one for each run of receivers that it reaches at
+// the same moment.
 //
 // By default a host is a machine with one processor. With a layout, hosts that share a machine are its
 // processors, each with an inbox, behind one adapter and one port; messages between them go through memory,
@@ -14,7 +14,7 @@
 // events, with one method per step.
 //
 // An endpoint is a member of a group on a host; several endpoints may share a host. The network does not
-// depend on engines: it delivers to its Sink.
+// depend on engines: packets are delivered to a Sink.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct Wan {
     bool mesh = false;
 };
 
-// Traffic through one place in one direction.
+// Traffic through a place in one direction.
 struct Crossed {
     std::uint64_t packets = 0, bytes = 0, payload_bytes = 0;
 

@@ -59,7 +59,7 @@ engine::GroupConfig draw_config(Random& random) {
     config.early_buffers = number(random, 0, 4);
     config.pending_operations = 64;
     config.probes = number(random, 1, 6);
-    // Derived rather than drawn, so that existing seeds keep their scenarios.
+    // Derived rather than drawn, so that existing seeds keep the same scenarios.
     config.gather_bytes = config.channels % 2 == 0 ? 16384 : 1024;
     config.redundancy = static_cast<engine::Redundancy>(config.channels % engine::kRedundancyCount);
     if (config.channels % 5 < 3) config.lossless_silence = {};
@@ -197,7 +197,7 @@ void draw_timing(Random& random, Options& options) {
     if (random.chance(0.5)) options.think = us_between(random, 1, 500);
     if (random.chance(0.5)) options.start_skew = us_between(random, 1, 3000);
     options.stream_pace = us_between(random, 1, pick(random, {20U, 300U, 3000U}));
-    Random own(options.seed ^ 0x7475726e);  // separate, so that existing seeds keep their scenarios
+    Random own(options.seed ^ 0x7475726e);  // separate, so that existing seeds keep the same scenarios
     options.turn = Nanoseconds::from_us(pick<std::int64_t>(own, {0, 0, 20, 300}));
 }
 

@@ -13,7 +13,7 @@ std::string run_groups(std::uint64_t seed);
 // The result of whole groups, and then of engines alone.
 struct SeedRun {
     std::string wrong;
-    std::uint64_t packets = 0;  // a digest of all arrivals and their times: the same on all processors
+    std::uint64_t packets = 0;  // a digest of arrivals and times: the same on every processor
 };
 SeedRun run_seed(std::uint64_t seed);
 // One line for a report.

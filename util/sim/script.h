@@ -79,7 +79,7 @@ struct Arrival {
         skew,        // each member independently, up to `by` late
         root_first,  // all but the root are late by `by`
         root_late,   // the root is late
-        one_late,    // one other member is late, a different one every time
+        one_late,    // another member is late, chosen anew every time
     };
     Pattern pattern = Pattern::together;
     Nanoseconds by{};

@@ -59,8 +59,7 @@ class SharedPlan {
 
     // A member's input of an operation.
     std::vector<std::byte> given(std::size_t operation, std::uint32_t rank) const;
-    // A member's result. A result that is the same for all members is stored once, as long as it is
-    // referenced.
+    // A member's result. A result common to all members is stored once, while referenced.
     Content right(std::size_t operation, std::uint32_t rank);
 
   private:

@@ -23,7 +23,7 @@ std::uint32_t most_in_flight(const engine::GroupConfig& config) {
         std::min<std::uint64_t>(UINT32_MAX, config.operation_slots * per_slot + 4ULL * config.members + 64));
 }
 
-// By endpoint: the members of one group after those of the other.
+// By endpoint: group after group.
 std::vector<std::uint32_t> hosts_of(const std::vector<Plan>& plans) {
     std::vector<std::uint32_t> hosts;
     for (const Plan& plan : plans) {

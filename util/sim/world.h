@@ -22,7 +22,7 @@
 
 namespace mcastcoll::sim {
 
-// One group and its operations.
+// A group and its operations.
 struct Plan {
     engine::GroupConfig config{};        // self is filled in for every member
     std::vector<std::uint32_t> hosts{};  // of the ranks; empty: rank r is on host r
@@ -181,7 +181,7 @@ class World : public Simulation {
     std::vector<Group> groups_;
     std::vector<Member> members_;
     std::deque<std::pair<std::uint32_t, std::uint64_t>>
-        retired_;  // members' steps whose buffers are still watched
+        retired_;  // members' steps with buffers still being watched
     std::uint64_t retired_bytes_ = 0;
     std::uint64_t steps_ = 0, failed_operations_ = 0;
     std::uint32_t over_ = 0, groups_begun_ = 0, groups_done_ = 0;

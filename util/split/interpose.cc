@@ -1,4 +1,4 @@
-// The interposed calls. Calls that make connections check where they lead. Calls that move bytes pass at
+// The interposed calls. Calls that make connections check the destination. Calls that move bytes pass at
 // once, unless the preface of some connection is outstanding, which is rare and short.
 #include <fcntl.h>
 #include <ifaddrs.h>

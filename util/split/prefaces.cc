@@ -112,10 +112,10 @@ void in_child() noexcept {
     running = false;
 }
 
-// Sends the prefaces of connections that were not complete within connect(), in a thread, so that a program
-// that only reads gets its answer. The thread runs while there are such connections, and makes no call that
-// the program could notice. Call under Locked. If no thread or descriptor is available, the program's first
-// write sends the preface.
+// Sends the prefaces of connections that were incomplete after connect(), in a thread, so that a program
+// without writes gets an answer. The thread runs while there are such connections, and makes no call that the
+// program could notice. Call under Locked. If no thread or descriptor is available, the program's first write
+// sends the preface.
 void watch(int fd, std::uint64_t cookie) noexcept {
     static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
     if (prepared != 0 || watched_count == kMost) return;

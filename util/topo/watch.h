@@ -31,7 +31,7 @@ struct Sample {
 };
 
 std::string as_table(const std::vector<Activity>& activities);
-// One object, on one line.
+// A JSON object, on a single line.
 std::string as_json_line(const Sample& sample);
 // All counters of all processes in Prometheus's text format (exposition format 0.0.4).
 std::string as_metrics(const LoadedReports& loaded);

@@ -89,7 +89,7 @@ std::vector<NamedFigure> redundancy_figures();
 // or "". With an empty path, writes the table to standard output.
 std::string write_figure(const Figure& figure, const std::string& path);
 
-// One point of a figure: broadcasts of one size by one algorithm in one group.
+// A point of a figure: broadcasts of equal size, with one algorithm, in one group.
 using Policy = std::optional<engine::Repair>;
 inline constexpr Policy kBinomial = std::nullopt;
 std::string_view name_of(const Policy& policy);
