@@ -18,8 +18,7 @@ namespace mcastcoll::cp {
 
 // The folder of an entry, and the entry's name in the folder.
 struct Place {
-    FileDescriptor
-        folder;  // for *at() calls only (O_PATH); invalid, with errno set, if there is no such folder
+    FileDescriptor folder;  // for *at() calls only (O_PATH); invalid, with errno set, on failure
     std::string name;
 
     std::optional<struct stat> look(const std::string& what, int flags = AT_SYMLINK_NOFOLLOW) const;

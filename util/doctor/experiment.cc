@@ -131,8 +131,7 @@ Stream Experiment::send(const Plan& plan, bool loop) {
             stream.error = ::strerror(sent.error);
             break;
         }
-        if (sent.accepted < count)
-            sleep_until(monotonic_now().value + 100'000);  // the local send queue is full
+        if (sent.accepted < count) sleep_until(monotonic_now().value + 100'000);  // local send queue is full
         if (in_row < at_once) continue;
         in_row = 0;
         due = std::max(due + pause_ns, monotonic_now().value - kBurstPause_ns);

@@ -38,8 +38,7 @@ struct Machine {
     bool is_virtual = false;  // reported by the processor
     std::string container;    // evidence of a container; empty: none
     Look<std::string> clock_source;
-    std::vector<std::string>
-        governors;  // of the cores, without duplicates; empty if the kernel scales no clocks
+    std::vector<std::string> governors;  // of the cores, distinct; empty if the kernel scales no clocks
 };
 
 struct Libraries {

@@ -16,8 +16,8 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     std::vector<GroupPlan> groups;       // each process joins its groups in this order
     wire::JoinKey key;                   // of all groups; empty: no authentication
     wire::Security security = wire::Security::off;
-    // Share of received datagrams preceded by a copy changed by a stranger, with a valid checksum; of
-    // messages: share repeated.
+    // Share of received packets preceded by a copy forged by a stranger, with a valid checksum; a message is
+    // then repeated, too.
     double forged = 0;
     double words_doubled = 0;           // share of join messages repeated later, as in a replay
     double ends_repeated = 0;           // share of messages preceded by end messages of an earlier run
@@ -31,14 +31,12 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     std::optional<Strike> restart;   // fails, and a new process starts in its place with fresh join counts
     std::optional<Strike> gives_up;  // closes groups that it has not joined yet
     std::uint32_t counted = 0;  // earlier joins of the same members, in processes that have not restarted
-    std::optional<std::uint32_t> never_calls,
-        silent;  // a process that does not join; a process without surveys
+    std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
     std::optional<std::uint32_t>
         other_secret;  // a process with another secret: its member lists have other numbers
     Nanoseconds pause_length;
-    Nanoseconds stall_timeout = kNever;  // after which a member gives up an awaited peer
-    std::optional<std::uint32_t> no_memory,
-        no_multicast;  // a process without shared memory; one without multicast
+    Nanoseconds stall_timeout = kNever;                    // after which a member gives up an awaited peer
+    std::optional<std::uint32_t> no_memory, no_multicast;  // lacked by this process
 };
 
 }  // namespace mcastcoll::sim

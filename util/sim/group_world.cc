@@ -194,7 +194,7 @@ void GroupWorld::watch(std::uint32_t endpoint, Address peer) {
 
 std::shared_ptr<HostMemory> GroupWorld::make_memory(const group::HostMembers& members,
                                                     const GroupProcess& leader) {
-    std::vector<std::byte> table(members.table.begin(), members.table.end());  // the leader's copy
+    std::vector<std::byte> table(members.table.begin(), members.table.end());  // part of the leader's memory
     const Unmetered own;
     auto memory = std::make_shared<HostMemory>(*this, members.size, leader.endpoint(), std::move(table));
     return memories_[{members.name.key, host_of(leader.number())}] = std::move(memory);

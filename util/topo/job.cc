@@ -134,8 +134,7 @@ ReadReports read_reports(const std::vector<std::string>& folders) {
         }
         for (const std::string& name : topology::list_reports(opened.value())) {
             auto file = read_report(opened.value().get(), name);
-            if (!file && file.error().code == ENOENT)
-                continue;  // the file was removed after the folder was listed
+            if (!file && file.error().code == ENOENT) continue;  // removed after the listing
             const std::string path = fmt::format("{}/{}", folder, name);
             if (!file) {
                 read.complaints.push_back(fmt::format("{}: {}", path, file.error().message));

@@ -112,8 +112,7 @@ std::string as_metrics(const LoadedReports& loaded) {
             out += c == '\n' ? "\\n" : c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
         return '"' + out + '"';
     };
-    std::map<std::string, std::string>
-        lines;  // by counter: the format requires all lines of a counter together
+    std::map<std::string, std::string> lines;  // by counter: the format requires one block per counter
     for (const LoadedReport& one : loaded.reports)
         for (const ReportedGroup& group : one.report.groups)
             for (const auto& [name, value] : group.counters)
