@@ -58,8 +58,8 @@ bin_PROGRAMS += %reldir%/mcastcoll-sim
 %canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/program/main.cc
 %canon_reldir%_mcastcoll_sim_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
-# The campaign must catch these deliberate faults. The engine or the group is compiled anew, without optimisation, instead of
-# linking its archive. Sanitizers are not used here: they would add nothing.
+# The campaign must catch these deliberate faults. The engine or the group is compiled anew, without optimisation, so the linker
+# takes no object from its archive. Not built with sanitizers, which would add nothing here.
 if !SANITIZED
 check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broken-welcome %reldir%/broken-death
 %canon_reldir%_broken_duplicates_SOURCES = %reldir%/program/main.cc
