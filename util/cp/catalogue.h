@@ -32,7 +32,7 @@ using Catalogue = std::vector<Entry>;
 // error for "/" and "..", and for two sources with the same name.
 Result<std::vector<std::string>> names_of(const std::vector<std::string>& sources);
 
-// `into`: sources go below the target under their names; else the target replaces the one source's name. A
+// `into`: sources go below the target under their names; else the target is the copy of the only source. A
 // source that cannot be read, or is neither file, folder nor symbolic link, is left out, with a line in
 // `complaints`.
 Catalogue list_sources(const std::vector<std::string>& sources, const std::vector<std::string>& names,

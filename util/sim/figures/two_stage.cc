@@ -105,8 +105,8 @@ Figure figure_first_last(const FigureOptions& options) {
     return figure;
 }
 
-// Counts penalty rounds by observing packets: a rank that receives the multicast has waited for none; a rank
-// served by its ring predecessor has waited for one more than the predecessor.
+// Counts penalty rounds by observing packets: a rank that receives the multicast has waited zero rounds; a
+// rank served by its ring predecessor has waited one round more than the predecessor.
 class Hops {
   public:
     Hops(std::uint32_t ranks, double loss, std::uint64_t seed, std::uint64_t warm_up)
