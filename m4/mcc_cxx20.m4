@@ -1,4 +1,4 @@
-# Accept a compiler that takes C++20, adding the flag it needs.
+# Accepts a compiler with C++20, and adds the flag it needs.
 AC_DEFUN([AX_MCC_CXX20], [
   AC_MSG_CHECKING([for the C++20 flag of $CXX])
   mcc_cxx20=no

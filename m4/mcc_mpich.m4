@@ -1,5 +1,5 @@
 # The headers of an MPI with MPICH's ABI (MPICH, MVAPICH, Intel MPI ...), for libmcastcoll-pmpi.so and its test.
-# --with-mpich[=MPICC] fails without one; --without-mpich skips it; by default it is used when it is there.
+# --with-mpich[=MPICC] fails without one; --without-mpich skips it; by default it is used if available.
 AC_DEFUN([MCC_CHECK_MPICH], [
   AC_ARG_WITH([mpich],
     [AS_HELP_STRING([--with-mpich=MPICC], [build libmcastcoll-pmpi.so for this MPICH (its compiler wrapper) @<:@if there is one@:>@])],
@@ -8,7 +8,7 @@ AC_DEFUN([MCC_CHECK_MPICH], [
   AS_CASE([$with_mpich], [no], [], [yes | check], [AC_PATH_PROGS([MPICH_CC], [mpicc.mpich mpicc], [none])],
           [MPICH_CC=$with_mpich])
   AS_IF([test "x$with_mpich" != xno && test "$MPICH_CC" != none], [
-    # the wrapper's compiler line: only where to look is taken over
+    # from the wrapper's compiler line, only the search paths
     for word in `$MPICH_CC -show 2>/dev/null`; do
       AS_CASE([$word],
         [-I*], [MPICH_CPPFLAGS="$MPICH_CPPFLAGS $word"

@@ -2,15 +2,15 @@
 
 noinst_PROGRAMS += %reldir%/cluster/wan
 %canon_reldir%_cluster_wan_SOURCES = %reldir%/cluster/wan.c
-# Traffic of others.
+# Background traffic.
 noinst_PROGRAMS += %reldir%/cluster/flows
 %canon_reldir%_cluster_flows_SOURCES = %reldir%/cluster/flows.c
 
-# libfabric and Open MPI want folders that hold nothing else, and libtool keeps its modules in .libs folders: each module has a
-# link in a folder of its own.  Open MPI gives up on a folder with a link that leads nowhere, hence the module first.
+# libfabric and Open MPI expect folders with modules only, and libtool keeps modules in .libs folders: each module has a link
+# in a folder of its own. Open MPI gives up on a folder with a dangling link, hence the module is built first.
 $(module_links):
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sfn "$(abs_top_builddir)/`dirname $|`/.libs/$(@F)" $@
-# The programs that are installed get a link each in util/, which is in the PATH, and manual pages one in a folder of their section.
+# Each installed program has a link in util/, which is in the PATH, and each manual page has a link in the folder of its section.
 nodist_noinst_DATA = env $(module_links)
 env: $(srcdir)/%reldir%/env.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) util man/man1 man/man7 && \
@@ -21,7 +21,7 @@ env: $(srcdir)/%reldir%/env.in Makefile
 	mv $@.tmp $@
 CLEANFILES += env env.tmp $(module_links) man/man1/*.1 man/man7/*.7 util/mcastcoll-*
 
-# What util/quickstart.sh runs, and nothing else.
+# The parts used by util/quickstart.sh.
 quickstart_parts = env lib/libmcastcoll-fi.so %reldir%/cluster/wan %reldir%/cluster/flows
 if HAVE_OMPI
 quickstart_parts += lib/openmpi/mca_coll_mcastcoll.so fabtests/mpi/mpi_bcast_check
@@ -68,6 +68,7 @@ EXTRA_DIST += \
 	%reldir%/fuzz \
 	%reldir%/install-deps \
 	%reldir%/plot \
+	%reldir%/prose \
 	docs/figures/quickstart.svg \
 	%reldir%/quickstart.sh \
 	%reldir%/quickstart_report.py \

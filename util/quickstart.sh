@@ -1,14 +1,15 @@
 #!/bin/bash
-# quickstart.sh [--hosts N,N] [--loss P,P,..] [--limit S] [--json FILE] [--no-install] -- see it work, with nothing prepared.
+# quickstart.sh [--hosts N,N] [--loss P,P,..] [--limit S] [--json FILE] [--no-install] -- a demonstration without any preparation.
 #
-# Two or three minutes on two cores: installs what is missing, builds what it needs in build/, and makes hosts of this machine's network
-# namespaces, with real IP multicast and real loss between them.  An MPI program broadcasts 1 B to 16 MiB from every rank, at each
-# percentage P of lost multicast datagrams (default 0,1,5), and every byte is checked on every rank.  Then bcast, barrier, allreduce
-# and allgather are timed beside Open MPI's own algorithms, on 8 hosts and on 16, all of them taking turns.  The table says where
-# they are faster and where not; the same as a figure: build/quickstart.svg.  The hosts are gone when it ends.
+# Takes two or three minutes on two cores: installs missing packages, builds the necessary parts in build/, and makes hosts of
+# this machine's network namespaces, with real IP multicast and real loss between them. An MPI program broadcasts 1 B to 16 MiB
+# from every rank, at each percentage P of lost multicast datagrams (default 0,1,5), and checks every byte on every rank. Then
+# bcast, barrier, allreduce and allgather are timed beside Open MPI's own algorithms, on 8 hosts and on 16, in turns. The table
+# shows where mcastcoll is faster and where it is not; build/quickstart.svg has the same as a figure. The hosts are removed at the
+# end.
 #   --hosts N,N     numbers of hosts (default 8,16); bytes are checked on the first one
-#   --limit S       seconds for the timing (default 50): fewer turns where time is short
-#   --json FILE     write what was seen there too
+#   --limit S       seconds for the timing (default 50): fewer turns if the time is short
+#   --json FILE     also write the results to FILE
 #   --no-install    do not look for missing packages
 set -euo pipefail
 ME=${0##*/}
@@ -67,7 +68,7 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
-bounded() { # bounded SECONDS COMMAND...: a signal ends this wait, and with it us, at once
+bounded() { # bounded SECONDS COMMAND...: a signal ends the wait, and this script, at once
     local code=0
     timeout -k 10 "$@" &
     wait $! || code=$?
@@ -75,7 +76,7 @@ bounded() { # bounded SECONDS COMMAND...: a signal ends this wait, and with it u
 }
 failures=0
 
-# Every rank is root in turn; the datagrams of this job are counted.
+# Every rank is root in turn; the datagrams of the job are counted.
 verify() { # verify LOSS
     local p=$1 at=$work/verify.$1 said
     mkdir "$at"
@@ -98,7 +99,7 @@ progress "making $first hosts; then broadcasts of 1 B to 16 MiB, every byte chec
 for p in ${losses//,/ }; do verify "$p"; done
 "$LAB/down"
 
-# With the worst loss only ours is timed: what is lost are multicasts, which Open MPI's own algorithms do not send.
+# At the worst loss only mcastcoll is timed: only multicasts are dropped, and Open MPI's own algorithms send none.
 worst=$(tr , '\n' <<<"$losses" | sort -g | tail -n 1)
 measure() { # measure FILE SECONDS OPTION...
     local file=$1 seconds=$2
@@ -109,7 +110,8 @@ measure() { # measure FILE SECONDS OPTION...
 progress "timing, beside Open MPI's own algorithms: tuned, and han"
 measure clean "$limit" --hosts "$hosts" --svg "$BUILD/quickstart.svg"
 if [ "$worst" != 0 ] && [ "$worst" != 100 ]; then
-    # So that single datagrams are lost, each goes through the kernel by itself, with loss and without.
+    # Without GSO each datagram passes the kernel separately, so that single datagrams are lost; also without
+    # loss, for comparison.
     progress "timing with $worst % of the multicast datagrams lost, and with none, on $first hosts"
     for p in 0 "$worst"; do GSO=off measure "loss.$p" $((limit / 5 + 1)) --hosts "$first" --loss "$p" --stacks mcastcoll; done
 fi

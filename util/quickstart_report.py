@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What quickstart.sh has seen, in words: one job whose bytes were checked, or the table of what mcastcoll-perf has measured."""
+"""Prints results of quickstart.sh: the line of a job with checked bytes, or the table of results of mcastcoll-perf."""
 import argparse
 import glob
 import json
@@ -8,7 +8,7 @@ import statistics
 import sys
 import textwrap
 
-SAME = 0.05  # within this share of each other two times are the same
+SAME = 0.05  # times within this share of each other count as equal
 BAR = 20     # characters of the longest bar
 WIDTH = 19   # of a column of times
 
@@ -23,7 +23,7 @@ def summed(counters, name):
 
 
 def verified(folder, loss):
-    """The line of one job. It must have sent multicasts, or something else carried its broadcasts."""
+    """The line of one job. The job must have sent multicasts; otherwise another component carried its broadcasts."""
     check = load(f"{folder}/check.json")
     counters = [load(path) for path in glob.glob(f"{folder}/stats.*.json")]
     hosts = load(f"{folder}/loss.json")["hosts"]
@@ -45,7 +45,7 @@ def size_text(size):
 
 
 def cells_of(rows):
-    """{(hosts, operation, bytes): {stack: row}} of what has a time."""
+    """{(hosts, operation, bytes): {stack: row}} of the cells with a time."""
     cells = {}
     for row in rows:
         if "median_us" in row:
@@ -54,7 +54,7 @@ def cells_of(rows):
 
 
 def compared(cell, first):
-    """The best other stack, and how many times as long it takes; None where one of both is missing."""
+    """The best other stack, and its time as a multiple; None if either time is missing."""
     others = [row for name, row in cell.items() if name != first]
     if first not in cell or not others:
         return None, None
@@ -105,7 +105,7 @@ def verdict(cells, first):
 
 
 def print_losses(none, lossy, first, percent):
-    """What losses cost, beside the same cell without."""
+    """The cost of losses, beside the same cell without loss."""
     without, cells = cells_of(none["rows"]), cells_of(lossy["rows"])
     print(f"\n{first}, each datagram through the kernel by itself\n{'':18}hosts{'none lost':>{WIDTH}}{f'{percent} % lost':>{WIDTH}}")
     for (hosts, operation, size), cell in cells.items():

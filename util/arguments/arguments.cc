@@ -23,7 +23,7 @@ Arguments::~Arguments() = default;
 template <typename Value>
 Arguments::Option Arguments::option(const std::string& names, Value& value, const std::string& help) {
     CLI::Option* option = app_->add_option(names, value, help);
-    if (option->get_default_str() == "[]") option->default_str("");  // of a list: nothing to show
+    if (option->get_default_str() == "[]") option->default_str("");  // a list: no default to show
     return Option(option);
 }
 
@@ -44,7 +44,7 @@ void Arguments::flag(const std::string& names, bool& value, const std::string& h
 }
 
 void Arguments::daily(std::initializer_list<const char*> names, std::string remark) {
-    for (const char* name : names) app_->get_option(name);  // throws where there is none
+    for (const char* name : names) app_->get_option(name);  // throws if the option does not exist
     for (CLI::Option* option : app_->get_options()) {
         const bool own = option == app_->get_help_ptr() || option == app_->get_help_all_ptr() ||
                          option == app_->get_version_ptr() || option->get_positional();
@@ -55,7 +55,7 @@ void Arguments::daily(std::initializer_list<const char*> names, std::string rema
     app_->footer(std::move(remark));
 }
 
-// Without rare options, and without the bounds of the others.
+// Hides rare options, and the bounds of the others.
 void Arguments::shorten_help() {
     for (CLI::Option* option : rare_) option->group("");
     for (CLI::Option* option : app_->get_options()) {

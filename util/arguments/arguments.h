@@ -1,6 +1,6 @@
-// What a program takes on its command line.
+// Command-line arguments of a program.
 //
-// CLI11 does it. It takes six seconds to compile, so this is its narrow face: one source file includes it.
+// A narrow interface to CLI11: CLI11 takes six seconds to compile, so only one source file includes it.
 #pragma once
 
 #include <functional>
@@ -20,14 +20,14 @@ namespace mcastcoll {
 
 class Arguments {
   public:
-    // What is wrong with a word; nothing if it is right.
+    // Returns the error in a word; empty if the word is right.
     using Check = std::function<std::string(const std::string&)>;
 
-    // What more there is to say of an option.
+    // Further properties of an option.
     class Option {
       public:
         explicit Option(CLI::Option* option) : option_(option) {}
-        // From the least to the most, both allowed.
+        // Inclusive bounds.
         template <typename Number>
         Option& range(Number least, Number most) {
             if constexpr (std::is_floating_point_v<Number>)
@@ -38,7 +38,7 @@ class Arguments {
         Option& one_of(std::vector<std::string> words);
         Option& check(Check what_is_wrong, std::string shown_as);
         Option& an_existing_file();
-        Option& commas_between();  // of a list
+        Option& commas_between();  // separates the values of a list
         Option& required();
 
       private:
@@ -52,16 +52,18 @@ class Arguments {
     Arguments(const Arguments&) = delete;
     Arguments& operator=(const Arguments&) = delete;
 
-    // `names` is "--count" or "-n,--count"; what `value` holds is the default, which the help shows. Value: a
-    // string, a number, perhaps none, or a vector of them.
+    // `names` is "--count" or "-n,--count"; the value in `value` is the default, shown in the help. Value: a
+    // string, a number, either of them optional, or a vector of them.
     template <typename Value>
     Option option(const std::string& names, Value& value, const std::string& help);
     void flag(const std::string& names, bool& value, const std::string& help);
-    // After all options: --help shows these alone, in the order in which they were added, and fits a screen;
-    // --help-all shows all, their bounds, and the remark.  Without this call --help shows everything.
+    // Call after all options: --help then shows only these options, in the order in which they were added, on
+    // one screen; --help-all shows all options, their bounds, and the remark. Without this call --help shows
+    // all options.
     void daily(std::initializer_list<const char*> names, std::string remark = {});
 
-    // What the program ends with at once: 0 after --help or --version, 2 after a complaint on stderr.
+    // The exit status if the program must end at once: 0 after --help or --version, 2 after an error message
+    // on stderr.
     std::optional<int> parse(int argc, char** argv);
     bool given(const std::string& name) const;
     const std::string& program() const;

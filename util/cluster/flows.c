@@ -1,11 +1,10 @@
 // flows sink PORT | source ADDRESS PORT STREAMS ON_ms OFF_ms | echo PORT | pingpong ADDRESS PORT BYTES COUNT
-// |
-//       stream ADDRESS PORT CONNECTIONS MBYTES
+//       | stream ADDRESS PORT CONNECTIONS MBYTES
 //
-// Traffic that other people would make between sites: TCP streams that send as fast as they may for ON
-// milliseconds and nothing for OFF milliseconds, and who takes it.  Streams start one after the other, evenly
-// spread over a period.  util/cluster/traffic starts both.  pingpong (with an echo) and stream (with a sink)
-// measure: half a round trip in us, and Mbit/s until the sink has all of MBYTES from so many connections.
+// Background traffic between sites: TCP streams that send as fast as they can for ON milliseconds and pause
+// for OFF milliseconds, and their sink. Streams start one after the other, evenly spread over a period.
+// util/cluster/traffic starts both. pingpong (with an echo) and stream (with a sink) measure: half a round
+// trip in us, and Mbit/s until the sink has all of MBYTES from so many connections.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +106,7 @@ static void source(const char* host, int port, int streams, int on, int off) {
             polled[i].events = at < on ? POLLOUT : 0;
             anybody |= at < on;
         }
-        // Not longer than a tick, since a stream's time to stop is nothing that polling tells.
+        // Polls for at most a tick, since the time for a stream to stop is no event.
         if (poll(polled, (nfds_t)streams, kTick_ms) < 0 && errno != EINTR) die("poll");
         for (int i = 0; i < streams && anybody; i++) {
             if (polled[i].revents & (POLLERR | POLLHUP)) exit(0);
@@ -175,7 +174,7 @@ static int stream(const char* host, int port, int connections, int mbytes) {
         if (poll(polled, (nfds_t)connections, -1) < 0 && errno != EINTR) die("poll");
         for (int i = 0; i < connections; i++) {
             if (polled[i].fd < 0 || !polled[i].revents) continue;
-            if (left[i] == 0) {  // the sink closes when it has all
+            if (left[i] == 0) {  // the sink closes after the last byte
                 if (recv(polled[i].fd, block, 1, MSG_DONTWAIT) != 0) die("the end");
                 close(polled[i].fd);
                 polled[i].fd = -1;

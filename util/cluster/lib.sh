@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced by every command of the virtual cluster: what they agree on.  The README beside it is the manual.
+# Common functions, sourced by every command of the virtual cluster. The README beside it is the manual.
 #
-# Who owns what: `up` creates $STATE and everything in it, `down` removes it; the others only read.  A host hN is the
-# network namespace $VC-hN, a site's switch and router is $VC-swN, so clusters with different names never meet.
+# Ownership: `up` creates $STATE and all files in it, `down` removes them; the other commands only read. A host hN is
+# the network namespace $VC-hN, a site's switch and router is $VC-swN, so clusters with different names are separate.
 VC=${VC:-vc}
 NET=${NET:-10.77}
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -34,9 +34,10 @@ is_number() { [[ $1 =~ ^[0-9]+$ ]]; }
 is_up() { [ -s "$STATE/hosts" ]; }
 need_up() { is_up || die "cluster '$VC' is not up: start it with '${VC:+VC=$VC }$HERE/up N'"; }
 hosts() { awk '{print $2}' "$STATE/hosts" 2>/dev/null; }
-gateways() { awk '{print $2}' "$STATE/gateways" 2>/dev/null; } # gw0, gw1, ..: one at each site's border, where there are any
+gateways() { awk '{print $2}' "$STATE/gateways" 2>/dev/null; } # gw0, gw1, ..: one at each site's border, if there are gateways
 address_of() { { cat "$STATE/hosts" "$STATE/gateways" 2>/dev/null || :; } | awk -v h="$1" '$2 == h {print $1}'; }
-# nftables rules at a host's ingress hook: a sender's own loopback copies pass it, too, so its own addresses are spared.
+# nftables rules at a host's ingress hook: a sender's own loopback copies pass the hook, too, so its own addresses are
+# exempt.
 spare_own() { # spare_own HOST
     echo "ip saddr $(address_of "$1") return"
     ip -n "$(ns "$1")" -6 -o addr show dev eth0 | awk '{ sub("/.*", "", $4); all = all sep $4; sep = ", " }

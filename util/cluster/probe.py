@@ -41,7 +41,7 @@ def recv(seconds):
 
 def send(count, size=60):
     v4 = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    v4.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 8)  # more than 1: only the routers' refusal stops it
+    v4.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 8)  # more than 1: the routers themselves must stop it
     v6 = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     v6.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 8)
     v6.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex("eth0"))

@@ -1,13 +1,12 @@
 // wan NETNS_A TUN_A NETNS_B TUN_B DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes [COUNTERS]]
 //
 // A long link between two sites of the virtual cluster, for kernels without netem: two TUN devices in two
-// network namespaces and this process between them.  Each direction puts packets on the wire at RATE behind a
-// drop-tail queue, loses LOSS % of them at random and hands over the rest DELAY later.  It ends when it is
-// killed or when a namespace's device goes away.
+// network namespaces and this process between them. Each direction puts packets on the wire at RATE behind a
+// drop-tail queue, loses LOSS % of them at random and delivers the rest DELAY later. The process ends when
+// killed or when a namespace's device is removed.
 //
-// What crossed is counted where it crosses: the relay keeps its counters in the file COUNTERS, which it maps,
-// so that util/cluster/crossings reads them at any time.  Payload is what TCP and UDP carry for a program;
-// acknowledgements have none.
+// The relay counts packets in the file COUNTERS, which it maps, so that util/cluster/crossings can read the
+// counters at any time. Payload is the data of TCP and UDP; acknowledgements have none.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -38,25 +37,25 @@ enum { kSlots = 16384, kMaxPacket = 2048, kBatch = 64 };
 static const int64_t kSecond = 1000000000;
 
 struct packet {
-    int64_t due;  // when the far end gets it
+    int64_t due;  // time of delivery at the far end
     size_t length;
     unsigned char bytes[kMaxPacket];
 };
 
-// As crossings reads them: eight numbers for each direction, that from A to B first.
+// Layout for crossings: eight numbers for each direction, from A to B first.
 struct counters {
-    uint64_t packets, bytes;                  // that went onto the wire, IP headers included
-    uint64_t payload_packets, payload_bytes;  // of these, with something for a program, and how much of that
-    uint64_t lost, lost_payload_bytes;        // of these, on the wire
-    uint64_t refused, refused_payload_bytes;  // never on the wire: the queue was full
+    uint64_t packets, bytes;                  // put on the wire, IP headers included
+    uint64_t payload_packets, payload_bytes;  // of these: packets with payload, and its bytes
+    uint64_t lost, lost_payload_bytes;        // of these: lost on the wire
+    uint64_t refused, refused_payload_bytes;  // dropped at the full queue
 };
 _Static_assert(sizeof(struct counters) == 64, "crossings reads eight numbers a direction");
 
-// One direction.  Packets come due in the order they came, so a ring is enough of a timer queue.
+// One direction. Packets come due in the order of arrival, so a ring suffices as the timer queue.
 struct direction {
     int from, to;
     int64_t wire_free_at;  // when the last accepted packet has left the near end
-    unsigned head, tail;   // [head, tail) modulo kSlots are under way
+    unsigned head, tail;   // [head, tail) modulo kSlots are in flight
     struct packet* ring;
     struct counters* counters;
 };
@@ -112,7 +111,7 @@ static struct counters* map_counters(const char* path) {
     return at;
 }
 
-// What a packet carries for a program.  Of a fragmented datagram the later fragments are payload as a whole.
+// Payload bytes of a packet. Later fragments of a datagram count as payload entirely.
 static size_t payload_of(const unsigned char* p, size_t length) {
     size_t at = 0;
     int protocol = -1;
@@ -137,12 +136,12 @@ static bool full(const struct direction* d) {
     return d->tail - d->head == kSlots;
 }
 
-// Returns when the next packet is due, 0 if none is under way.
+// Returns when the next packet is due, 0 if none is in flight.
 static int64_t deliver_due(struct direction* d) {
     for (; d->head != d->tail; d->head++) {
         struct packet* p = &d->ring[d->head % kSlots];
         if (p->due > now()) return p->due;
-        // A packet the device refuses is lost, as on any wire; a device that is gone ends the link.
+        // A packet refused by the device is lost, as on any wire; removal of the device ends the link.
         if (write(d->to, p->bytes, p->length) < 0 && errno == EBADFD) exit(0);
     }
     return 0;
@@ -180,9 +179,9 @@ static void take_in(struct direction* d, const struct link* l) {
     }
 }
 
-// A wire does not wait for a processor. Programs that wait in sched_yield() can keep all cores from everybody
-// else for seconds, and what this process holds meanwhile with them: who asks over the link whether a host is
-// alive takes it for dead, and Open MPI gives up connections.
+// A real wire does not need a processor. Programs that wait in sched_yield() can occupy all cores for seconds
+// and delay this process: peers that check over the link whether a host is alive would treat the host as
+// failed, and Open MPI would give up connections.
 static void run_before_others(void) {
     const struct sched_param first = {.sched_priority = 1};
     if (sched_setscheduler(0, SCHED_FIFO, &first))

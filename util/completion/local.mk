@@ -1,4 +1,4 @@
-# Completion in bash: one file, which is looked for under each command's name.
+# Completion for bash: one file, installed under each command's name.
 completiondir = $(datadir)/bash-completion/completions
 completions = $(addprefix %reldir%/,mcastcoll-cp mcastcoll-doctor mcastcoll-gateway mcastcoll-perf mcastcoll-sim mcastcoll-topo mcastcoll-tune)
 nodist_completion_DATA = $(completions)

@@ -1,7 +1,7 @@
-# Completion of mcastcoll's commands in bash: options, and the words that one takes, as the command's own --help-all has them.
+# Completion of mcastcoll's commands in bash: options, and the values of an option, taken from the command's own --help-all.
 #
-# The command that is asked is the one of that name in PATH, whatever path was typed: pressing the tabulator must not run a program of
-# the current folder. Bash expands nothing in the text of its help.
+# Runs the command of that name in PATH, whatever path was typed: pressing the tab key must not run a program of the current
+# folder. Bash expands nothing in the text of the help.
 _mcastcoll() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command help words=() one
     COMPREPLY=()

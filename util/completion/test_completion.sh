@@ -1,5 +1,5 @@
 #!/bin/bash
-# test_completion.sh -- bash completes options of each command, and the words that an option takes.  Runs in the top folder of a build.
+# test_completion.sh -- bash completes options of each command, and the values of an option. Runs in the top folder of a build.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
 PATH=$PWD/util:$PATH
@@ -11,7 +11,7 @@ fail() {
     echo "FAIL $*"
     failures=$((failures + 1))
 }
-completes() { # completes EXPECTED WORD...: the last word is being typed; it may become these, in this order
+completes() { # completes EXPECTED WORD...: the last word is being typed; EXPECTED are its completions, in this order
     local expected=$1
     shift
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
@@ -29,7 +29,7 @@ completes 'fabric' mcastcoll-perf --level f
 completes 'provider component' mcastcoll-tune --table ''
 completes '--campaign' mcastcoll-sim --ca
 completes '' no-such-command --x
-# Only what PATH has is run, and nothing that it says.
+# Only programs in PATH are run, and their output is not expanded.
 trap_folder=$(mktemp -d)
 trap 'rm -rf "$trap_folder"' EXIT
 mkdir "$trap_folder/here" "$trap_folder/bin"
@@ -50,7 +50,7 @@ for command in "$PWD"/util/mcastcoll-*; do
     name=${command##*/}
     [ -x "$command" ] || continue
     complete -p "$name" >/dev/null 2>&1 || fail "nothing completes $name"
-    # The examples come first, and all fits a screen; the manual has every option.
+    # The examples come first, and the help fits a screen; the manual has every option.
     "$name" --help | head -n 4 | grep -q "^  *$name" || fail "$name --help does not begin with examples"
     read -r lines columns < <(COLUMNS=100 "$name" --help | wc -lL)
     [ "$lines" -le 30 ] && [ "$columns" -le 120 ] || fail "$name --help has $lines lines and $columns columns: no screen has so much"

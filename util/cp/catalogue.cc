@@ -19,7 +19,7 @@ namespace mcastcoll::cp {
 namespace {
 
 constexpr std::string_view kPartial = ".mcastcoll-";
-constexpr std::size_t kHashDigits = 16, kMostOfName = 200;  // of the 255 that a name may have
+constexpr std::size_t kHashDigits = 16, kMostOfName = 200;  // of the 255 allowed in a name
 
 bool leads_out(std::string_view path) {
     if (!path.empty() && path.front() != '/') return true;
@@ -38,7 +38,7 @@ class Lister {
     Lister(Catalogue& catalogue, std::vector<std::string>& complaints)
         : catalogue_(catalogue), complaints_(complaints) {}
 
-    // A source as the user has named it.
+    // Adds a source under the name given by the user.
     void add(const std::string& source, const std::string& path) {
         named_ = source.size();
         add(AT_FDCWD, source, source, path);

@@ -1,5 +1,5 @@
-// What is copied, and where to: the entries of the sources, in the order in which they are made, and what a
-// user writes of the target. The parts with text are pure; list_sources() looks at the disk.
+// The entries of a copy: the files, folders and links of the sources, in the order in which they are made,
+// and the parsing of targets. The parts with text are pure; list_sources() reads the disk.
 #pragma once
 
 #include <cstdint>
@@ -19,35 +19,36 @@ struct Entry {
     std::uint32_t mode = 0, user = 0, group = 0;
     std::int64_t modified_s = 0, modified_ns = 0;
     std::uint64_t size = 0;
-    std::string link;  // where a symbolic link leads
-    // Of the head alone.
+    std::string link;  // the contents of a symbolic link
+    // The following fields are used on the head only.
     std::string source;
-    std::size_t named = 0;       // so many characters of it the user has named; below, no link is followed
-    std::uint64_t occupied = 0;  // bytes that are no hole
+    std::size_t named = 0;       // length of the prefix given by the user; below it, no link is followed
+    std::uint64_t occupied = 0;  // bytes outside holes
 };
 
 using Catalogue = std::vector<Entry>;
 
-// The last name of a source: what it is called below the target. "" of ".", whose contents are meant; an
-// error of "/" and "..", and of two sources with the same name.
+// The last component of each source, its name below the target. "" for ".", which means the contents; an
+// error for "/" and "..", and for two sources with the same name.
 Result<std::vector<std::string>> names_of(const std::vector<std::string>& sources);
 
-// `into`: below the target by their names; else the one source is what the target is. Each that cannot be
-// read, or is neither file, folder nor symbolic link, is left out, and complained about.
+// `into`: sources go below the target under their names; else the target is the copy of the only source. A
+// source that cannot be read, or is neither file, folder nor symbolic link, is left out, with a line in
+// `complaints`.
 Catalogue list_sources(const std::vector<std::string>& sources, const std::vector<std::string>& names,
                        bool into, std::vector<std::string>& complaints);
 
 std::string as_bytes_of(const Catalogue& catalogue);
-// Nothing of it leads out of the target.
+// Rejects entries that lead out of the target.
 Result<Catalogue> parse_catalogue(std::string_view bytes);
 
 // The target on one host: %h is the host's name, %% a percent sign.
 Result<std::string> target_on(std::string_view target, std::string_view host);
 
-// What a file of this name is called until all of it is there. It tells the source by size and time: another
-// one's is another file.
+// The name of an incomplete file. The name depends on the source's size and time, so a changed source has
+// another name.
 std::string partial_name(std::string_view name, const Entry& entry);
-// The name of the file that a partial one is for; "" of others.
+// The name of the file to which a partial file belongs; "" for other names.
 std::string_view name_of_partial(std::string_view name);
 
 }  // namespace mcastcoll::cp

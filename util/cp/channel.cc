@@ -34,7 +34,7 @@ Result<void> Channel::open_fabric(const std::string& address) {
     hints->caps = FI_COLLECTIVE;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
-    // Others are served while this process reads or writes its disk.
+    // The provider serves peers while this process reads or writes its disk.
     hints->domain_attr->control_progress = hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
     hints->fabric_attr->prov_name = ::strdup("mcastcoll");
     fi_info* found = nullptr;
@@ -122,7 +122,7 @@ Result<void> Channel::form(const std::vector<std::string>& names, const std::str
     return await_join();
 }
 
-// The provider's own timeout of a join bounds it.
+// The provider's timeout of a join bounds the loop.
 Result<void> Channel::await_join() {
     for (;;) {
         std::uint32_t event = 0;
@@ -133,7 +133,7 @@ Result<void> Channel::await_join() {
             fi_eq_err_entry wrong{};
             if (fi_eq_readerr(eq_.get(), &wrong, 0) < 0) continue;
             if (wrong.context == &joins_.back()) return failed("no group can be formed", -wrong.err);
-            continue;  // of an earlier group, which may have had its fid where this one has it
+            continue;  // an event of an earlier group, whose fid may have had the same address
         }
         if (got < 0) return failed("fi_eq_sread", got);
         if (event == FI_JOIN_COMPLETE && entry.context == &joins_.back()) return {};

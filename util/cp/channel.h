@@ -1,5 +1,5 @@
-// Broadcasts through libfabric's provider mcastcoll: an endpoint, and one group after another, of those that
-// are left.
+// Broadcasts through libfabric's provider mcastcoll: one endpoint, and a new group of the remaining hosts
+// after each failure.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -19,9 +19,9 @@ namespace mcastcoll::cp {
 
 class Channel {
   public:
-    // A broadcast under way; its address is the operation's context.
+    // A broadcast in progress; the address of the ticket is the operation's context.
     struct Ticket {
-        fi_context2 space{};  // the provider's, first
+        fi_context2 space{};  // for the provider; must come first
         bool done = false;
         int error = 0;  // positive
     };
@@ -32,13 +32,14 @@ class Channel {
     Channel(const Channel&) = delete;
     Channel& operator=(const Channel&) = delete;
 
-    // By which others put this endpoint into a group.
+    // The endpoint's name, which peers need to form a group.
     const std::string& name() const { return name_; }
     bool is_group_of(const std::vector<std::string>& names) const {
         return group_ != nullptr && names == names_;
     }
-    // A group of the endpoints with these names, the same list on all; the first is every broadcast's root.
-    // It takes the place of an earlier group. `comm_key`: of the n-th group, n counting all attempts.
+    // Forms a group of the endpoints with these names, the same list on all hosts; the first endpoint is the
+    // root of every broadcast. The new group replaces an earlier group. `comm_key` is the key of the n-th
+    // group, where n counts all attempts.
     Result<void> form(const std::vector<std::string>& names, const std::string& comm_key);
     std::uint32_t attempts() const { return attempts_; }
     Result<void> start(void* buffer, std::size_t size, Ticket& ticket);
@@ -71,7 +72,7 @@ class Channel {
     Fid<fid_cq> cq_;
     Fid<fid_ep> ep_;
     Fid<fid_av_set> set_;
-    std::deque<fi_context2> joins_;  // one for each, so that no event is taken for another's
+    std::deque<fi_context2> joins_;  // one context per join, to tell the events of two joins apart
     Fid<fid_mc> group_;
     fi_addr_t root_ = FI_ADDR_UNSPEC;
     std::uint32_t attempts_ = 0;

@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kPatience{10};
 
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kHeadBytes = 1 + 8 + 8;  // of a record; its bytes follow
-constexpr std::size_t kLeast = 4096;           // less room than that is none
+constexpr std::size_t kLeast = 4096;           // with less room the chunk counts as full
 
 std::byte* at(std::string& bytes, std::size_t offset) {
     return reinterpret_cast<std::byte*>(bytes.data()) + offset;
@@ -99,8 +99,8 @@ Chunk Pool::take() {
     std::unique_ptr<std::string> buffer;
     {
         std::unique_lock lock(mutex_);
-        // A disk may stand still for long, and whoever passes chunks on must not: the others would take it
-        // for gone. So then a little more memory is used.
+        // A disk may stand still for long, but this thread must keep receiving: the peers would treat the
+        // host as failed. So after kPatience one more buffer is used.
         one_is_back_.wait_for(lock, kPatience, [this] { return used_ < most_; });
         ++used_;
         if (!free_.empty()) {

@@ -1,5 +1,5 @@
-// The copy as a sequence of chunks: what is broadcast. A chunk has a header and whole records. Its size need
-// not be told by itself: each chunk says how long the one is that comes two after it.
+// The copy as a sequence of chunks, one broadcast each. A chunk has a header and whole records. The header
+// has the size of the chunk two places later, so receivers have each size in advance.
 #pragma once
 
 #include <condition_variable>
@@ -17,20 +17,20 @@
 namespace mcastcoll::cp {
 
 inline constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
-inline constexpr std::size_t kAhead = 2;  // chunks whose sizes are known before they come
+inline constexpr std::size_t kAhead = 2;  // chunks whose sizes are announced in advance
 
 using Chunk = std::shared_ptr<std::string>;
 
-// What the header says.
+// Fields of the header.
 std::uint64_t number_of(const std::string& chunk);
-std::uint64_t size_ahead(const std::string& chunk);  // 0: there is none
+std::uint64_t size_ahead(const std::string& chunk);  // 0: no such chunk
 void set_size_ahead(std::string& chunk, std::uint64_t size);
 
 enum class Act : std::uint8_t { text, begin, data, end };
 
 struct Record {
     Act act = Act::text;
-    std::uint64_t number = 0;  // begin: the entry; data: the offset; end: 0, or why the file is to be dropped
+    std::uint64_t number = 0;    // begin: the entry; data: the offset; end: 0, or the reason to drop the file
     std::uint64_t position = 0;  // begin: where data begins
     std::string_view bytes;      // text; data; end: the digest
 };
@@ -41,12 +41,12 @@ enum class Drop : std::uint64_t { no, changed, unreadable };
 class Packer {
   public:
     Packer(Chunk chunk, std::uint64_t number);
-    // How much more data fits, after its own record's head; 0: the chunk is full.
+    // Bytes of data that fit into one more record; 0: the chunk is full.
     std::size_t room() const;
     void begin(std::uint64_t entry, std::uint64_t position);
     void end(Drop drop, std::string_view digest);
     void text(std::string_view bytes);
-    // A place for as many bytes, at most room().
+    // Returns space for this many bytes, at most room().
     std::span<char> data(std::uint64_t offset, std::size_t size);
     const Chunk& chunk() const { return chunk_; }
 
@@ -55,24 +55,24 @@ class Packer {
     Chunk chunk_;
 };
 
-// Takes a chunk apart.
+// Splits a chunk into records.
 class Unpacker {
   public:
     explicit Unpacker(std::string_view chunk);
-    // Nothing at its end; an error if it is no chunk.
+    // Returns nothing at the end; an error if the chunk is malformed.
     Result<std::optional<Record>> next();
 
   private:
     std::string_view rest_;
 };
 
-// Buffers that are used again: who takes one waits while `most` of them are in use.
+// Reusable buffers: take() waits while `most` of them are in use.
 class Pool : public std::enable_shared_from_this<Pool> {
   public:
     explicit Pool(std::size_t most) : most_(most) {}
-    // Waits for one to come back while all are out, but for ten seconds at most.
+    // Waits for a buffer, at most ten seconds; then allocates one more.
     Chunk take();
-    // Nobody waits any more.
+    // Ends all waits.
     void open_up();
 
   private:
@@ -82,12 +82,12 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::size_t most_, used_ = 0;
 };
 
-// From one thread to another.
+// Passes chunks from one thread to another.
 class Queue {
   public:
     void put(Chunk chunk);
     void close();
-    // Nothing once it is closed and empty.
+    // Returns nothing when the queue is closed and empty.
     Chunk take();
 
   private:

@@ -12,22 +12,22 @@ namespace mcastcoll::cp {
 namespace {
 
 constexpr unsigned kTalk_s = 30;
-constexpr unsigned kList_s = 3600;   // a look at every source
-constexpr unsigned kSurvey_s = 300;  // a look at every file
-constexpr unsigned kWrite_s = 600;   // what waits to be written when all has come
+constexpr unsigned kList_s = 3600;   // to list every source
+constexpr unsigned kSurvey_s = 300;  // to survey every file
+constexpr unsigned kWrite_s = 600;   // to write the data that is pending when the last chunk has arrived
 constexpr std::size_t kBuffers = 16;
 
-// What a target is on a host.
+// States of a target on a host.
 const std::string kNothing = "n", kFolder = "d", kOther = "o", kBad = "b", kNoTarget = "-";
 
-// Who can't be told, because standard error is gone, is copied for all the same.
+// A closed standard error does not stop the copy.
 template <typename... Args>
 void say(fmt::format_string<const Args&...> format, const Args&... args) {
     (void)attempt([&] { fmt::print(stderr, format, args...); });
 }
 
-// First, end, position. Complete files that follow each other are one run, which entries that are no files do
-// not break: all of a large tree has to fit into one exchange.
+// Writes runs of entries: first, end, position. Consecutive complete files are one run, even with folders or
+// links between them: the positions of a large tree must fit into one exchange.
 void say_positions(crew::Writer& mine, const Catalogue& catalogue, const std::vector<std::uint64_t>& own) {
     for (std::size_t i = 0, end; i < own.size(); i = end) {
         end = i + 1;
@@ -54,7 +54,7 @@ Copy::Copy(crew::Crew& crew, const Settings& settings)
         if (crew.is_gone(rank)) summary_.failed.emplace(crew.hosts()[rank], crew.why_gone(rank));
 }
 
-// The sink's thread waits for the end of what comes.
+// The sink's thread waits for the end of the queue.
 Copy::~Copy() {
     arrived_.close();
 }
@@ -77,8 +77,8 @@ Result<crew::Crew::Gathered> Copy::exchange(std::string mine, unsigned wait_s) {
 int Copy::run() {
     const auto done = go();
     arrived_.close();
-    // Whatever went wrong at a member, the head has heard of it, or the head is gone. A status other than 0
-    // would have a launcher end the others.
+    // Errors of members have reached the head, unless the head is lost. With a nonzero exit status, a
+    // launcher would end the whole job.
     if (!done && done.error().code != ECANCELED) say("{}: {}\n", kProgram, done.error().message);
     if (!crew_.is_head()) return done || done.error().code == ECANCELED ? 0 : 2;
     if (!done) return 2;
@@ -93,7 +93,7 @@ Result<void> Copy::go() {
     return {};
 }
 
-// The head says what is to be done; others were perhaps started without a word of it.
+// The head announces the job; other processes may have been started without arguments.
 Result<void> Copy::announce() {
     crew::Writer job;
     std::string wrong;
@@ -122,7 +122,7 @@ Result<void> Copy::announce() {
     return {};
 }
 
-// Several sources, or one where the target is a folder on some host, go into it.
+// Several sources go into the target folder; a single source does if the target is a folder on some host.
 Result<void> Copy::look_at_targets() {
     struct stat found {};
     const bool ends_so = target_.ends_with('/');
@@ -144,7 +144,7 @@ Result<void> Copy::look_at_targets() {
     return {};
 }
 
-// What is wrong here, if anything.
+// Returns the error on this host, or an empty string.
 std::string Copy::prepare() {
     if (works_) {
         std::string wrong;
@@ -153,13 +153,14 @@ std::string Copy::prepare() {
         if (into_ && target_state_ == kNothing && ::mkdir(target_.c_str(), 0777) != 0)
             wrong = std::strerror(errno);
         if (!wrong.empty() && !crew_.is_head()) return fmt::format("{}: {}", target_, wrong);
-        if (!wrong.empty()) {  // the head leads all the same
+        if (!wrong.empty()) {  // the head leads in any case
             works_ = false;
             lose(0, fmt::format("{}: {}", target_, wrong));
         }
     }
     if (crew_.present().size() == 1) return {};
-    // Of a host whose disk takes nothing for so long the others are told in an exchange, which it misses.
+    // If a host's disk stops for this long, the broadcasts fail, and the host misses the exchange that
+    // follows.
     ::setenv("FI_MCASTCOLL_STALL_TIMEOUT", "20", 0);
     auto channel = Channel::open(crew_.address()->to_string());
     if (!channel) return channel.error().message;
@@ -179,7 +180,7 @@ Result<void> Copy::get_ready() {
 
 Result<void> Copy::share_catalogue() {
     Queue read;
-    // Its end opens the pool for who waits there, and the copy's own is to stay bounded.
+    // A separate pool: Source opens its pool at the end, and the copy's own pool must stay bounded.
     const auto pool = std::make_shared<Pool>(kBuffers);
     Source source(pool, read);
     if (crew_.is_head()) {
@@ -188,7 +189,7 @@ Result<void> Copy::share_catalogue() {
         for (const std::string& what : summary_.complaints) say("{}: {}\n", kProgram, what);
         source.start_text(as_bytes_of(catalogue_));
     }
-    // The head has seen to all by then.
+    // By then the head has listed all sources.
     if (const auto listed = exchange("", crew_.is_head() ? kTalk_s : kList_s); !listed) return listed.error();
     std::string text;
     Stream stream(crew_, channel_.get(), pool,

@@ -1,4 +1,4 @@
-// One copy from its start to its end, on every host: what is said in which order, and who has failed.
+// One copy from start to end, on every host: the order of the exchanges, and the list of failed hosts.
 #pragma once
 
 #include <map>
@@ -20,15 +20,15 @@ struct Settings {
     bool quiet = false, json = false;
 };
 
-// What the head knows at the end.
+// The result, on the head.
 struct Summary {
-    std::size_t hosts = 0, files = 0, files_sent = 0;  // hosts: that were to have a copy
+    std::size_t hosts = 0, files = 0, files_sent = 0;  // hosts: number of requested copies
     std::uint64_t bytes = 0, bytes_sent = 0;
     double seconds = 0;
-    std::map<std::string, std::string> failed;  // hosts, and why
-    std::vector<std::string> complaints;        // of sources
+    std::map<std::string, std::string> failed;  // hosts, and reasons
+    std::vector<std::string> complaints;        // about sources
 
-    // 0, 1 if something failed, 2 if no host has a copy.
+    // 0; 1 if any part failed; 2 if no host has a copy.
     int code() const;
 };
 std::string as_json(const Summary& summary);
@@ -57,12 +57,12 @@ class Copy {
     crew::Crew& crew_;
     const Settings& settings_;
     Summary summary_;
-    bool works_ = true;   // has, or is to get, a copy here
-    std::string target_;  // here
+    bool works_ = true;   // this host has, or is to get, a copy
+    std::string target_;  // on this host
     std::string target_state_;
     bool many_ = false, into_ = false;
     Catalogue catalogue_;
-    std::vector<std::uint64_t> positions_;  // from where each file is sent
+    std::vector<std::uint64_t> positions_;  // the start position of each file
     std::shared_ptr<Pool> pool_;
     std::unique_ptr<Channel> channel_;
     Queue arrived_;

@@ -1,4 +1,4 @@
-// BLAKE2b (RFC 7693) of a file's contents, as b2sum prints it; holes count as the zeros that they read as.
+// BLAKE2b (RFC 7693) of a file's contents, as printed by b2sum; holes count as zeros.
 #pragma once
 
 #include <openssl/evp.h>

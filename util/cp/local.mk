@@ -16,7 +16,7 @@ nodist_%canon_reldir%_mcastcoll_cp_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_cp_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_cp_LDADD = %reldir%/libmcccopy.a $(MCC_CREW) $(LIBFABRIC_LIBS) $(OPENSSL_LIBS)
 
-# What reads and writes files, for the program and for the test.
+# The reading and writing of files, for the program and for the test.
 noinst_LIBRARIES += %reldir%/libmcccopy.a
 %canon_reldir%_libmcccopy_a_SOURCES = \
 	%reldir%/catalogue.cc \

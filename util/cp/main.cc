@@ -1,4 +1,5 @@
-// mcastcoll-cp: copies files and trees from one host to the disks of many, read once and sent once.
+// mcastcoll-cp: copies files and trees from one host to the disks of many; each byte is read once and sent
+// once.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -10,7 +11,7 @@ namespace {
 using namespace mcastcoll;
 
 int complain(const std::string& what) {
-    // Whoever read standard error may be gone with the head.
+    // The reader of standard error may have ended with the head.
     (void)attempt([&] { fmt::print(stderr, "{}: {}\n", cp::kProgram, what); });
     return 2;
 }

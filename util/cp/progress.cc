@@ -43,7 +43,7 @@ void Progress::show(std::uint64_t done) {
     const double rate = static_cast<double>(done) / seconds();
     const std::string left =
         done > 0 && done < total_ ? time_as_text(static_cast<double>(total_ - done) / rate) : "0:00";
-    // Nobody may be there any more to read it.
+    // Standard error may be closed.
     (void)attempt([&] {
         fmt::print(stderr, "{}{}: {} of {}, {}/s, {} left{}", terminal_ ? "\r" : "", program_,
                    bytes_as_text(static_cast<double>(done)), bytes_as_text(static_cast<double>(total_)),

@@ -1,4 +1,4 @@
-// How far a copy is, for people: a line that moves on a terminal, else a line now and then.
+// Progress of a copy for people: on a terminal one line that is rewritten, else a line now and then.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Progress {
   public:
     Progress(std::string program, std::uint64_t total, bool quiet);
     void show(std::uint64_t done);
-    // Room for another line.
+    // Clears the line, to make room for another.
     void clear();
     double seconds() const;
 

@@ -13,13 +13,13 @@
 namespace mcastcoll::cp {
 namespace {
 
-constexpr int kLockTries = 100;  // a tenth of a second each, in all
+constexpr int kLockTries = 100;  // in all, a tenth of a second each
 
 bool is_root() {
     return ::geteuid() == 0;
 }
 
-// Set-user-ID and set-group-ID bits are kept only where the file also gets the owner that they stand for.
+// Keeps set-user-ID and set-group-ID bits only if the file also gets the owner of the source.
 std::uint32_t mode_of(const Entry& entry) {
     return is_root() || entry.user == ::geteuid() ? entry.mode : entry.mode & 01777;
 }
@@ -28,7 +28,7 @@ bool lends_rights(std::uint32_t mode) {
     return (mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-// The source's file, as far as can be told without reading it.
+// Whether the file is the source's, as far as can be determined without reading it.
 bool is_complete(const struct stat& found, const Entry& entry) {
     const bool same = S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == entry.size &&
                       found.st_mtim.tv_sec == entry.modified_s && found.st_mtim.tv_nsec == entry.modified_ns;
@@ -38,7 +38,7 @@ bool is_complete(const struct stat& found, const Entry& entry) {
     return !lends_rights(mode_of(entry)) || (owners && (found.st_mode & 07777) == mode_of(entry));
 }
 
-// A partial file of an earlier run of this user, which no other user can have open for writing.
+// A partial file of an earlier run of this user; no other user can have such a file open for writing.
 bool is_partial(const struct stat& found) {
     if (!S_ISREG(found.st_mode)) return false;
     return !is_root() || (found.st_uid == 0 && found.st_nlink == 1 && (found.st_mode & 07777) == 0600);
@@ -72,12 +72,12 @@ void Sink::note(const std::string& path, const std::string& what) {
     if (troubles_++ == 0) trouble_ = fmt::format("{}: {}", path, what);
 }
 
-// Nothing is looked at, written or removed there.
+// Paths below a blocked folder are not read, written or removed.
 bool Sink::is_blocked(const Entry& entry) const {
     return !entry.path.empty() && blocked_.contains(entry.path.substr(0, entry.path.rfind('/')));
 }
 
-// Who has been interrupted may still write what had come before.
+// An interrupted copy may still be writing the data it had received.
 bool Sink::lock(int file) {
     for (; ::flock(file, LOCK_EX | LOCK_NB) != 0; --lock_tries_) {
         if (errno != EWOULDBLOCK || lock_tries_ <= 0) return false;
@@ -106,11 +106,11 @@ std::vector<std::uint64_t> Sink::survey() {
     return positions_;
 }
 
-// Beginnings of what the sources were before, of these names and nothing else. What is locked is being
+// Removes partial files of earlier versions of these sources, and no other files. A locked file is being
 // written.
 void Sink::remove_stale() {
     struct Own {
-        const Entry* one;  // in this folder
+        const Entry* one;  // any entry of the folder
         std::unordered_set<std::string> names, partials;
     };
     std::map<std::string, Own> folders;
@@ -131,7 +131,7 @@ void Sink::remove_stale() {
         while (const dirent* found = ::readdir(folder.get())) {
             const std::string name(name_of_partial(found->d_name));
             if (name.empty() || !own.names.contains(name) || own.partials.contains(found->d_name)) continue;
-            // Others may have made anything there: a pipe would be waited for.
+            // Another user may have put a pipe there, and a blocking open() would wait for a writer.
             const FileDescriptor file(
                 ::openat(at, found->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
             struct stat what {};
@@ -148,7 +148,7 @@ void Sink::start(Queue& chunks) {
     thread_ = std::thread([this, &chunks] { write(chunks); });
 }
 
-// A link to a folder would lead out of the target: nothing is written through it.
+// A symbolic link to a folder would lead out of the target, so the link is not followed.
 void Sink::make_folder(const Entry& entry) {
     const auto block = [&](const char* why) {
         blocked_.insert(entry.path);
@@ -165,12 +165,12 @@ void Sink::make_folder(const Entry& entry) {
     struct stat found {};
     if (!folder.valid() || ::fstat(folder.get(), &found) != 0) return block("is in the way: it is no folder");
     if ((found.st_mode & 0300) == 0300) return;
-    // fchmod() does not take such a descriptor, and another may need a right that the folder does not give
-    // yet.
+    // fchmod() rejects an O_PATH descriptor, and open() may need a permission that the folder lacks so far.
     ::chmod(fmt::format("/proc/self/fd/{}", folder.get()).c_str(), (found.st_mode & 07777) | 0700);
 }
 
-// Under another name first: what is given away then is the link that was looked at, whatever is at the name.
+// Makes the link under another name first, so that owner and time are set on this very link, whatever is at
+// the final name.
 void Sink::make_link(const Entry& entry) {
     const std::string path = target_.path_of(entry);
     if (is_blocked(entry)) return note(path, "has no folder to be in");
@@ -208,7 +208,7 @@ void Sink::write(Queue& chunks) {
             act(*record.value());
         }
     }
-    if (open_ != nullptr) drop_open(true);  // the copy is not complete: this is where the next one goes on
+    if (open_ != nullptr) drop_open(true);  // incomplete: the next copy continues here
 }
 
 void Sink::act(const Record& record) {
@@ -240,7 +240,8 @@ void Sink::begin(std::size_t index, std::uint64_t position) {
         note(open->path, errno == EWOULDBLOCK ? "another process is copying it" : std::strerror(errno));
 }
 
-// One that is there already, or a new one. Root removes what another user may have open for writing.
+// Opens an existing partial file, or makes a new one. Root removes a file that another user may have open for
+// writing.
 FileDescriptor Sink::open_or_make(const Open& open) {
     const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, at = open.place.folder.get();
     const char* const name = open.partial.c_str();
@@ -260,9 +261,9 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
     const Place& place = open.place;
     for (;;) {
         const auto is = place.look(place.name);
-        // A folder of that name would be in the way when the file is complete.
+        // A folder of that name would prevent the final rename.
         if (is && S_ISDIR(is->st_mode)) return errno = EISDIR, false;
-        // Another host or process may have completed it meanwhile.
+        // Another host or process may have completed the file meanwhile.
         if (is && is_complete(*is, catalogue_[open.entry])) {
             positions_[open.entry] = kComplete;
             return errno = 0, false;
@@ -273,7 +274,8 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
         if (!retry && (!open.file.valid() || !lock(open.file.get()) || ::fstat(open.file.get(), &found) != 0))
             return false;
         if (!retry && is_same(place.look(open.partial), found)) break;
-        // Who had it locked has given it its own name, and what is open here is not to be touched.
+        // The process that held the lock has renamed the file, so this descriptor is the complete file and
+        // must not be changed.
         if (--lock_tries_ <= 0) return errno = EWOULDBLOCK, false;
     }
     if (!add_beginning(open.digest, open.file.get(), position)) return errno = EIO, false;
@@ -292,7 +294,7 @@ void Sink::add_data(std::uint64_t offset, std::string_view bytes) {
     const bool fits = offset >= open_->digested && offset <= size && bytes.size() <= size - offset;
     if (!fits || !write_all(open_->file.get(), bytes, offset)) {
         note(open_->path, fits ? std::strerror(errno) : "is out of order, or longer than it was");
-        return drop_open(false);  // what is of no use here needs no room
+        return drop_open(false);  // a file that cannot be completed would only take up space
     }
     open_->digest.add_zeros(offset - open_->digested);
     open_->digest.add(bytes);
@@ -310,7 +312,7 @@ bool Sink::set_attributes(int file, const std::string& path, const Entry& entry)
 void Sink::end(Drop drop, std::string_view digest) {
     if (open_ == nullptr) return;
     const Entry& entry = catalogue_[open_->entry];
-    if (drop != Drop::no) return drop_open(false);  // the head says why
+    if (drop != Drop::no) return drop_open(false);  // the head reports the reason
     if (entry.size > open_->digested) open_->digest.add_zeros(entry.size - open_->digested);
     if (open_->digest.take() != digest) {
         note(open_->path, "has another digest than the source");
@@ -332,7 +334,7 @@ void Sink::end(Drop drop, std::string_view digest) {
 
 void Sink::finish() {
     if (thread_.joinable()) thread_.join();
-    // What was there already gets the source's mode, too; folders last, from the inside.
+    // Complete files get the source's mode, too; folders last, innermost first.
     for (std::size_t i = catalogue_.size(); i-- > 0;) {
         const Entry& entry = catalogue_[i];
         if (is_blocked(entry) || blocked_.contains(entry.path)) continue;

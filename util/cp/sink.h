@@ -1,11 +1,11 @@
-// A host's writing side: what of the entries is there already, and a thread that writes what chunks bring.
+// The writing side of a host: a survey of existing files, and a thread that writes the contents of chunks.
 //
-// A file is written under another name beside its own, and gets its own when its digest is the reader's. What
-// goes wrong with one file does not stop the others.
+// A file is written under a temporary name in the same folder, and renamed when its digest equals the
+// reader's digest. Copying continues after an error of a file.
 //
-// Root may write into folders of other users, who can put anything there at any time. So root goes on with a
-// partial file, or takes a file for complete, only if no other user can still write it, and set-user-ID and
-// set-group-ID bits are given only to bytes whose digest was computed in this run.
+// Root may write into folders of other users, who can put any entry there at any time. So root continues a
+// partial file, or accepts a file as complete, only if no other user can still write to the file. Set-user-ID
+// and set-group-ID bits are set only on files whose digest was computed in this run.
 #pragma once
 
 #include <memory>
@@ -30,15 +30,15 @@ class Sink {
     Sink(const Sink&) = delete;
     Sink& operator=(const Sink&) = delete;
 
-    // Makes folders. From where on each file is needed here; kComplete if it is there. Partial files of other
-    // sources with these names are removed.
+    // Makes folders, and removes partial files of other sources with these names. Returns the position from
+    // which each file is needed here; kComplete for complete files.
     std::vector<std::uint64_t> survey();
     // Makes links, and starts the thread.
     void start(Queue& chunks);
-    // Waits for the last chunk, and gives folders their modes and times.
+    // Waits for the last chunk, and sets the modes and times of folders.
     void finish();
 
-    // What went wrong first, and how often; as of finish().
+    // The first error, and the number of errors; valid after finish().
     const std::string& trouble() const { return trouble_; }
     std::uint64_t troubles() const { return troubles_; }
     std::uint64_t files_written() const { return files_written_; }
@@ -48,7 +48,7 @@ class Sink {
         std::size_t entry;
         Place place;
         FileDescriptor file;
-        std::string partial, path;  // the partial file's name, and where the file is for messages
+        std::string partial, path;  // the partial file's name, and the file's path for messages
         Digest digest;
         std::uint64_t digested;
     };
@@ -72,7 +72,7 @@ class Sink {
 
     Target target_;
     Catalogue catalogue_;
-    std::unordered_set<std::string> blocked_;  // paths where no folder can be
+    std::unordered_set<std::string> blocked_;  // paths where no folder can be made
     std::vector<std::uint64_t> positions_;
     std::unique_ptr<Open> open_;
     int lock_tries_;

@@ -28,7 +28,7 @@ void Chunker::complete() {
 }
 
 void Chunker::finish() {
-    packer();  // at least one
+    packer();  // at least one chunk
     complete();
     for (Chunk& chunk : held_) out_.put(std::move(chunk));
     held_.clear();
@@ -90,8 +90,8 @@ void Source::send_files(const Catalogue& catalogue, const std::vector<std::uint6
     chunker.finish();
 }
 
-// Follows no symbolic link below the source that the user has named: the owner of a folder there could have
-// root read any file.
+// Follows no symbolic link below the path given by the user: otherwise the owner of a folder could make root
+// read any file.
 FileDescriptor Source::open_file(const Entry& entry) {
     constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     const std::string& source = entry.source;

@@ -1,4 +1,4 @@
-// The head's reading side: a thread that reads files once and makes chunks of them.
+// The reading side of the head: a thread that reads each file once and makes chunks.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@
 
 namespace mcastcoll::cp {
 
-// Of a file that is there already, with the source's size and time.
+// The position of a file that exists already, with the source's size and time.
 inline constexpr std::uint64_t kComplete = UINT64_MAX;
 
-// Numbers chunks, and gives each out once it is known how long the second after it is.
+// Numbers chunks, and passes each chunk on when the size of the chunk two places later is known.
 class Chunker {
   public:
     Chunker(std::shared_ptr<Pool> pool, Queue& out);
-    // With room for a record.
+    // The current chunk, with room for a record.
     Packer& packer();
     void finish();
 
@@ -41,13 +41,13 @@ class Source {
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
-    // One of them.
+    // Call one of the two start functions.
     void start_text(std::string text);
-    // `positions`: of each entry, from where it is to be sent.
+    // `positions`: the start position of each entry.
     void start_files(const Catalogue& catalogue, std::vector<std::uint64_t> positions);
 
-    std::uint64_t bytes_read() const { return bytes_read_; }  // of what was to be sent, holes left out
-    // When the queue is closed.
+    std::uint64_t bytes_read() const { return bytes_read_; }  // without holes
+    // Valid when the queue is closed.
     const std::vector<std::string>& complaints() const { return complaints_; }
 
   private:
@@ -68,9 +68,9 @@ class Source {
     std::thread thread_;
 };
 
-// Reads `size` bytes at the offset; false if there are not so many, or they cannot be read.
+// Reads `size` bytes at the offset; false if the file is shorter, or on an error.
 bool read_all(int descriptor, char* to, std::size_t size, std::uint64_t offset);
-// Adds the file's first bytes.
+// Adds the first `size` bytes of the file.
 bool add_beginning(Digest& digest, int descriptor, std::uint64_t size);
 
 }  // namespace mcastcoll::cp

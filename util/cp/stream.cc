@@ -8,9 +8,9 @@
 namespace mcastcoll::cp {
 namespace {
 
-constexpr unsigned kAgree_s = 60;       // a join that fails takes half of that
-constexpr std::uint64_t kFailures = 5;  // then a host is given up
-constexpr std::size_t kHistory = 8;     // of chunks; nobody is more than the kAhead and a window behind
+constexpr unsigned kAgree_s = 60;       // a failing join takes half of that
+constexpr std::uint64_t kFailures = 5;  // after which a host is given up
+constexpr std::size_t kHistory = 8;     // chunks kept; no host is farther behind than kAhead and a window
 constexpr std::size_t kMaxChunk = 2 * kChunkBytes;
 
 }  // namespace
@@ -72,7 +72,7 @@ void Stream::pass(const Agreed& agreed) {
     if (agreed.broken || !channel_->is_group_of(agreed.names))
         passed = channel_->form(agreed.names, crew_.comm_key(channel_->attempts()));
     if (passed) passed = broadcast_all(agreed.from);
-    // Their buffers are the provider's until they end, and after a failure all of them do.
+    // The provider owns the buffers until the broadcasts end; after a failure, every broadcast ends.
     for (Flight& flight : flights_) channel_->wait(flight.ticket);
     flights_.clear();
     sizes_.clear();
@@ -95,7 +95,7 @@ Result<void> Stream::broadcast_all(std::uint64_t from) {
     }
 }
 
-// How long the first ones are; each of them then tells of another.
+// Broadcasts the sizes of the first chunks; each chunk then has the size of a later one.
 Result<void> Stream::tell_sizes(std::uint64_t from) {
     std::string text(kAhead * sizeof(std::uint64_t), '\0');
     for (std::size_t i = 0; i < kAhead && crew_.is_head(); ++i) {
@@ -137,7 +137,7 @@ Result<void> Stream::settle() {
     return {};
 }
 
-// After a failure chunks come again.
+// Drops chunks that are repeated after a failure.
 void Stream::consume(const Chunk& chunk) {
     if (number_of(*chunk) != next_) return;
     ++next_;

@@ -1,5 +1,5 @@
-// One sequence of chunks from the head to all, whoever dies meanwhile: groups are formed of those that are
-// left, until all of those have all chunks.
+// Delivers a sequence of chunks from the head to all hosts. After each failure the survivors form a new
+// group, until all survivors have all chunks.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace mcastcoll::cp {
 class Stream {
   public:
     struct Says {
-        std::function<void(const Chunk&)> consume;  // each chunk once, in order
+        std::function<void(const Chunk&)> consume;  // called for each chunk once, in order
         std::function<void(std::uint32_t, const std::string&)> lost;
     };
 
-    // `channel`: none on a head that is alone.
+    // `channel`: nullptr on a head without other hosts.
     Stream(crew::Crew& crew, Channel* channel, std::shared_ptr<Pool> pool, Says says);
 
-    // The head gives the chunks; others none.
+    // On the head: the chunks; on other hosts nullptr.
     Result<void> run(Queue* chunks);
 
   private:
@@ -28,10 +28,10 @@ class Stream {
         Chunk chunk;
         Channel::Ticket ticket;
     };
-    // What all have agreed on: who goes on, and from which chunk.
+    // The result of agree(): the participants, and the first chunk to send.
     struct Agreed {
-        bool done = true;     // all have all
-        bool broken = false;  // somebody's group is
+        bool done = true;     // all hosts have all chunks
+        bool broken = false;  // the group of some host has failed
         std::uint64_t from = UINT64_MAX;
         std::vector<std::string> names;
     };
@@ -50,11 +50,11 @@ class Stream {
     std::shared_ptr<Pool> pool_;
     Says says_;
     Queue* chunks_ = nullptr;
-    std::deque<Chunk> history_;  // of the head: what others may need again
-    std::uint64_t fetched_ = 0;  // behind the last of the history
-    std::uint64_t next_ = 0;     // all before it have been consumed here
+    std::deque<Chunk> history_;  // on the head: chunks that other hosts may need again
+    std::uint64_t fetched_ = 0;  // number after the last chunk of the history
+    std::uint64_t next_ = 0;     // chunks with lower numbers have been consumed here
     bool done_ = false;
-    std::deque<std::uint64_t> sizes_;  // of chunks that come next
+    std::deque<std::uint64_t> sizes_;  // of the next chunks
     std::deque<Flight> flights_;
     std::uint64_t failures_ = 0;  // in a row
     std::string failure_;

@@ -35,12 +35,12 @@ FileDescriptor open_beneath(int base, const std::string& path) {
     how.flags = kFolder;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
     FileDescriptor folder(static_cast<int>(::syscall(SYS_openat2, base, path.c_str(), &how, sizeof how)));
-    // Filters of system calls answer EPERM for those that are newer than they are.
+    // System call filters return EPERM for calls newer than the filter.
     if (folder.valid() || (errno != ENOSYS && errno != EPERM)) return folder;
     return open_step_by_step(base, path);
 }
 
-// The user has named the target, so its own path may have links in it.
+// The user gave the target's path, so links in this path are followed.
 Place Target::place_of(const Entry& entry) {
     if (entry.path.empty()) {
         const std::size_t slash = path_.rfind('/');

@@ -1,8 +1,8 @@
-// Where the entries of a catalogue are on this disk.
+// Locates the entries of a catalogue on this disk.
 //
-// Each folder is opened from the target's own descriptor, and every call after that names a descriptor and
-// one name in it. So nothing is written through a symbolic link below the target, even if somebody puts one
-// in a folder's place while the copy runs.
+// Each folder is opened from the target's own descriptor, and every later call names a descriptor and one
+// name in it. So no call writes through a symbolic link below the target, even if another process replaces a
+// folder by a link during the copy.
 #pragma once
 
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 
 namespace mcastcoll::cp {
 
-// The folder that an entry is in, and the entry's name there.
+// The folder of an entry, and the entry's name in the folder.
 struct Place {
-    FileDescriptor folder;  // for *at() calls alone (O_PATH); invalid, and errno set: there is none
+    FileDescriptor folder;  // for *at() calls only (O_PATH); invalid, with errno set, on failure
     std::string name;
 
     std::optional<struct stat> look(const std::string& what, int flags = AT_SYMLINK_NOFOLLOW) const;
@@ -33,11 +33,11 @@ class Target {
 
   private:
     std::string path_;
-    FileDescriptor folder_;  // once something below it was asked for
+    FileDescriptor folder_;  // opened on the first use of an entry below the target
 };
 
-// A folder below `base`, through folders alone. One call of a kernel that has openat2(), or one for each
-// folder.
+// Opens a folder below `base` without following links: one call if the kernel has openat2(), otherwise one
+// call per folder.
 FileDescriptor open_beneath(int base, const std::string& path);
 FileDescriptor open_step_by_step(int base, const std::string& path);
 

@@ -1,5 +1,5 @@
-// The parts of mcastcoll-cp that know nothing of hosts: names and targets, the list of files, chunks, and a
-// file's way through reader and writer on a disk.
+// Tests the parts of mcastcoll-cp that do not depend on hosts: names and targets, the list of files, chunks,
+// and copying a file through reader and writer on a disk.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -52,8 +52,7 @@ std::string contents(const std::string& path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// From `source` to `target`, both folders; what goes wrong is in the sink. `cut`: no more than so many
-// chunks.
+// Copies folder `source` to folder `target`; errors are in the sink. `cut`: at most this many chunks.
 std::unique_ptr<Sink> carry(
     const std::string& source, const std::string& target, std::size_t cut = SIZE_MAX,
     std::vector<std::uint64_t>* positions = nullptr, bool into = true,
@@ -155,7 +154,7 @@ Test(copy, chunks_hold_records) {
     cr_assert(record.act == Act::text && record.bytes == "text");
     cr_assert_not(unpacker.next().value().has_value());
     for (std::size_t size = 17; size < chunk.size();
-         ++size) {  // cut anywhere it is an error, but between records
+         ++size) {  // a chunk cut anywhere but between records is an error
         Unpacker cut(std::string_view(chunk).substr(0, size));
         auto got = cut.next();
         while (got.ok() && got.value()) got = cut.next();
@@ -198,7 +197,7 @@ Test(copy, a_tree_through_reader_and_writer) {
     struct stat sparse {};
     cr_assert_eq(::stat((to.path + "/s/sparse").c_str(), &sparse), 0);
     cr_assert_lt(sparse.st_blocks * 512, 1'000'000);
-    // Again: all of it is there.
+    // A second copy finds all files complete.
     std::vector<std::uint64_t> positions;
     cr_assert_eq(carry(source, to.path, SIZE_MAX, &positions)->files_written(), 0U);
     cr_assert_eq(std::count(positions.begin(), positions.end(), kComplete), 4);
@@ -234,7 +233,8 @@ Test(copy, a_beginning_that_is_wrong_is_found) {
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
 }
 
-// A copy removes beginnings of its own earlier sources, and nothing else, whatever it is told to be called.
+// A copy removes partial files of earlier versions of its own sources, and no other files, whatever their
+// names.
 Test(copy, bystanders_stay) {
     const Folder from, to;
     const std::string source = from.path + "/s", other = from.path + "/other";
@@ -249,7 +249,7 @@ Test(copy, bystanders_stay) {
             names.insert(entry.path().filename().string());
         return names;
     };
-    carry(source, to.path, 1);                          // a beginning of "s"
+    carry(source, to.path, 1);                          // a partial file of "s"
     carry(other, to.path + "/one", 1, nullptr, false);  // and of "one"
     cr_assert_eq(left().size(), bystanders.size() + 2);
     std::ofstream(source) << std::string(9'000'001, 's');
@@ -274,7 +274,7 @@ Test(copy, who_is_written_is_not_stale) {
     cr_assert(std::filesystem::exists(partial));
 }
 
-// Folders below a descriptor are opened, but none behind a symbolic link, with openat2() and without it.
+// Folders below a descriptor are opened, except through a symbolic link, with openat2() and without.
 Test(copy, no_folder_is_reached_through_a_link) {
     const Folder top;
     std::filesystem::create_directories(top.path + "/a/b/c");
@@ -295,7 +295,7 @@ Test(copy, no_folder_is_reached_through_a_link) {
     }
 }
 
-// A symbolic link takes the place of a folder while a copy runs: files behind the link stay as they were.
+// A symbolic link replaces a folder during the copy: files behind the link stay unchanged.
 Test(copy, a_link_that_takes_a_folders_place_is_not_followed) {
     const Folder from, to, outside;
     const std::string source = from.path + "/s", folder = to.path + "/s/d";
@@ -363,10 +363,10 @@ mode_t mode_of(const std::string& path) {
 
 }  // namespace
 
-// Another user's file of the right size and time is not taken for the source's, nor is one with a second
-// name.
+// Another user's file of the right size and time does not count as the source's, nor does a file with a
+// second link.
 Test(copy, root_does_not_take_what_others_have_planted) {
-    if (::geteuid() != 0) return;  // others' files are root's problem
+    if (::geteuid() != 0) return;  // only root writes into other users' folders
     const Folder from, to;
     const std::string source = from.path + "/s", target = to.path + "/s", second = to.path + "/second";
     std::ofstream(source) << "good";
@@ -379,21 +379,21 @@ Test(copy, root_does_not_take_what_others_have_planted) {
     plant(kSomebody);
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
     cr_assert(contents(target) == "good" && mode_of(target) == 04755);
-    // Root's own without these bits: they are for bytes that were looked at.
+    // Root's own file without these bits: the bits are set only after the digest was computed.
     std::filesystem::remove(target);
     plant(0);
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
     cr_assert(contents(target) == "good" && mode_of(target) == 04755);
-    cr_assert_eq(carry(source, to.path)->files_written(), 0U);  // and now it is complete
+    cr_assert_eq(carry(source, to.path)->files_written(), 0U);  // now complete
     std::filesystem::create_hard_link(target, second);
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
-    // Planted while the copy runs.
+    // Put there during the copy.
     const auto replace = [&] { std::filesystem::remove(target), plant(kSomebody); };
     cr_assert_gt(carry(source, to.path, SIZE_MAX, nullptr, true, replace)->troubles(), 0U);
     cr_assert_neq(mode_of(target), 04755U);
 }
 
-// Another user who made the partial file in advance has no open descriptor of the file that root writes.
+// Another user who made the partial file in advance has no open descriptor of the file written by root.
 Test(copy, root_does_not_write_into_others_partial_files) {
     if (::geteuid() != 0) return;
     const Folder from, to;
@@ -410,7 +410,7 @@ Test(copy, root_does_not_write_into_others_partial_files) {
     }, written{};
     cr_assert(::fstat(kept.get(), &mine) == 0 && ::stat((to.path + "/s").c_str(), &written) == 0);
     cr_assert_neq(mine.st_ino, written.st_ino);
-    // A link there is not followed.
+    // A symbolic link at that name is not followed.
     std::filesystem::remove(to.path + "/s");
     std::ofstream(to.path + "/victim") << "victim";
     std::filesystem::create_symlink("victim", partial);
@@ -418,7 +418,7 @@ Test(copy, root_does_not_write_into_others_partial_files) {
     cr_assert(contents(to.path + "/victim") == "victim");
 }
 
-// A head that sends more than it has announced, anywhere, is told so at once.
+// Data beyond the announced size, at any offset, is reported as an error at once.
 Test(copy, data_beyond_the_end_is_refused) {
     for (const std::uint64_t offset :
          {std::uint64_t{10}, std::uint64_t{11}, std::uint64_t{1} << 63, UINT64_MAX - 1}) {

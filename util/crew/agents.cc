@@ -44,7 +44,7 @@ Result<pid_t> spawn(const std::vector<std::string>& words, int input, int output
 Result<void> Agents::start(std::uint32_t rank, const std::string& host, const std::vector<std::string>& words,
                            std::string_view input) {
     std::array<int, 2> in{-1, -1}, out{-1, -1};
-    // Sockets: writing to one that nobody reads any more is an error, and no signal.
+    // Sockets rather than pipes: a write without a reader returns an error instead of raising a signal.
     const bool made = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in.data()) == 0 &&
                       ::pipe2(out.data(), O_CLOEXEC) == 0;
     const FileDescriptor own_in(in[0]), its_in(in[1]), its_out(out[1]);
@@ -52,7 +52,7 @@ Result<void> Agents::start(std::uint32_t rank, const std::string& host, const st
     if (!made) return system_error(errno, "pipes to an agent");
     const auto process = spawn(words, its_in.get(), its_out.get());
     if (!process) return process.error();
-    // If not all of it gets there, the process over there says so.
+    // If the input arrives incomplete, the process on the remote host reports an error.
     (void)::send(own_in.get(), input.data(), input.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     const std::lock_guard lock(mutex_);
     agents_.push_back({rank, host, process.value(), std::move(own_out), {}, {}});
@@ -80,19 +80,20 @@ void Agents::hear(Agent& agent) {
         if (end == std::string::npos && (got <= 0 || agent.line.size() > kLongestLine))
             end = agent.line.size();
         if (end == std::string::npos || agent.line.empty()) return;
-        // If nobody reads standard error any more, nothing can be said.
+        // If standard error has no reader, the line is lost.
         (void)attempt(
             [&] { fmt::print(stderr, "{}: {}\n", agent.host, std::string_view(agent.line).substr(0, end)); });
         agent.line.erase(0, end + 1);
     }
 }
 
-// True if it has ended, and all that it said has been passed on.
+// Returns true if the agent has ended and its output has been copied.
 bool Agents::look_at(Agent& agent) {
     int status = 0;
     if (agent.ended.empty() && ::waitpid(agent.process, &status, WNOHANG) == agent.process)
         agent.ended = how_it_ended(status);
-    // Others may hold its output open when it is gone: what is there now is all that is waited for.
+    // Other processes may keep the pipe open after the agent has ended: only the output available now is
+    // read.
     pollfd one{agent.output.get(), POLLIN, 0};
     while (agent.output.valid() && ::poll(&one, 1, 0) == 1) {
         hear(agent);

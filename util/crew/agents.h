@@ -1,5 +1,5 @@
-// Processes on other hosts, each started by an agent such as ssh. A thread passes on to standard error what
-// they and their agents say, with the host's name before each line.
+// Processes on other hosts, each started by an agent such as ssh. A thread copies the output of processes and
+// agents to standard error, with the host's name before each line.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ namespace mcastcoll::crew {
 class Agents {
   public:
     Agents() = default;
-    // Gives those that still run a moment to end, then ends them.
+    // Waits a moment for running agents to end, then ends them.
     ~Agents();
     Agents(const Agents&) = delete;
     Agents& operator=(const Agents&) = delete;
@@ -27,9 +27,9 @@ class Agents {
     // `words` is the agent's command line; `input`, some KiB at most, its standard input.
     Result<void> start(std::uint32_t rank, const std::string& host, const std::vector<std::string>& words,
                        std::string_view input);
-    // Once all are started.
+    // Starts the thread; call after the last start().
     void listen();
-    // How the agent of this rank has ended; empty while it runs, or if there is none.
+    // How the agent of this rank has ended; empty while the agent runs, or for a rank without an agent.
     std::string ended(std::uint32_t rank);
 
   private:
@@ -38,7 +38,7 @@ class Agents {
         std::string host;
         pid_t process;
         FileDescriptor output;
-        std::string line;  // that has no end yet
+        std::string line;  // the unfinished line of its output
         std::string ended;
     };
 
@@ -46,7 +46,7 @@ class Agents {
     bool look_at(Agent& agent);
     void hear(Agent& agent);
 
-    std::mutex mutex_;  // what follows, but for the thread itself
+    std::mutex mutex_;  // guards all of the following except the thread itself
     std::vector<Agent> agents_;
     Deadline end_{-1};  // of the thread
     std::thread thread_;

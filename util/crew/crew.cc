@@ -22,7 +22,7 @@ void Options::add_to(Arguments& arguments) {
 
 Crew::Crew() = default;
 Crew::~Crew() {
-    links_.clear();  // so that others end before their agents are waited for
+    links_.clear();  // so that the members end before their agents are waited for
 }
 
 std::vector<std::uint32_t> Crew::present() const {
@@ -37,7 +37,7 @@ void Crew::lose(std::uint32_t rank, const std::string& why) {
     links_[rank].reset();
 }
 
-// Before the deadline everybody has `everything`, or is lost.
+// Sends `everything` to each member; members that do not take it before the deadline are lost.
 void Crew::hand_out(const std::string& everything, unsigned wait_s) {
     for (const auto& link : links_)
         if (link != nullptr) link->say(everything);
@@ -97,7 +97,7 @@ Result<Crew::Gathered> Crew::gather(std::string mine, unsigned wait_s) {
 Result<Crew::Gathered> Crew::take_part(const std::string& mine, unsigned wait_s) {
     Link& link = *links_[0];
     link.say(kGiven + mine);
-    // The head may call it so much later than this process, and then waits for others.
+    // The head may begin up to wait_s later than this process, and then waits up to wait_s for other members.
     const auto message = await_message(link, Deadline(static_cast<int>(wait_s) * 2000));
     if (!message && message.error().code == ETIMEDOUT)
         return Error{ETIMEDOUT,
@@ -126,7 +126,7 @@ Result<Crew::Gathered> Crew::exchange(std::string mine, unsigned wait_s) {
 }
 
 std::string Crew::comm_key(std::uint32_t group) const {
-    const std::string name = fmt::format("crew{:08}", group);  // shorter than any secret
+    const std::string name = fmt::format("crew{:08}", group);  // a name, shorter than any secret
     const auto variable = [](const char* name_of_it) {
         const char* value = std::getenv(name_of_it);
         return std::string(value != nullptr ? value : "");

@@ -1,8 +1,9 @@
-// A crew: one process per host of one program, and a head, rank 0, to which all of them are connected. It is
-// what a program needs before it has a group, and when a group has lost a member: who takes part, and bytes
-// from everybody to everybody.
+// A host set ("crew"): one process per host of one program, each connected to a head, rank 0. A program needs
+// a host set before it has a group, and after its group has lost a member: to list the participants, and to
+// exchange bytes among all of them.
 //
-// A rank is a place in the list of hosts, or what the launcher gave; it stays what it is when others go.
+// A rank is a position in the list of hosts, or comes from the launcher; ranks do not change when a member is
+// lost.
 #pragma once
 
 #include <memory>
@@ -23,22 +24,22 @@ namespace mcastcoll::crew {
 class Agents;
 class Link;
 
-// How to form one: what the user says.
+// The user's options for forming a host set.
 struct Options {
-    std::string hosts;  // "a,b,c", or "@FILE" with one a line
+    std::string hosts;  // "a,b,c", or "@FILE" with one host per line
     std::string rsh = "ssh -o BatchMode=yes";
-    std::string join;  // of processes that a head has started: where it is
+    std::string join;  // for processes started by a head: the head's addresses
     bool here = false;
     unsigned wait_s = 30;
 
-    // --hosts, --rsh, --join, --here and --wait.
+    // Adds --hosts, --rsh, --join, --here and --wait.
     void add_to(Arguments& arguments);
 };
 
 class Crew {
   public:
-    // `program` is its name, with its version: all must have the same. Complaints about single hosts go to
-    // standard error, on the head. An error: there is no crew, for the reason given.
+    // `program` is the program's name and version, equal in all processes. Errors of single hosts go to
+    // standard error, on the head. An error means that no host set was formed, and has the reason.
     static Result<std::unique_ptr<Crew>> form(const std::string& program, const Options& options);
     ~Crew();
     Crew(const Crew&) = delete;
@@ -47,28 +48,28 @@ class Crew {
     std::uint32_t rank() const { return rank_; }
     std::uint32_t size() const { return static_cast<std::uint32_t>(hosts_.size()); }
     bool is_head() const { return rank_ == 0; }
-    // With --hosts the head leads even if its own host is not in the list; then it has no part in the work.
+    // With --hosts the head leads even if its own host is not in the list; then the head does no work.
     bool head_works() const { return head_works_; }
-    // As the user has named them, or as they call themselves.
+    // Names as given by the user, or as reported by the hosts.
     const std::vector<std::string>& hosts() const { return hosts_; }
-    // By which the others reach this host; none, if it is alone.
+    // The address under which other members reach this host; empty if the host is alone.
     const std::optional<relay::Endpoint>& address() const { return address_; }
-    // As of the last exchange. All members agree on it.
+    // As of the last exchange; the same on all members.
     bool is_gone(std::uint32_t rank) const { return !gone_[rank].empty(); }
-    // Why; only the head knows more than that.
+    // The reason; only the head has details.
     const std::string& why_gone(std::uint32_t rank) const { return gone_[rank]; }
     std::vector<std::uint32_t> present() const;
 
-    // Everybody that is left calls it, within `wait_s` seconds; who does not is gone. What all have given, in
-    // the order of ranks, the same for all; nothing from those that are gone. An error: the head is gone, or
-    // has gone on without this process.
+    // Called by every remaining member within `wait_s` seconds; a member that does not call counts as lost.
+    // Returns the bytes of all members, ordered by rank, equal on all members; no bytes for lost members. An
+    // error: the head is lost, or has continued without this process.
     using Gathered = std::vector<std::optional<std::string>>;
     Result<Gathered> exchange(std::string mine, unsigned wait_s);
 
-    // A key for one purpose, which nobody else has.
+    // Derives a key for one purpose from the secret of this host set.
     wire::Key key(std::string_view purpose) const { return wire::derive(token_, purpose); }
-    // For fi_av_set_attr of the crew's n-th group: its secret, unless the user has chosen one
-    // (FI_MCASTCOLL_KEY_FILE), or none (FI_MCASTCOLL_SECURITY=off); then it only tells groups apart.
+    // Key for fi_av_set_attr of the n-th group. The key is the group's secret, unless the user has chosen one
+    // (FI_MCASTCOLL_KEY_FILE) or none (FI_MCASTCOLL_SECURITY=off); then the key only distinguishes groups.
     std::string comm_key(std::uint32_t group) const;
 
   private:
@@ -86,7 +87,7 @@ class Crew {
     bool head_works_ = true;
     std::optional<relay::Endpoint> address_;
     wire::Key token_{};
-    std::vector<std::unique_ptr<Link>> links_;  // of the head: by rank; of others: the one to the head
+    std::vector<std::unique_ptr<Link>> links_;  // on the head: by rank; elsewhere: one, to the head
     std::unique_ptr<Agents> agents_;
 };
 

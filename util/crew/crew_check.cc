@@ -1,4 +1,4 @@
-// For test_crew.sh: forms a crew, exchanges, and prints what came.
+// For test_crew.sh: forms a host set, exchanges, and prints the result.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     crew::Crew& crew = *formed.value();
-    // What the head was told is the others' word, too.
+    // All processes use the arguments of the head.
     const auto told = crew.exchange(fmt::format("{} {} {} {} {}", rounds, bytes, pause_ms, dies, sleeps), 10);
     if (!told || !told.value()[0]) return 3;
     char words[2][256] = {};

@@ -1,4 +1,4 @@
-// The three ways to form a crew, and how a member finds its head.
+// The three ways to form a host set, and how a member finds its head.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -16,10 +16,10 @@ namespace mcastcoll::crew {
 namespace {
 
 constexpr int kAttempt_ms = 3000;  // at one address
-constexpr int kPause_ms = 200;     // when all of them have failed
+constexpr int kPause_ms = 200;     // after all addresses have failed
 constexpr std::size_t kMaxInvitation = std::size_t{1} << 20;
 
-// Says who it is, and waits until the head knows everybody.
+// Sends the greeting, and waits until the head has admitted all members.
 Result<std::string> greet_head(Link& link, const Greeting& greeting, Deadline deadline) {
     pollfd one{link.descriptor(), POLLOUT, 0};
     if (::poll(&one, 1, std::min(kAttempt_ms, deadline.left_ms())) != 1)

@@ -16,7 +16,7 @@
 namespace mcastcoll::crew {
 namespace {
 
-constexpr int kProof_ms = 10'000;  // a newcomer's time to prove that it has the token
+constexpr int kProof_ms = 10'000;  // time limit for a new connection to prove the token
 constexpr std::size_t kMaxNewcomers = 1024;
 constexpr int kGlance_ms = 100;
 
@@ -24,7 +24,7 @@ std::string tool(const std::string& program) {
     return program.substr(0, program.find(' '));
 }
 
-// What processes on other hosts are to have of this one's environment.
+// Environment variables to pass to processes on other hosts.
 std::vector<std::string> settings() {
     std::vector<std::string> all;
     for (char** variable = environ; *variable != nullptr; ++variable)
@@ -133,7 +133,7 @@ void Head::invite() {
 
 void Head::miss(std::uint32_t rank, const std::string& why) {
     crew_->gone_[rank] = why;
-    // Without standard error the others go on all the same.
+    // A closed standard error must not stop the other members.
     (void)attempt([&] { fmt::print(stderr, "{}: {}: {}\n", tool(program_), crew_->hosts_[rank], why); });
 }
 
@@ -185,7 +185,7 @@ void Head::let_in() {
     for (;;) {
         FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket.valid()) return;
-        // Who says nothing makes room for others.
+        // A silent connection makes room for a new one.
         if (newcomers_.size() >= kMaxNewcomers) newcomers_.erase(newcomers_.begin());
         newcomers_.push_back(
             {std::make_unique<Link>(std::move(socket), token(), Link::Side::head), Deadline(kProof_ms)});

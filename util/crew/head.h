@@ -1,4 +1,5 @@
-// Forms a crew as its head: listens, starts processes through agents, and lets in who has the token.
+// Forms a host set as its head: listens, starts processes through agents, and admits connections that prove
+// the token.
 #pragma once
 
 #include "base/clock.h"
@@ -9,18 +10,18 @@
 
 namespace mcastcoll::crew {
 
-// Of the process itself.
+// The greeting of this process.
 Greeting own_greeting(const std::string& program, std::uint32_t rank);
-// Whether a name, or an address, of a list is this host's; no name is looked up.
+// Whether a name or address in a list is this host's; without a name look-up.
 bool is_own_host(std::string_view name);
 
 class Head {
   public:
     Head(std::string program, const Options& options);
 
-    // First: where members find it.
+    // Call first. Returns the addresses for members.
     Result<std::vector<relay::Endpoint>> listen();
-    // Then either processes of a launcher come by themselves, or those of hosts are started.
+    // Call second: either a launcher starts the processes, or the head does.
     Result<std::unique_ptr<Crew>> lead_launched(std::uint32_t size);
     Result<std::unique_ptr<Crew>> lead(const std::vector<std::string>& named);
     const wire::Key& token() const { return crew_->token_; }

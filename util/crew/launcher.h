@@ -1,5 +1,5 @@
-// A launcher that speaks PMIx, such as Open MPI's mpirun or Slurm's srun: it says who this process is, and
-// carries what the head publishes to the others.
+// A launcher with PMIx, such as Open MPI's mpirun or Slurm's srun: supplies this process's rank and publishes
+// the head's addresses to the other processes.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ struct Launched {
     std::uint32_t rank = 0, size = 1;
 };
 
-// Whether there is one.
+// Whether a launcher with PMIx started this process.
 bool is_launched();
 Result<Launched> meet_launcher(unsigned wait_s);
-// What rank 0 gives as `mine`; the launcher is not needed any more afterwards. All processes call it.
+// Returns rank 0's `mine` on every process and leaves PMIx. All processes call it.
 Result<std::string> from_head(const Launched& launched, const std::string& mine);
 
 }  // namespace mcastcoll::crew

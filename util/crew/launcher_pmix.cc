@@ -19,7 +19,7 @@ Error failed(const char* what, pmix_status_t status) {
     return {EPROTO, fmt::format("the launcher's PMIx: {}: {}", what, PMIx_Error_string(status))};
 }
 
-// PMIx's own calls wait for all processes without a bound that every launcher heeds.
+// PMIx calls wait for all processes, and not every launcher honours their timeout.
 extern "C" void give_up(int) {
     constexpr char kText[] =
         "the launcher's other processes did not come in time: do all run this program?\n";

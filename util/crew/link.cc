@@ -11,13 +11,13 @@
 namespace mcastcoll::crew {
 
 namespace {
-constexpr unsigned kDeadAfter_ms = 30'000;  // of a host that does not acknowledge any more
+constexpr unsigned kDeadAfter_ms = 30'000;  // for a host that no longer acknowledges
 constexpr std::size_t kReadBytes = 64 << 10;
 }  // namespace
 
 Link::Link(FileDescriptor socket, const wire::Key& token, Side side)
     : socket_(std::move(socket)), token_(token), side_(side) {
-    if (!kernel_random(own_number_)) socket_.reset();  // which ends it
+    if (!kernel_random(own_number_)) socket_.reset();  // a closed socket ends the link
     gateway::set_option(descriptor(), IPPROTO_TCP, TCP_NODELAY, 1);
     gateway::set_option(descriptor(), SOL_SOCKET, SO_KEEPALIVE, 1);
     gateway::set_option(descriptor(), IPPROTO_TCP, TCP_KEEPIDLE, 10);
@@ -68,7 +68,7 @@ bool Link::receive() {
         const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
         if (opener_ != nullptr) {
             opener_->feed(bytes);
-            // What is not proved yet is not kept without end.
+            // Until the other side is authenticated, input is limited: read no more for now.
             if (most_ == kMaxGreeting) return true;
             continue;
         }

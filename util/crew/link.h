@@ -1,6 +1,6 @@
-// A connection between head and member. Each side begins with a number drawn at random; the keys of both
-// directions come from the two numbers and the crew's token, so that nothing of an earlier connection is good
-// for this one, and who has no token says nothing that is taken.
+// A connection between head and member. Each side begins with a random number; the keys of both directions
+// are derived from the two numbers and the token of the host set. So messages of an earlier connection are
+// not valid on a later one, and messages from a process without the token are rejected.
 #pragma once
 
 #include <memory>
@@ -18,15 +18,15 @@ class Link {
     Link(FileDescriptor socket, const wire::Key& token, Side side);
 
     void say(std::string_view message);
-    // Sends and takes what the socket allows without waiting; false: the connection has ended, or the other
-    // side has no token.
+    // Sends and receives without waiting. Returns false if the connection has ended, or if the other side
+    // lacks the token.
     bool move();
     Result<std::optional<std::string>> next();
-    // Once it has proved that it is a member.
+    // Allows long messages; call after the other side has proved the token.
     void trust() { most_ = kMaxMessage; }
 
     int descriptor() const { return socket_.get(); }
-    // POLLIN, and POLLOUT where something waits to be sent.
+    // POLLIN, and POLLOUT while output is pending.
     short events() const;
     bool all_sent() const { return sent_ == out_.size(); }
 
@@ -38,14 +38,14 @@ class Link {
     wire::Key token_, own_number_;
     Side side_;
     std::size_t most_ = kMaxGreeting;
-    std::string in_, out_;  // in_: until the keys are there
+    std::string in_, out_;  // in_: input before the keys are derived
     std::size_t sent_ = 0;
     std::vector<std::string> unsealed_;
     std::unique_ptr<Sealer> sealer_;
     std::unique_ptr<Opener> opener_;
 };
 
-// Moves the link until it has a message. ETIMEDOUT, or ECONNRESET when the other side is gone.
+// Moves the link until a message arrives. ETIMEDOUT, or ECONNRESET if the connection has ended.
 Result<std::string> await_message(Link& link, Deadline deadline);
 
 }  // namespace mcastcoll::crew

@@ -1,4 +1,4 @@
-# Crews: the processes of a tool on many hosts.
+# Host sets: the processes of a tool on many hosts.
 MCC_CREW = util/crew/libmcccrew.a $(MCC_ARGUMENTS) prov/mcastcoll/topology/libmccdiscover.la prov/mcastcoll/relay/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/wire/libmccwire.la prov/mcastcoll/base/libmccbase.la $(PMIX_LIBS) -lpthread
 noinst_LIBRARIES += util/crew/libmcccrew.a
@@ -26,7 +26,7 @@ else
 %canon_reldir%_libmcccrew_a_SOURCES += %reldir%/launcher_absent.cc
 endif
 
-# A program that forms a crew and exchanges, for the test.
+# A program that forms a host set and exchanges, for the test.
 check_PROGRAMS += %reldir%/crew_check
 %canon_reldir%_crew_check_SOURCES = %reldir%/crew_check.cc
 %canon_reldir%_crew_check_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'

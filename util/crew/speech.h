@@ -1,4 +1,4 @@
-// What kinds of messages there are between head and member: the first byte says it.
+// Kinds of messages between head and member, encoded in the first byte.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ inline constexpr const char* kConnectionEnded = "its connection has ended";
 struct Greeting {
     std::string program;
     std::uint32_t rank = 0;
-    std::uint64_t host_id = 0;  // 0: not known
+    std::uint64_t host_id = 0;  // 0: unknown
     std::string host;
 };
 

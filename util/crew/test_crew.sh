@@ -1,8 +1,8 @@
 #!/bin/bash
-# How crews form and what they know of each other, with real processes.  Run in the top folder of a build.
+# Tests how host sets form and detect failures, with real processes. Run in the top folder of a build.
 #
-# The agent of these tests starts its command line in a network namespace that has the host's name; without root, or where there are
-# no namespaces, what needs several hosts is skipped.
+# The agent of these tests starts its command line in a network namespace with the host's name; without root or namespaces, tests
+# with several hosts are skipped.
 set -u
 work=$(mktemp -d)
 check=$PWD/util/crew/crew_check
@@ -24,7 +24,7 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT TERM HUP
 
-run() { # run COMMAND...: with its output and what it ended with
+run() { # run COMMAND...: stores the output and the exit code
     code=0
     timeout -k 5 60 "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
 }
@@ -73,7 +73,7 @@ if [ "$(id -u)" != 0 ] || ! hosts_up 2>"$work/err"; then
     skip "hosts need root and network namespaces"
     finish
 fi
-# The name of a host is that of its namespace, and of no machine.
+# The host's name is the name of its namespace, not of a machine.
 cat >"$work/agent" <<END
 #!/bin/sh
 h=\$1
@@ -101,7 +101,7 @@ expect "a member is killed" 0 "0/3 works $h0.0 $h1.0 $h2.0" "0/3 works $h0.1 ($h
 on0 --hosts $h0,$h1,$h2 --sleeps $h1
 expect "a member stops" 0 "0/3 works $h0.1 ($h1: did not answer within 3 s) $h2.1"
 
-# Members whose head is killed say so, by themselves.
+# Members report the end of a killed head by themselves.
 members_say() {
     for _ in {1..100}; do
         [ "$(cat "$work"/member-* 2>/dev/null | grep -c "the head, $h0, is gone")" != 2 ] || return 0
@@ -117,7 +117,7 @@ chmod +x "$work/apart"
 by=apart on0 --hosts $h0,$h1,$h2 --dies $h0
 if members_say; then pass "members of a dead head"; else fail "members of a dead head: $(cat "$work"/member-*)"; fi
 
-# Strangers: they say nothing, rubbish, or too much, and are still there when the crew has formed.
+# Strangers: silent, sending rubbish, or sending too much; they stay connected until the host set has formed.
 cat >"$work/strangers" <<'END'
 import socket, sys, threading
 
@@ -167,7 +167,7 @@ else
     fail "the command line is $(cat "$work/lines")"
 fi
 
-# Open MPI, where this build has PMIx.
+# Open MPI, if this build has PMIx.
 if ! command -v mpirun.openmpi >/dev/null || ! ldd "$check" | grep -q libpmix; then
     skip "a launcher needs Open MPI and PMIx"
     finish

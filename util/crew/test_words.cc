@@ -1,4 +1,5 @@
-// The pure parts of a crew: fields, sealed messages, invitations, and what a user writes of hosts.
+// Tests the pure parts of a host set: fields, sealed messages, invitations, and lists of hosts given by the
+// user.
 #include <criterion/criterion.h>
 
 #include "crew/speech.h"
@@ -78,7 +79,7 @@ Test(words, a_message_has_a_limit) {
     Opener opener(key(1), 10);
     opener.feed(sealer.seal("0123456789"));
     cr_assert_eq(take(opener).size(), 10U);
-    opener.feed(sealer.seal("0123456789a").substr(0, 20));  // known from its length, before it is there
+    opener.feed(sealer.seal("0123456789a").substr(0, 20));  // the length alone is too large: no body needed
     const auto message = opener.next();
     cr_assert_not(message.ok());
     cr_assert_eq(message.error().code, EMSGSIZE);

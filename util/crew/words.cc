@@ -42,7 +42,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     return parts;
 }
 
-// What a host's name or address may have in it; the agent gets it as a word of its own.
+// Characters allowed in a host's name or address; the agent gets the name as a separate word.
 bool is_host(std::string_view name) {
     const auto fits = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

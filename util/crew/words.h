@@ -1,5 +1,5 @@
-// What the processes of a crew say to each other, as bytes: fields, sealed messages, and what a user writes
-// of hosts. Pure: no socket, no clock, no chance.
+// Encoding of the messages of a host set: fields, sealed messages, and lists of hosts given by the user.
+// Pure: no socket, no clock, no random numbers.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace mcastcoll::crew {
 
 inline constexpr std::size_t kMaxHosts = 4096;
-// Of one message. Before a connection has proved anything, much less is taken.
+// Limit of one message. Before the connection is authenticated, the limit is kMaxGreeting.
 inline constexpr std::size_t kMaxMessage = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxGreeting = 4096;
 
@@ -23,7 +23,7 @@ inline Bytes bytes_of(std::string_view text) {
     return std::as_bytes(std::span(text));
 }
 
-// Numbers and texts, one behind the other.
+// Writes numbers and texts in sequence.
 class Writer {
   public:
     Writer& number(std::uint64_t value);
@@ -34,7 +34,7 @@ class Writer {
     std::string bytes_;
 };
 
-// Reads what a Writer has written. After what is not there everything is 0 and empty, and ok() is false.
+// Reads the output of a Writer. Missing fields read as 0 or empty, and then ok() is false.
 class Reader {
   public:
     explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -50,8 +50,8 @@ class Reader {
     bool ok_ = true;
 };
 
-// One direction of a connection. A message is its length, a tag, and its bytes. The tag is of the message's
-// number, too: none can be left out, repeated, or put elsewhere.
+// One direction of a connection. A message is its length, a tag, and its bytes. The tag covers the message's
+// number, too, so messages cannot be omitted, repeated or reordered.
 class Sealer {
   public:
     explicit Sealer(const wire::Key& key) : key_(key) {}
@@ -67,8 +67,8 @@ class Opener {
     Opener(const wire::Key& key, std::size_t most) : key_(key), most_(most) {}
     void allow(std::size_t most) { most_ = most; }
     void feed(std::string_view bytes) { waiting_.append(bytes); }
-    // The next message, or nothing as long as not all of it is there. An error is final: it is too long, or
-    // not from who has the key.
+    // Returns the next complete message, or nothing. An error is final: the message is too long, or its tag
+    // is wrong.
     Result<std::optional<std::string>> next();
 
   private:
@@ -78,22 +78,22 @@ class Opener {
     std::string waiting_;
 };
 
-// What the head hands to a process that it starts through an agent.
+// Passed by the head to a process that the head starts through an agent.
 struct Invitation {
     wire::Key token{};
     std::uint32_t rank = 0;
-    std::vector<std::string> environment;  // NAME=VALUE
+    std::vector<std::string> environment;
 };
 std::string as_bytes_of(const Invitation& invitation);
 Result<Invitation> parse_invitation(std::string_view bytes);
 
-// The hosts of "a,b,c", or of a file's lines, where '#' begins a comment; each once, in that order.
+// The hosts of "a,b,c", or of a file's lines with '#' comments; without duplicates, in the order of the list.
 Result<std::vector<std::string>> parse_hosts(std::string_view text, char separator);
 // "10.0.0.1:4711,[fd00::1]:4711": each with a port.
 Result<std::vector<relay::Endpoint>> parse_endpoints(std::string_view text);
 std::string to_string(const std::vector<relay::Endpoint>& endpoints);
 
-// A word for the shell, whatever is in it.
+// Quotes a word for the shell.
 std::string as_shell_word(std::string_view word);
 
 }  // namespace mcastcoll::crew

@@ -98,15 +98,15 @@ Patient& Patient::operator=(Patient&& other) noexcept {
     return *this;
 }
 
-// This program itself, from its beginning: so it has no threads and no memory of this process.
+// Executes this program anew, so that the process has no threads and no memory of this one.
 Result<Patient> Patient::start() {
     int to[2], from[2];
     if (::pipe2(to, O_CLOEXEC) != 0) return system_error(errno, "pipe");
     FileDescriptor to_read(to[0]), to_write(to[1]);
     if (::pipe2(from, O_CLOEXEC) != 0) return system_error(errno, "pipe");
     FileDescriptor from_read(from[0]), from_write(from[1]);
-    // The provider's warnings say why a group fails. Where the user has set FI_LOG_LEVEL, the log goes to the
-    // user's standard error as ever.
+    // The provider's warnings give the reason when a group fails. If the user has set FI_LOG_LEVEL, the log
+    // goes to the user's standard error.
     FileDescriptor log(::getenv("FI_LOG_LEVEL") == nullptr ? ::memfd_create("log", MFD_CLOEXEC) : -1);
     std::vector<char*> environment;
     for (char** one = environ; *one != nullptr; ++one) environment.push_back(*one);
@@ -142,7 +142,7 @@ Patient::~Patient() {
     pass_on_log();
 }
 
-// Writes to this process's standard error what is not libfabric's log, such as a sanitizer's report.
+// Copies output other than libfabric's log to standard error, such as a sanitizer's report.
 void Patient::pass_on_log() const {
     for (const std::string& line : lines_of(log_))
         if (!line.starts_with(kLogLine)) (void)!::write(STDERR_FILENO, line.data(), line.size());

@@ -1,5 +1,5 @@
-// A group through libfabric, as any program would form it: a join, a barrier and a broadcast whose bytes are
-// checked. In a process of its own, so that whatever happens there, the doctor goes on.
+// A group through libfabric, formed as in any program: a join, a barrier and a broadcast whose bytes are
+// checked. The group runs in a separate process, so that a crash or hang there does not stop the doctor.
 #pragma once
 
 #include <sys/types.h>
@@ -13,9 +13,9 @@ namespace mcastcoll::doctor {
 class Patient {
   public:
     struct Opened {
-        Look<std::string> provider;  // the file that libfabric has loaded
-        std::string inner;           // what it stands on
-        std::string address;         // of the endpoint, as libfabric has it; empty: there is no endpoint
+        Look<std::string> provider;  // the file loaded by libfabric
+        std::string inner;           // the inner provider
+        std::string address;         // of the endpoint, in libfabric's form; empty: no endpoint
     };
 
     static Result<Patient> start();
@@ -24,8 +24,8 @@ class Patient {
     ~Patient();
 
     Opened opened();
-    // With the addresses of all members, this one's among them. Alone it has a second endpoint for company.
-    // `comm_key`: of the group, as fi_av_set() takes it.
+    // Runs the group; `addresses` has all members, including this one. A single member opens a second
+    // endpoint, to have a peer. `comm_key`: of the group, for fi_av_set().
     EndToEnd run(const std::vector<std::string>& addresses, unsigned self, const std::string& comm_key);
 
   private:
@@ -35,7 +35,7 @@ class Patient {
 
     pid_t process_;  // 0: none
     FileDescriptor to_, from_;
-    FileDescriptor log_;  // its standard error; none where the user has asked for libfabric's log
+    FileDescriptor log_;  // its standard error; invalid if the user has set FI_LOG_LEVEL
 };
 
 }  // namespace mcastcoll::doctor

@@ -16,7 +16,7 @@ namespace mcastcoll::doctor {
 namespace {
 
 constexpr unsigned kLook_s = 90, kTurn_s = 30, kGroup_s = 90;
-constexpr int kSettle_ms = 500;  // until switches know who has joined
+constexpr int kSettle_ms = 500;  // for switches to learn the members of the group
 constexpr std::uint64_t kUnknownSpeed_mbit = 1000, kMostTop_mbit = 1000;
 
 class Examination {
@@ -64,7 +64,7 @@ class Examination {
         own_.libraries.provider = opened_.provider;
         own_.libraries.inner = opened_.inner;
         auto settings = ofi::read_settings();
-        if (!settings) return;  // the facts say so
+        if (!settings) return;  // the facts have the error
         settings_ = std::move(settings).value();
         OpenedNetwork network = look_at_network(settings_, std::as_bytes(std::span(opened_.address)));
         own_.network = std::move(network.facts);
@@ -89,7 +89,7 @@ class Examination {
         return {};
     }
 
-    // Who has something to multicast on.
+    // Selects the members with an interface for multicast.
     void choose_speakers() {
         for (unsigned i = 0; i < meeting_.size(); ++i)
             if (crew_.hosts[i] && crew_.hosts[i]->network.datagram_bytes != 0) speakers_.push_back(i);
@@ -115,7 +115,7 @@ class Examination {
                                 meeting_.size());
     }
 
-    // Members that have no part in it call the exchanges all the same.
+    // Members without a part in the experiment take part in the exchanges.
     Result<void> experiment() {
         const bool alone = speakers_.size() == 1;
         std::unique_ptr<Experiment> ear;
@@ -142,7 +142,7 @@ class Examination {
         if (auto met = meeting_.exchange("", waited); !met) return met.error();
         if (ear)
             for (Stream& stream : ear->speak(plan_again(), alone)) own_.sent.push_back(std::move(stream));
-        if (auto told = tell_facts(); !told) return told.error();  // what each has sent
+        if (auto told = tell_facts(); !told) return told.error();  // for the numbers of datagrams sent
         if (ear) {
             std::vector<std::vector<Stream>> sent;
             for (const auto& host : crew_.hosts) sent.push_back(host ? host->sent : std::vector<Stream>());

@@ -1,5 +1,5 @@
-// One look from beginning to end, on all hosts at once: each gathers its facts, and all of them learn
-// everybody's.
+// An examination from start to end, on all hosts in step: each host gathers facts, and every host gets the
+// facts of every host.
 #pragma once
 
 #include "crew/crew.h"
@@ -7,12 +7,12 @@
 
 namespace mcastcoll::doctor {
 
-// The head's word is the others', too.
+// The head's values apply on all hosts.
 struct Wanted {
-    unsigned listen_s = 3;  // for a question of a querier, and for a switch to forget a group
-    unsigned query_interval_s = kUsualQueryInterval_s;  // the head's affair alone
-    double share = 5;   // of the slowest interface's rate, per cent, that the fastest phase sends
-    bool group = true;  // is formed, through libfabric
+    unsigned listen_s = 3;  // time for a query of a querier, and for a switch to drop a group
+    unsigned query_interval_s = kUsualQueryInterval_s;  // used on the head only
+    double share = 5;   // percentage of the slowest interface's rate used in the fastest phase
+    bool group = true;  // whether to form a group through libfabric
 };
 
 Result<Crew> examine(Wanted wanted, crew::Crew& crew);

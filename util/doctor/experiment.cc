@@ -17,12 +17,12 @@ constexpr std::size_t kHeader = 8 + 4 + 1 + 4;
 constexpr std::size_t kSmall = 64;
 constexpr std::uint64_t kGentle = 50;  // datagrams, a few milliseconds apart
 constexpr std::int64_t kGentlePause_ns = 2'000'000;
-constexpr std::uint64_t kFast_ns = 100'000'000;  // of each rate
+constexpr std::uint64_t kFast_ns = 100'000'000;  // duration at each rate
 constexpr std::uint64_t kBursts = 4;
 constexpr std::uint64_t kMostBurst = 1024;
 constexpr std::int64_t kBurstPause_ns = 20'000'000;
-constexpr unsigned kManyHosts = 32;  // among more, a turn is shorter
-constexpr int kDrain_ms = 100;       // what is on its way when the last turn has ended
+constexpr unsigned kManyHosts = 32;  // with more hosts, a turn is shorter
+constexpr int kDrain_ms = 100;       // wait for datagrams in flight after the last turn
 
 void sleep_until(std::int64_t time_ns) {
     const timespec at{time_ns / 1'000'000'000, time_ns % 1'000'000'000};
@@ -106,7 +106,7 @@ Stream Experiment::send(const Plan& plan, bool loop) {
     std::vector<Datagram> datagrams(kBatch);
     const std::int64_t begun = monotonic_now().value;
     std::int64_t due = begun;
-    // Between batches, so that the rate is kept; gentle datagrams go one by one.
+    // Pauses between batches, to keep the rate; datagrams at the low rate are sent one by one.
     const std::uint64_t at_once = plan.mbit != 0 ? kBatch : plan.at_once;
     const std::int64_t pause_ns = plan.mbit != 0
                                       ? static_cast<std::int64_t>(at_once * plan.bytes * 8 * 1000 / plan.mbit)
@@ -131,7 +131,7 @@ Stream Experiment::send(const Plan& plan, bool loop) {
             stream.error = ::strerror(sent.error);
             break;
         }
-        if (sent.accepted < count) sleep_until(monotonic_now().value + 100'000);  // its own queue is full
+        if (sent.accepted < count) sleep_until(monotonic_now().value + 100'000);  // local send queue is full
         if (in_row < at_once) continue;
         in_row = 0;
         due = std::max(due + pause_ns, monotonic_now().value - kBurstPause_ns);

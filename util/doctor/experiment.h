@@ -1,5 +1,5 @@
-// Who hears whom: every host in turn multicasts numbered datagrams, as the provider would send them, and all
-// count what comes.
+// Reception test: every host in turn multicasts numbered datagrams in the way of the provider, and all hosts
+// count the datagrams that arrive.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace mcastcoll::doctor {
 
-// What is sent in a phase.
+// The datagrams of a phase.
 struct Plan {
     Phase phase{};
     std::uint64_t datagrams = 0;
@@ -22,20 +22,21 @@ struct Plan {
     std::uint64_t mbit = 0;  // 0: `at_once` together, then a pause
     std::uint64_t at_once = 1;
 };
-// Of a turn that takes a second at most; less among many hosts. `window`: what a root may have under way.
+// The phases of a turn, which takes a second at most; less among many hosts. `window`: datagrams that a root
+// may have in flight.
 std::vector<Plan> plan_turn(std::size_t datagram_bytes, std::uint64_t window, std::uint64_t top_mbit,
                             unsigned hosts);
 std::vector<Plan> plan_again();
 
 class Experiment {
   public:
-    // Joins the group, and listens from now on. `key`: the same on all hosts, of no other experiment.
+    // Joins the group and begins to listen. `key`: the same on all hosts, unique to this experiment.
     static Result<std::unique_ptr<Experiment>> open(const UdpMulticastOptions& options,
                                                     const SocketAddress& group, std::uint64_t key,
                                                     unsigned self, unsigned members);
     ~Experiment();
 
-    // This host's turn. `loop`: processes of this host hear it, too.
+    // Sends during this host's turn. `loop`: processes of this host receive, too.
     std::vector<Stream> speak(const std::vector<Plan>& plans, bool loop);
     // Ends listening. `sent`: by each member.
     std::vector<Heard> heard(const std::vector<std::vector<Stream>>& sent);
@@ -53,7 +54,7 @@ class Experiment {
     std::unique_ptr<MulticastHub> mouth_, ear_;
     Membership membership_;
     std::atomic<bool> ended_{false};
-    std::map<std::pair<unsigned, Phase>, Tally> tallies_;  // of the listening thread, until it has ended
+    std::map<std::pair<unsigned, Phase>, Tally> tallies_;  // owned by the listening thread until it has ended
     std::uint64_t overflows_ = 0;
     std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// Facts as JSON, between hosts and in --json.
+// Facts as JSON, for exchanges between hosts and for --json.
 #include <nlohmann/json.hpp>
 
 #include "facts.h"

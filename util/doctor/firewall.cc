@@ -20,7 +20,7 @@ Firewall look_at_firewall(const std::string& interface, int port, int family) {
         return firewall;
     }
     firewall.rules = std::move(rules).value();
-    // Those of the kernel's older tables nft does not show.
+    // nft does not list rules in the kernel's older tables.
     const auto old = first_line("/proc/net/ip_tables_names");
     if (old && !(*old).empty())
         firewall.looked = Look<bool>::failed("there are rules of iptables-legacy, which nft does not show");

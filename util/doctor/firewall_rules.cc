@@ -1,5 +1,5 @@
-// Reads a ruleset of nftables for what may drop a UDP multicast. A condition that is not understood may hold:
-// whether it does, the experiment shows.
+// Searches an nftables ruleset for rules that may drop a UDP multicast. A condition of unknown form counts as
+// possibly true; the experiment then shows whether datagrams are lost.
 #include "firewall_rules.h"
 
 #include <fmt/format.h>
@@ -13,16 +13,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of the ports that groups draw.
+// Range of the ports drawn by groups.
 constexpr std::int64_t kLeastPort = 20000, kMostPort = 32767;
-constexpr int kDeepest = 8;  // chains that call each other
+constexpr int kDeepest = 8;  // nesting of chains
 
 struct Chain {
     std::string family, table, name, hook, policy;
     std::vector<Json> rules;
 };
 
-// What a condition says of a multicast: that it is one, that it is something else, or neither.
+// Meaning of a condition: the packet is a multicast, is no multicast, or may be either.
 enum class Says { multicast, other, nothing };
 
 Says opposite(Says says) {
@@ -78,7 +78,7 @@ bool names(const Json& value, std::string_view word) {
     if (value.is_object() && value.contains("set") && value["set"].is_array())
         for (const Json& one : value["set"])
             if (names(one, word)) return true;
-    return value.is_object() && !value.contains("set");  // something else: it may
+    return value.is_object() && !value.contains("set");  // of unknown form: possible
 }
 
 Says of_match(const Json& match, const std::string& interface, int port, const std::string& other_ip) {
@@ -102,7 +102,8 @@ Says of_match(const Json& match, const std::string& interface, int port, const s
     return Says::nothing;
 }
 
-// Whether a condition holds for each multicast of ours: only then does an accepting rule end the matter.
+// Whether a condition holds for every multicast of the provider: only then does an accepting rule end the
+// evaluation.
 bool always_holds(const Json& match, const std::string& interface, int port) {
     const Json left = match.value("left", Json()), right = match.value("right", Json());
     const std::string what = words(left);
@@ -150,7 +151,7 @@ class Reader {
     }
 
   private:
-    // A bridge's chains see what it passes on.
+    // Chains of a bridge apply to bridged packets only.
     bool concerns(const Chain& chain) const {
         return chain.family != "bridge" && chain.family != "arp" && chain.family + ' ' != other_ip_;
     }
@@ -210,10 +211,10 @@ class Reader {
 
     const std::string& interface_;
     const int port_;
-    const std::string other_ip_;  // how conditions of the other IP version begin
+    const std::string other_ip_;  // prefix of conditions of the other IP version
     bool outgoing_ = false;
-    bool accepted_ = false;          // each multicast has been, by a rule that was read
-    bool before_is_certain_ = true;  // the chain is called for each multicast
+    bool accepted_ = false;          // every multicast has been accepted by an earlier rule
+    bool before_is_certain_ = true;  // the chain is called for every multicast
     std::map<std::string, Chain> chains_;
     std::vector<std::string> order_;
     std::vector<Firewall::Rule> rules_;

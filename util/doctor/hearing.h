@@ -1,4 +1,4 @@
-// Who heard whom, and what was lost: a part of the judge.
+// The part of the judge for reception: which hosts receive from which, and losses.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace mcastcoll::doctor {
 
-// Of some hundred gentle datagrams: less is chance, a moment's load.
+// Out of some hundred datagrams at a low rate: fewer losses are attributed to chance or a moment's load.
 inline constexpr std::uint64_t kFewLost = 3;
 
 struct Count {
@@ -27,11 +27,11 @@ class Hearing {
   private:
     Count count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const;
     bool hears(unsigned to, unsigned from) const { return count(from, to, {Phase::small}).got > 0; }
-    // From all that it hears at all.
+    // From all members from which this member receives any datagram.
     Count count_from_all(unsigned to, std::initializer_list<Phase> phases) const;
-    // Why its kernel sends none; empty: it does.
+    // Why the member's kernel does not send multicasts; empty if it does.
     std::string refusal(unsigned at) const;
-    // One that may drop multicasts, rather one that names them; null: none was seen.
+    // A rule that may drop multicasts, preferably a rule about multicast; null: no such rule found.
     const Firewall::Rule* rule(unsigned at, bool outgoing, bool surely = false) const;
 
     bool is_near(unsigned one, unsigned other) const;
@@ -45,20 +45,20 @@ class Hearing {
     void judge_full_size();
     void judge_again();
     void judge_losses();
-    bool shares_machine(unsigned at) const;  // with another one
+    bool shares_machine(unsigned at) const;  // with another member
     void find_overflow(unsigned at, const std::string& title, const std::string& cost);
     void judge_gentle_loss(unsigned at, const Count& gentle);
     void judge_fast_loss(unsigned at, Phase phase, const Count& lost);
     void judge_order();
 
     Judging& judging_;
-    std::vector<std::vector<const Heard*>> heard_;  // by who hears; then by who sends, and phase
+    std::vector<std::vector<const Heard*>> heard_;  // by receiver; then by sender and phase
     std::vector<unsigned> speakers_, deaf_, mute_;
     bool all_deaf_ = false;
     std::size_t pairs_heard_ = 0;
 };
 
-// What a rule of a firewall has done.
+// The finding for a firewall rule that drops multicasts.
 Finding of_rule(const Firewall::Rule& rule, Severity severity, std::string title, std::string cost);
 
 }  // namespace mcastcoll::doctor

@@ -124,7 +124,7 @@ std::string counted(std::size_t count, std::string_view one, std::string_view se
     return fmt::format("{} {}", count, count == 1 ? one : several);
 }
 
-// In one sentence, for who reads nothing else.
+// The summary, in one sentence.
 std::string sum_up(const Judging& judging, const std::vector<Finding>& findings, bool without_multicast) {
     const auto has = [&](Severity severity) {
         return static_cast<std::size_t>(std::count_if(

@@ -1,4 +1,4 @@
-// What facts mean. Pure: the same facts, the same findings.
+// Interprets facts. Pure: the same facts give the same findings.
 #pragma once
 
 #include "facts.h"
@@ -8,23 +8,23 @@ namespace mcastcoll::doctor {
 enum class Severity : std::uint8_t { note, limits, broken };  // also the exit code
 
 struct Finding {
-    std::string id;  // for programs: it stays what it is
+    std::string id;  // for programs; does not change between versions
     Severity severity{};
-    std::string title, cause, cost, mend;  // mend: commands, one on a line, or what to do
-    std::vector<std::string> hosts;        // that it is about; empty: all
+    std::string title, cause, cost, mend;  // mend: commands, one per line, or instructions
+    std::vector<std::string> hosts;        // affected; empty: all
 };
 
 struct Verdict {
     std::string sentence;
     Severity worst = Severity::note;
-    std::vector<Finding> findings;    // the gravest first
-    std::vector<std::string> fine;    // what was looked at and is as it should be
-    std::vector<std::string> unseen;  // what could not be looked at, and why
+    std::vector<Finding> findings;    // most severe first
+    std::vector<std::string> fine;    // checks without a finding
+    std::vector<std::string> unseen;  // failed observations, and reasons
 };
 
 Verdict judge(const Crew& crew);
 
-// What a host is called: its name, with its place among the members where another one has the same.
+// Names for hosts: the host's name, with its position among the members if the name is not unique.
 std::vector<std::string> names_of(const Crew& crew);
 
 }  // namespace mcastcoll::doctor

@@ -1,4 +1,4 @@
-// Who asks for members, and what a real group did.
+// Judges the querier, and the result of the test group.
 #include <fmt/format.h>
 
 #include "judging.h"
@@ -6,7 +6,7 @@
 namespace mcastcoll::doctor {
 namespace {
 
-// Nobody has asked so far, in too short a time.
+// For a time without a query that was too short.
 std::string proves_nothing(unsigned interval_s) {
     const unsigned surely_s = interval_s + 5, forgotten_s = 2 * interval_s + 50;
     return fmt::format(

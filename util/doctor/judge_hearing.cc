@@ -1,4 +1,4 @@
-// Who heard whom, and what was lost.
+// Judges reception: which hosts receive from which, and losses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -100,14 +100,14 @@ void Hearing::judge() {
                                   judging_.found("subnets-differ") ? " of its subnet" : ""));
 }
 
-// Nobody else is there: whether its multicasts come back to the host that sent them.
+// For a single host: whether its multicasts return to the host.
 void Hearing::judge_alone() {
     const unsigned self = speakers_.front();
     const Count own = count(self, self, {Phase::small});
     const char* const cost = "Collectives between hosts go from process to process.";
     const std::string refused = refusal(self);
     if (own.got == 0 && (own.sent > 0 || !refused.empty())) {
-        // What the kernel refuses to send, a rule for what goes out has stopped.
+        // If the kernel refuses to send, the rule is in an output chain.
         for (const bool outgoing : {!refused.empty(), refused.empty()})
             if (const Firewall::Rule* found = rule(self, outgoing))
                 return judging_.find(
@@ -142,8 +142,7 @@ void Hearing::judge_alone() {
     if (own.sent > 0) judging_.fine("multicasts of this host come back to it");
 }
 
-// Whether multicasts of one host should arrive at the other: both are in one subnet, or routers may forward
-// them.
+// Whether multicasts should pass between two hosts: both are in one subnet, or routers may forward.
 bool Hearing::is_near(unsigned one, unsigned other) const {
     const Network &a = judging_.host(one).network, &b = judging_.host(other).network;
     return a.subnet == b.subnet || (a.ttl > 1 && b.ttl > 1);
@@ -170,7 +169,7 @@ void Hearing::split() {
         });
         if (has_listener && nobody(i, false)) mute_.push_back(i);
     }
-    // Who hears nobody since all others are mute is not deaf.
+    // A host is not deaf if all other hosts are mute.
     for (const unsigned to : speakers_)
         for (const unsigned from : speakers_) pairs_heard_ += to != from && hears(to, from) ? 1 : 0;
 }
@@ -267,7 +266,7 @@ void Hearing::find_missing_pairs() {
 }
 
 void Hearing::judge_full_size() {
-    std::map<unsigned, std::size_t> pairs;  // of each host, that have lost them
+    std::map<unsigned, std::size_t> pairs;  // number of affected pairs of each host
     std::size_t lost = 0, most = 0;
     std::uint64_t bytes = 0;
     for (const unsigned to : speakers_)
@@ -280,7 +279,7 @@ void Hearing::judge_full_size() {
                 if (stream.phase == Phase::full) bytes = stream.bytes;
             most = std::max({most, ++pairs[to], ++pairs[from]});
         }
-    // Who is in most of them is nearest to the cause.
+    // The hosts in most of the pairs are nearest to the cause.
     std::vector<unsigned> affected;
     for (const auto& [host, count] : pairs)
         if (count == most) affected.push_back(host);

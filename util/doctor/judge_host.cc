@@ -100,7 +100,7 @@ void judge_clock(Judging& judging) {
         });
 }
 
-// Containers of one machine, which the provider does not take for one host.
+// Containers of one machine, treated as different hosts by the provider.
 void judge_containers(Judging& judging) {
     std::map<std::string, std::vector<unsigned>> machines;
     for (const unsigned i : judging.present())

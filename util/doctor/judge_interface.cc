@@ -1,4 +1,4 @@
-// The interface and its sockets, of each host by itself.
+// Judges the interface and its sockets, of each host separately.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace mcastcoll::doctor {
 namespace {
 
 constexpr std::uint32_t kUsualMtu = 1500;
-constexpr std::uint64_t kLeastWindow = 32;  // datagrams: one call of the kernel's takes so many
+constexpr std::uint64_t kLeastWindow = 32;  // datagrams: the number taken by one system call
 
 void judge_buffers(Judging& judging) {
     const auto asked_too_little = [](const Host& host) {
@@ -119,7 +119,7 @@ void judge_subnets(Judging& judging) {
                   {}});
 }
 
-// Whether these are containers of one machine with the same network.
+// Whether the two are containers of one machine with the same network.
 bool have_one_network(const Host& a, const Host& b) {
     return a.machine.boot == b.machine.boot && a.machine.net_namespace == b.machine.net_namespace;
 }

@@ -1,4 +1,4 @@
-// What was lost on the way of those that are heard.
+// Judges losses between hosts that receive from each other.
 #include <fmt/format.h>
 
 #include "hearing.h"

@@ -1,4 +1,4 @@
-// What the parts of the judge share.
+// Common functions of the parts of the judge.
 #pragma once
 
 #include <functional>
@@ -11,24 +11,25 @@ class Judging {
   public:
     explicit Judging(const Crew& crew);
     const Crew& crew() const { return crew_; }
-    // Those that were heard from, by their place.
+    // Indices of the members with facts.
     const std::vector<unsigned>& present() const { return present_; }
     const Host& host(unsigned at) const { return *crew_.hosts[at]; }
     const std::string& name(unsigned at) const { return names_[at]; }
-    // Those that multicast in the experiment, one of each host.
+    // The senders of the experiment, one per host.
     std::vector<unsigned> speakers() const;
     std::string names(const std::vector<unsigned>& hosts) const;
 
-    // The same finding of several hosts becomes one.
+    // Merges equal findings of several hosts.
     void find(Finding finding, const std::vector<unsigned>& hosts = {});
     void fine(std::string line);
-    // True for some of those present: finds it there; for none of them: what is fine.
+    // Records `finding` for the present members where `wrong` is true; if there are none, records `otherwise`
+    // as fine.
     void find_where(const std::function<bool(const Host&)>& wrong,
                     const std::function<Finding(const Host&)>& finding, const std::string& otherwise = {});
     void unseen(const std::string& what, const std::string& why);
     bool found(std::string_view id) const;
-    // Where a group of several hosts worked, findings about multicasts make mcastcoll slower, and no more.
-    // True: there are such findings.
+    // If a group of several hosts worked, reduces findings about multicast to limits of performance. Returns
+    // whether there are such findings.
     bool soften();
     Verdict end(std::string sentence);
 

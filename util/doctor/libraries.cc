@@ -10,7 +10,7 @@
 
 namespace mcastcoll::ofi {
 
-// Settings are read in libfabric's way, which has its own account of each provider's.
+// libfabric reads settings per provider.
 fi_provider& provider() {
     static fi_provider ours = [] {
         fi_provider fresh{};
@@ -25,9 +25,9 @@ fi_provider& provider() {
 namespace mcastcoll::doctor {
 namespace {
 
-constexpr unsigned kSeconds = 20;  // of a program that only looks for components
+constexpr unsigned kSeconds = 20;  // time limit of a program that only lists components
 
-// "Open MPI v4.1.4" and "MPICH Version:    	4.0.2": the last word of the first line that has one.
+// "Open MPI v4.1.4" and "MPICH Version:           4.0.2": the last word of the first nonempty line.
 std::string last_word(const std::string& text) {
     const auto begin = text.find_first_not_of(" \n");
     if (begin == std::string::npos) return {};
@@ -61,7 +61,7 @@ void look_at_mpich(Libraries& libraries) {
         return;
     }
     libraries.mpich = last_word(version.output);
-    // The loader says what it cannot find, and goes on.
+    // The loader prints a message about a missing library and continues.
     const Ran loaded = run_program({"true"}, kSeconds, {"LD_PRELOAD=libmcastcoll-pmpi.so"});
     libraries.interposer = loaded.code == 0 && loaded.complaint.empty();
 }

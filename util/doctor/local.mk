@@ -1,4 +1,4 @@
-# mcastcoll-doctor: says whether and how well mcastcoll will work on these hosts.
+# mcastcoll-doctor: checks whether and how well mcastcoll will work on some hosts.
 bin_PROGRAMS += %reldir%/mcastcoll-doctor
 mcc_parts += \
 	%reldir%/end_to_end.cc \
@@ -25,7 +25,7 @@ nodist_%canon_reldir%_mcastcoll_doctor_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_doctor_LDADD = %reldir%/libmccdoctor.a prov/mcastcoll/ports/libmccports.la \
 	prov/mcastcoll/provider/libmccprovider.la prov/mcastcoll/group/libmccgroup.la $(MCC_CREW) $(LIBFABRIC_LIBS)
 
-# What is pure of it, for its tests, too.
+# The pure part, also for its tests.
 noinst_LIBRARIES += %reldir%/libmccdoctor.a
 %canon_reldir%_libmccdoctor_a_SOURCES = \
 	%reldir%/facts.h \

@@ -19,7 +19,7 @@ bool has_hypervisor() {
     for (std::string line; std::getline(file, line);)
         if (line.starts_with("flags") || line.starts_with("Features"))
             return (line + ' ').find(" hypervisor ") != std::string::npos;
-    // Other processors have no such flag; firmware of virtual machines has a name for them.
+    // Other processors lack this flag; firmware of virtual machines has an entry for the hypervisor.
     const auto firmware = first_line("/sys/firmware/devicetree/base/hypervisor/compatible");
     return firmware && !(*firmware).empty();
 }

@@ -1,4 +1,4 @@
-// mcastcoll-doctor: says whether and how well mcastcoll will work on these hosts.
+// mcastcoll-doctor: checks whether and how well mcastcoll will work on these hosts.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ using namespace mcastcoll;
 using namespace mcastcoll::doctor;
 
 constexpr int kBadUsage = 3;
-// Switches forget who is a member after two and a bit: --listen must have the time to see that.
+// Switches drop members after a bit more than two query intervals: --listen must allow that long.
 constexpr unsigned kMostListen_s = 3600, kMostQueryInterval_s = 1775;
 
 int complain(const std::string& what) {

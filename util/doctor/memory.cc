@@ -20,7 +20,7 @@ std::uint64_t limit_of(int resource) {
     return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-// Two children of this process stand to each other as two ranks of a host do.
+// Two children of this process have the same relation as two ranks on a host.
 Look<bool> read_a_sibling() {
     static volatile std::uint64_t word = 0;
     const pid_t read_from = ::fork();
@@ -30,7 +30,7 @@ Look<bool> read_a_sibling() {
         ::poll(nullptr, 0, 10'000);
         ::_exit(0);
     }
-    word = 0x6d63636f;  // of this process and the next one, not of the first
+    word = 0x6d63636f;  // in this process and the next child, but not in the first
     const pid_t reader = ::fork();
     if (reader == 0) {
         std::uint64_t copy = 1;

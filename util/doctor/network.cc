@@ -102,7 +102,7 @@ void try_sockets(const ofi::Settings& settings, const ofi::MulticastChoice& choi
 
 }  // namespace
 
-// IPv4: the address as one number in the machine's byte order of network order, as %08X; IPv6: 32 digits.
+// IPv4: the address in network byte order, read as a native integer and printed as %08X; IPv6: 32 digits.
 Look<bool> is_member(const std::string& interface, const SocketAddress& group) {
     const bool v4 = group.family() == AF_INET;
     const char* const path = v4 ? "/proc/net/igmp" : "/proc/net/igmp6";

@@ -61,7 +61,7 @@ class Member {
         info_.reset(found);
         open();
     }
-    // Fabrics are called "mcastcoll:INNER:ITS FABRIC".
+    // The names of fabrics are "mcastcoll:INNER:ITS FABRIC".
     std::string inner() const {
         const std::string name = info_->fabric_attr->name != nullptr ? info_->fabric_attr->name : "";
         const std::size_t begin = name.find(':') + 1;
@@ -124,7 +124,7 @@ class Member {
         }
         return got == 1;
     }
-    // So that others get what they still need of this one.
+    // Drives progress, so that peers get retransmissions from this member.
     void go_on() { (void)::fi_cq_read(cq_.get(), nullptr, 0); }
     void leave() { mc_.reset(); }
 
@@ -172,7 +172,7 @@ class Member {
     fi_addr_t root_ = FI_ADDR_UNSPEC;
 };
 
-// Each of the members until all say yes.
+// Polls each member until all return true.
 template <typename Says>
 void wait_for_all(std::vector<std::unique_ptr<Member>>& members, int limit_ms, const char* what, Says says) {
     std::vector<bool> done(members.size());
@@ -226,7 +226,7 @@ bool barrier_and_broadcast(std::vector<std::unique_ptr<Member>>& members, const 
     return true;
 }
 
-// A folder for the counters that the provider leaves when an endpoint closes.
+// A folder for the counters that the provider writes when an endpoint closes.
 class Counters {
   public:
     Counters() {
@@ -237,7 +237,7 @@ class Counters {
         std::error_code ignored;
         if (folder_[0] != '\0') std::filesystem::remove_all(folder_, ignored);
     }
-    // `"NAME": 17`, one on a line.
+    // `"NAME": 17`, one per line.
     std::map<std::string, std::uint64_t> read() const {
         std::map<std::string, std::uint64_t> all;
         std::error_code ignored;
@@ -277,7 +277,7 @@ std::optional<Group> take_orders(int from) {
     return group;
 }
 
-// Empty: all is well.
+// Empty on success.
 std::string try_group(std::vector<std::unique_ptr<Member>>& members, Group& group) {
     try {
         if (group.addresses.size() == 1) {

@@ -1,4 +1,4 @@
-// The process in which a group is formed (end_to_end.h), and how it is spoken with.
+// The process in which a group is formed (end_to_end.h), and its messages.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace mcastcoll::doctor {
 bool write_frame(int descriptor, const std::string& text);
 std::optional<std::string> read_frame(int descriptor, const Deadline& deadline);
 
-// Its whole life: says what it has opened, hears who the members are, says what came of it.
+// Runs the process: reports the opened endpoint, receives the members, reports the result.
 int be_patient(int from, int to);
 
 }  // namespace mcastcoll::doctor

@@ -1,4 +1,5 @@
-// Looks at this host. Each takes a bounded time, changes nothing, and says of what it could not see why.
+// Observations of this host. Each probe takes a bounded time, changes nothing, and gives a reason for each
+// failed observation.
 #pragma once
 
 #include "facts.h"
@@ -10,14 +11,14 @@ namespace mcastcoll::doctor {
 Machine look_at_machine();
 Memory look_at_memory();
 
-// libraries.cc. `provider` and `inner` are left to who opens an endpoint (end_to_end.h).
+// libraries.cc. Leaves `provider` and `inner` to the process that opens an endpoint (end_to_end.h).
 Libraries look_at_libraries();
 
-// network.cc: the interface that the provider would take, and sockets on it. What is opened goes on to the
+// network.cc: the interface of the provider's choice, and its sockets. The choice is reused by the
 // experiment.
 struct OpenedNetwork {
     Network facts;
-    std::optional<ofi::MulticastChoice> choice;  // none: there is nothing to multicast on
+    std::optional<ofi::MulticastChoice> choice;  // empty: no interface for multicast
 };
 OpenedNetwork look_at_network(const ofi::Settings& settings, Bytes own_address);
 // Whether the kernel lists the interface as a member of the group.
@@ -33,7 +34,7 @@ Firewall look_at_firewall(const std::string& interface, int port, int family);
 class QuerierWatch {
   public:
     QuerierWatch(const Interface& interface, int family);
-    // What was heard since the beginning; waits until that is so long ago.
+    // Returns the query received since construction; waits until construction is this long ago.
     Querier wait(double seconds);
 
   private:
@@ -43,17 +44,17 @@ class QuerierWatch {
     std::int64_t begun_ns_;
 };
 
-// system.cc: what probes share.
+// system.cc: common functions of probes.
 
 // The first line of a file, or why it cannot be read.
 Look<std::string> first_line(const std::string& path);
 Look<std::uint64_t> number_in(const std::string& path);
 struct Ran {
-    int code = -1;  // -1: it could not be run, or did not end in time
+    int code = -1;  // -1: did not start, or did not end in time
     std::string output, complaint;
 };
-// A program found by the PATH, ended after so many seconds. Where it stands in the way, what the launcher of
-// an MPI job has put into the environment is left out.
+// Runs a program found through PATH, with a time limit in seconds. Removes the variables of an MPI job's
+// launcher from the environment, since these would disturb the program.
 Ran run_program(const std::vector<std::string>& words, unsigned seconds,
                 const std::vector<std::string>& more_environment = {});
 

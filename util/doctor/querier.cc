@@ -1,5 +1,5 @@
-// Who asks for members. Switches that forward a group to its members alone learn these from what hosts
-// answer; where nobody asks, they forget them after some minutes.
+// Listens for queriers. Switches with IGMP or MLD snooping learn the members of a group from the hosts'
+// answers to queries; without a querier the switches drop the members after some minutes.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ constexpr std::uint8_t kIgmp = 2, kIgmpQuery = 0x11, kIcmp6 = 58, kMldQuery = 13
 constexpr std::size_t kIpv6Header = 40;
 constexpr unsigned kMostWaiting = 10'000;  // packets, more than a socket's buffer holds
 
-// Only IGMP, or ICMPv6 behind the options that MLD always has, comes to this socket at all.
+// Filters the socket: only IGMP, or ICMPv6 behind the options that MLD always has.
 void take_only(int descriptor, int family) {
     sock_filter v4[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kIgmp, 0, 1), BPF_STMT(BPF_RET | BPF_K, 65535),
@@ -35,7 +35,7 @@ void take_only(int descriptor, int family) {
     (void)::setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-// Of a packet from its IP header on; empty: it is no query.
+// The sender of a query, from a packet that begins with its IP header; empty: no query.
 std::string asker(const unsigned char* packet, std::size_t size, int family) {
     char text[INET6_ADDRSTRLEN] = "";
     if (family == 4) {
@@ -74,7 +74,7 @@ Querier QuerierWatch::wait(double seconds) {
     Querier querier;
     const Nanoseconds end{begun_ns_ + static_cast<std::int64_t>(seconds * 1e9)};
     querier.heard = socket_.valid() ? Look<std::string>(std::string()) : Look<std::string>::failed(why_not_);
-    // The others' turns may have taken longer than that: what came meanwhile waits in the socket.
+    // The turns of other hosts may have taken longer: packets received meanwhile wait in the socket.
     for (unsigned waiting = 0; waiting < kMostWaiting;) {
         const std::int64_t left_ns = (end - monotonic_now()).value;
         waiting += left_ns > 0 ? 0 : 1;

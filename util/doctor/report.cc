@@ -76,7 +76,7 @@ class Writer {
     std::string out_;
 };
 
-// Of all datagrams but those after the wait: "." all, "-" none, else the share that was lost.
+// For all datagrams except the phase after the wait: "." all received, "-" none, else the share lost.
 std::string cell(const Host& from, const Host& to, unsigned from_at) {
     std::uint64_t sent = 0, got = 0;
     for (const Stream& stream : from.sent)
@@ -90,7 +90,7 @@ std::string cell(const Host& from, const Host& to, unsigned from_at) {
     return lost < 0.1 ? "<0.1" : fmt::format("{:.1f}", lost);
 }
 
-// For people a table without a spot in it is as good as a sentence, from some size on.
+// For people, one sentence replaces a large table without losses.
 bool is_spotless(const Crew& crew, const std::vector<unsigned>& speakers) {
     for (const unsigned to : speakers)
         for (const unsigned from : speakers)

@@ -47,7 +47,7 @@ std::vector<char*> as_array(std::vector<std::string>& words) {
     return array;
 }
 
-// Until both ends are closed, or the time is over.
+// Reads until both ends are closed or the time is over.
 bool read_both(const Pipe& out, const Pipe& err, Ran& ran, const Deadline& deadline) {
     pollfd ends[2] = {{out.reading.get(), POLLIN, 0}, {err.reading.get(), POLLIN, 0}};
     std::string* const texts[2] = {&ran.output, &ran.complaint};

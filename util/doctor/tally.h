@@ -1,4 +1,4 @@
-// Counts the numbered datagrams of one stream: what came, twice, late, and what was missing in a row. Pure.
+// Counts the numbered datagrams of one stream: received, duplicate, late, and missing in a row. Pure.
 #pragma once
 
 #include <cstdint>

@@ -10,14 +10,14 @@
 namespace mcastcoll::gateway {
 namespace {
 
-// Up to here a frame gets memory of its own size, and the large one is used again.
+// Frames up to this size get memory of their own size, and the large buffer is reused.
 constexpr std::size_t kWorthCopying = 16 * 1024;
-// So long a connection to a process may take.
+// Time limit to connect to a process.
 constexpr Nanoseconds kConnectTime = Nanoseconds::from_ms(10000);
-// A socket that is broken while the trunk takes nothing has so long until its channel is reset.
+// Delay before a channel is reset when its socket is broken and the session accepts no data.
 constexpr Nanoseconds kBrokenTime = Nanoseconds::from_ms(2000);
-// The kernel forgets a connection's congestion window when it was idle for a retransmission timeout, which is
-// this long at least.
+// The kernel resets a connection's congestion window after an idle retransmission timeout, which is at least
+// this long.
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 
 }  // namespace
@@ -30,7 +30,7 @@ Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor sock
       connecting_(preface.has_value()),
       readable_(!connecting_),
       writable_(!connecting_) {
-    // Sends at once, and notices after a minute that a host is gone, even if nothing is sent to it.
+    // Sends at once, and detects the failure of an idle peer's host after a minute.
     set_option(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 30);
@@ -55,7 +55,7 @@ void Connection::on_events(std::uint32_t events) {
         peer_.trunk().drain(channel_);
         if (!socket_.valid()) return;
     }
-    // After our end was read nothing more is: an error is to be asked for.
+    // After the end of input has been read, no read reports an error: it must be queried.
     if (broken_ && read_all_) return fail();
     pump();
 }

@@ -51,7 +51,7 @@ Result<void> Gateway::watch_signals() {
     return shared_.loop.add(signals_.get(), *this, EPOLLIN);
 }
 
-// Somebody connects, or there is a signal.
+// New connections, or a signal.
 void Gateway::on_events(std::uint32_t) {
     signalfd_siginfo info;
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) begin_to_end();
@@ -66,8 +66,7 @@ void Gateway::accept_all() {
                                       SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket.valid()) {
             if (errno == EAGAIN) accepting_ = false;
-            // Of one connection that is gone already nothing follows for the next; but without descriptors it
-            // has to wait.
+            // An error of one connection does not affect the next. A lack of descriptors does, so then wait.
             if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) continue;
             accepting_ = false;
             accept_again_ = shared_.now() + kNoDescriptors;
@@ -82,12 +81,12 @@ void Gateway::accept_all() {
         if (!shared_.loop.add(descriptor, newcomer))
             newcomer.close();
         else
-            newcomer.on_events(EPOLLIN);  // most say who they are at once
+            newcomer.on_events(EPOLLIN);  // most connections have sent their first bytes already
     }
 }
 
-// The oldest of the strangers; without any, the oldest of whoever has most: who comes in crowds crowds out
-// their own.
+// Closes the oldest stranger; without strangers, the oldest connection of the address with the most, so a
+// flood from one address displaces its own connections.
 void Gateway::crowd_out() {
     ++shared_.counters.crowded_out;
     const auto stranger =
@@ -108,7 +107,7 @@ void Gateway::check_newcomers() {
     }
 }
 
-// The same descriptor is about to be watched by somebody else, who must not get the newcomer's events.
+// Removes the descriptor from the loop first: its next owner must not get events of the newcomer.
 FileDescriptor Gateway::take(Newcomer& newcomer, FileDescriptor& socket) {
     shared_.loop.remove(socket.get());
     FileDescriptor taken = std::move(socket);

@@ -12,9 +12,9 @@ namespace mcastcoll::gateway {
 
 class Gateway;
 
-// Somebody who has connected and not yet said who they are: a process (preface), a gateway (TLS and hello)
-// or a browser of the status page ("GET").  They have a few seconds, and there are only so many of them:
-// whoever comes from an address that is neither this site's nor a gateway's goes first.
+// A new connection that has not identified itself: a process (preface), a gateway (TLS and hello) or a
+// browser of the status page ("GET"). Time and number of such connections are limited; connections from an
+// address outside this site that is no gateway's are closed first.
 class Newcomer final : public Watched {
   public:
     Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from);
@@ -22,7 +22,7 @@ class Newcomer final : public Watched {
     void on_events(std::uint32_t events) override;
     void close();
     Nanoseconds deadline() const { return deadline_; }
-    // Its address without the port.
+    // The address without the port.
     const Endpoint& host() const { return host_; }
     bool is_stranger() const { return stranger_; }
 
@@ -48,7 +48,7 @@ class Newcomer final : public Watched {
     const Endpoint from_, host_;
     const bool ours_, stranger_;
     const Nanoseconds deadline_;
-    std::array<std::byte, 2048> words_{};  // a hello of TLS has 1.6 KiB, if it offers a post-quantum key
+    std::array<std::byte, 2048> words_{};  // a TLS client hello has 1.6 KiB with a post-quantum key share
     std::size_t size_ = 0;
     std::unique_ptr<Tls> tls_;
     std::string reply_;
@@ -60,7 +60,7 @@ class Gateway final : public Watched {
     explicit Gateway(const Settings& settings);
 
     Result<void> start();
-    // Until it is told to end: 0, or 1 if connections had to be cut.
+    // Runs until a signal requests the end. Returns 0, or 1 if connections had to be cut.
     int run();
 
     Shared& shared() { return shared_; }
@@ -69,14 +69,15 @@ class Gateway final : public Watched {
     const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
     std::size_t newcomers() const { return newcomers_.size(); }
 
-    // A process of this site, or somebody on this machine.
+    // From a process of this site or on this machine.
     bool is_ours(const Endpoint& from, const Endpoint& to) const;
-    // Another site's gateway.
+    // From another site's gateway.
     bool is_gateway(const Endpoint& host) const;
-    // None of our own site, and of nullptr.
+    // nullptr for the own site, and for nullptr.
     Peer* peer_of(const relay::Site* site) const;
 
-    // Built anew for an eighth of this thread's time at most, however often it is asked for.
+    // The status page. Rebuilding takes an eighth of this thread's time at most, however often the page is
+    // requested.
     const std::string& status(bool json);
 
     FileDescriptor take(Newcomer& newcomer, FileDescriptor& socket);
@@ -99,17 +100,18 @@ class Gateway final : public Watched {
 
     Shared shared_;
     FileDescriptor listener_, signals_;
-    std::list<std::unique_ptr<Newcomer>> newcomers_;  // the oldest first
+    std::list<std::unique_ptr<Newcomer>> newcomers_;  // oldest first
     std::vector<std::unique_ptr<Peer>> peers_;
     std::array<StatusPage, 2> pages_;  // text, JSON
     bool accepting_ = false, end_now_ = false;
     Nanoseconds started_{0}, accept_again_ = kNever, drained_at_ = kNever, look_at_{0};
 };
 
-// The status page: how trunks, their streams and the site's own connections are, for people and for programs.
+// The status page: the state of gateway sessions, their streams and the site's own connections, for people
+// and for programs.
 std::string status_as_text(const Gateway& gateway);
 std::string status_as_json(const Gateway& gateway);
-// The page of a gateway that runs; waits for it for a few seconds at most.
+// Fetches the page of a running gateway; waits a few seconds at most.
 Result<std::string> ask_status(const relay::Endpoint& gateway, bool json);
 
 }  // namespace mcastcoll::gateway

@@ -1,4 +1,4 @@
-// A stream's life: its first words (trunk/hello.h), and what goes in and out of its socket.
+// The life of a stream: hello and welcome (trunk/hello.h), and its input and output.
 #include "gateway/link.h"
 
 #include <errno.h>
@@ -25,12 +25,12 @@ static_assert(kReceiveBuffer >= 2 * kLargestFrame);
 constexpr const char* kNoFrame = "it sent something that is no frame";
 
 constexpr int kMaxSendBuffer = 64 << 20;
-// What waits in the kernel beyond what is under way: enough not to run dry, little enough for small frames to
-// overtake, and for the slowest stream not to have what another had sent already.
+// Limits of unsent bytes in the kernel: high enough to keep the stream busy, low enough for small frames to
+// overtake, and so that the slowest stream does not end long after the others.
 constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
-// Bytes that are not sent, or not acknowledged.
+// Bytes unsent or unacknowledged.
 int queued_in(int descriptor) {
     int bytes = 0;
     return ioctl(descriptor, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
@@ -56,8 +56,7 @@ std::size_t StreamRoom::most_unsent() const {
 void StreamRoom::fit_buffers(int socket) const {
     if (rate_ > 0) set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(most_unsent()));
     if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
-    // What is under way in a round trip must have room twice: until it is acknowledged, and while the next is
-    // made.
+    // Data of a round trip needs the buffer twice: while unacknowledged, and while the next data is produced.
     const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
     const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
     if (wanted > option_of<int>(socket, SOL_SOCKET, SO_SNDBUF))
@@ -80,12 +79,12 @@ Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor
     const int descriptor = socket_.get();
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(kMostUnsent));
-    // The kernel paces a socket that has a limit, at a rate of its own making, so that not all goes out at
-    // once after a pause; this limit is never reached.
+    // The kernel paces a socket that has a limit, at a rate of its own choice, so that a window is not sent
+    // at once after a pause. This limit is too high to be reached.
     set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);
     const Nanoseconds silence = shared_.settings.silence;
     set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
-    // That the system has it was found out at the start; on a socket that was accepted it is set again.
+    // Checked for support at the start; accepted sockets need the option again.
     const std::string& congestion = shared_.settings.sites.trunks.congestion;
     if (!congestion.empty()) (void)set_congestion(descriptor, congestion).ok();
 }
@@ -100,7 +99,7 @@ Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor
            const trunk::Hello& hello, std::unique_ptr<Tls> tls)
     : Link(owner, shared, trunk, std::move(socket), hello, std::move(tls), false) {}
 
-// On a connection that is new everything of this size fits; if it does not, something is wrong with it.
+// On a new connection everything of this size fits; otherwise the connection is faulty.
 bool Link::put(Bytes bytes) {
     std::size_t sent = 0;
     if (tls_ != nullptr ? tls_->write(bytes) && tls_->flush()
@@ -117,7 +116,7 @@ void Link::connected() {
     shake_hands();
 }
 
-// The connector's side; the acceptor's is a newcomer's.
+// The connector's side; Newcomer has the acceptor's side.
 void Link::shake_hands() {
     const Tls::Progress progress = tls_ == nullptr ? Tls::Progress::done : tls_->shake_hands();
     if (tls_ != nullptr && !tls_->flush()) return close("it takes no greeting");
@@ -195,13 +194,12 @@ void Link::read() {
     }
 }
 
-// How much has come, 0 if nothing has; nothing if the link is closed.
+// Returns the number of bytes read, 0 if none are available; nothing if the link is closed.
 std::optional<std::size_t> Link::take(MutableBytes room) {
     const ssize_t size = recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
     if (size > 0) {
         counters_.received += static_cast<std::uint64_t>(size);
-        // That was all, and the kernel says when there is more; of an end that has come it has said so
-        // already.
+        // A short read: the kernel reports further input. But an end already reported is not reported again.
         if (static_cast<std::size_t>(size) < room.size() && !peer_closed_) readable_ = false;
         return static_cast<std::size_t>(size);
     }
@@ -214,7 +212,7 @@ std::optional<std::size_t> Link::take(MutableBytes room) {
 std::optional<std::size_t> Link::take_by_tls(MutableBytes room) {
     const Tls::Taken taken = tls_->read(room, peer_closed_);
     counters_.received = tls_->received();
-    // What came before the end is for the trunk; the end comes again.
+    // Input before the end goes to the session first; the next read returns the end again.
     if (taken.size > 0 && taken.progress != Tls::Progress::waiting) return taken.size;
     switch (taken.progress) {
         case Tls::Progress::done:
@@ -232,7 +230,7 @@ std::optional<std::size_t> Link::take_by_tls(MutableBytes room) {
     return taken.size;
 }
 
-// False if the link is closed.
+// Returns false if the link is closed.
 bool Link::parse() {
     while (arrived().size() >= trunk::kHeaderSize) {
         const Bytes bytes = arrived();
@@ -256,8 +254,8 @@ bool Link::on_frame(const trunk::FrameHeader& header, Bytes payload) {
 
 bool Link::write(Nanoseconds now, std::size_t most) {
     if (!can_write()) return false;
-    // What the kernel takes for an idle connection: nothing is under way, and nothing was sent for a
-    // retransmission timeout.
+    // The kernel's criterion for an idle connection: no bytes in flight, and none sent for a retransmission
+    // timeout.
     const Nanoseconds timeout = Nanoseconds::from_us(room_.info() ? room_.info()->tcpi_rto : 200'000);
     idle_ = last_write_.value != 0 && now - last_write_ > timeout && queued_in(socket_.get()) == 0;
     return tls_ != nullptr ? write_by_tls(now, most) : write_plain(now, most);
@@ -285,9 +283,9 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
         for (; frames < count && first_sent_ >= writing[frames]->bytes().size(); ++frames)
             first_sent_ -= writing[frames]->bytes().size();
         trunk_.written(stream_, frames);
-        if (!writing.empty()) writable_ = false;  // a short write: the kernel says when there is room
+        if (!writing.empty()) writable_ = false;  // a short write: the kernel reports when there is room
     }
-    if (!writable_) {  // what this stream has no room for may go sooner on another
+    if (!writable_) {  // frames that do not fit may go sooner on another stream
         const std::size_t begun = first_sent_ > 0 ? 1 : 0;
         trunk_.give_back(stream_, writing.size() - begun);
     }
@@ -301,7 +299,7 @@ std::size_t Link::unsent() const {
     return bytes;
 }
 
-// Records are copies: the frames count as written once they are sealed, the trunk keeps them until they are
+// Records are copies: frames count as written once encrypted, and the session keeps them until they are
 // acknowledged.
 bool Link::write_by_tls(Nanoseconds now, std::size_t most) {
     std::vector<std::byte>& records = tls_->outgoing();
@@ -327,13 +325,13 @@ bool Link::write_by_tls(Nanoseconds now, std::size_t most) {
     return writable_;
 }
 
-// How many bytes of them the socket took; nothing if it takes none.
+// Returns the number of bytes sent; nothing if the socket accepts none.
 std::optional<std::size_t> Link::send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most) {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
-    // The kernel adds to what waits as long as that is no full buffer of 64 KiB, however little it is to
-    // hold; not to what has ended.
+    // The kernel appends to a pending buffer of up to 64 KiB, whatever the limit of unsent bytes; MSG_EOR
+    // ends the buffer.
     const int ending = most < trunk::kMaxPayload ? MSG_EOR : 0;
     const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending);
     if (sent < 0) {

@@ -1,4 +1,4 @@
-// One stream of a trunk: a TCP connection to another gateway, from its greeting on.
+// A stream of a gateway session: a TCP connection between two gateways, from the hello on.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,23 +12,23 @@
 
 namespace mcastcoll::gateway {
 
-// How much a stream takes: what its kernel says of the congestion window, and what has been given to it
+// Send capacity of a stream: the free congestion window as reported by the kernel, minus the bytes queued
 // since.
 class StreamRoom {
   public:
-    // Asks the kernel how much is under way, unless it has just said so.
+    // Queries the kernel, unless the last query is recent.
     void look(int socket, Nanoseconds now);
-    // Gives the stream the buffers that it needs.
+    // Enlarges the socket buffer to the stream's needs.
     void fit_buffers(int socket) const;
     void note_sent(std::size_t bytes) { queued_ += static_cast<std::int64_t>(bytes); }
 
     Nanoseconds looked() const { return looked_; }
-    // What the congestion window has room for beyond what is under way and waits; at least, but for losses
-    // since looked().
+    // Free bytes of the congestion window beyond the bytes in flight and queued; a lower bound since
+    // looked(), except after losses.
     std::int64_t left() const { return window_ - queued_; }
-    // Bytes a second, a window in a round trip; 0: not known.
+    // Bytes per second, one window per round trip; 0: unknown.
     std::uint64_t rate() const { return rate_; }
-    // How much may wait in the kernel beyond the window.
+    // Limit of unsent bytes in the kernel beyond the window.
     std::size_t most_unsent() const;
     const std::optional<tcp_info>& info() const { return info_; }
 
@@ -41,11 +41,12 @@ class StreamRoom {
 
 class Link;
 
-// Whoever has the links of a trunk: it alone knows its session and which stream is whose, so it says whether
-// a link belongs to it, and is told when one comes and goes.  Frames go straight to the trunk.
+// Owner of the links of a session. Only the owner has the session number and the table of streams, so the
+// owner decides whether a link belongs to it, and is notified when a link opens or closes. Frames go straight
+// to the session.
 class LinkOwner {
   public:
-    // The connector's: false if the link is of no use.
+    // For the connector: returns false if the link must be closed.
     virtual bool welcomed(Link& link, const trunk::Welcome& welcome) = 0;
     virtual void link_up(Link& link, std::uint32_t window) = 0;
     virtual void link_closed(Link& link, bool was_up, const std::string& why) = 0;
@@ -61,20 +62,20 @@ class Link final : public Watched {
         std::uint64_t sent = 0, received = 0, idle_restarts = 0;
     };
 
-    // We connect; this is our hello, which is said once the connection is there.
+    // Outgoing connection; sends this hello once connected.
     Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
          const trunk::Hello& hello);
-    // We were connected to; this was their hello, and the welcome is to follow.  tls: null without a key.
+    // Incoming connection with this hello of the peer; welcome() must follow. tls: null without a key.
     Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
          const trunk::Hello& hello, std::unique_ptr<Tls> tls);
 
     void on_events(std::uint32_t events) override;
-    // The acceptor's first frame; separate, since it may fail.
+    // Sends the acceptor's first frame; separate from the constructor, because it may fail.
     void welcome(const trunk::Welcome& words);
-    // Writes what the trunk has for this stream, a frame at least and no more than fits into so many bytes
-    // with the last; true if there may be more and it could be written.
+    // Writes frames of the session for this stream: at least one frame, and no more than fit into `most`
+    // bytes including the last. Returns true if more frames may be pending and the socket accepted these.
     bool write(Nanoseconds now, std::size_t most);
-    // How much it takes, once it is up.
+    // Valid once the link is up.
     StreamRoom& room() { return room_; }
     void close(const std::string& why);
 
@@ -83,7 +84,7 @@ class Link final : public Watched {
     bool read_more() const { return readable_ && state_ == State::up; }
     void read();
     unsigned stream() const { return stream_; }
-    // Whose hello it was.
+    // The session number of the peer's hello.
     std::uint64_t session() const { return hello_.session; }
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
@@ -119,12 +120,12 @@ class Link final : public Watched {
     bool readable_, writable_, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
     const trunk::Hello hello_;
-    std::unique_ptr<Tls> tls_;  // null: nobody has a key
+    std::unique_ptr<Tls> tls_;  // null without a key
 
     std::vector<std::byte> received_;
     std::size_t head_ = 0, tail_ = 0;
-    std::size_t first_sent_ = 0;    // plain: of the first frame that the trunk's stream is writing
-    std::size_t records_sent_ = 0;  // by TLS: of what it has to write
+    std::size_t first_sent_ = 0;    // plain: bytes sent of the first frame that the stream is writing
+    std::size_t records_sent_ = 0;  // with TLS: bytes sent of the pending records
     Counters counters_;
     StreamRoom room_;
 };

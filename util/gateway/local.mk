@@ -1,4 +1,4 @@
-# mcastcoll-gateway: joins a site with others.
+# mcastcoll-gateway: connects a site with other sites.
 mcc_parts += \
 	%reldir%/connection.cc \
 	%reldir%/gateway.cc \
@@ -28,7 +28,7 @@ mcc_rooms += %reldir%/all.cc
 dist_man_MANS += man/mcastcoll-gateway.1
 EXTRA_DIST += %reldir%/README.md
 
-# systemd's unit, and the user that it names.
+# systemd's unit, and the user named in it.
 systemdunitdir = $(prefix)/lib/systemd/system
 nodist_systemdunit_DATA = %reldir%/mcastcoll-gateway@.service
 %reldir%/mcastcoll-gateway@.service: $(srcdir)/%reldir%/mcastcoll-gateway@.service.in Makefile

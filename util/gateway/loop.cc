@@ -31,7 +31,7 @@ void Loop::remove(int descriptor) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
-// Kernels before 5.11, and valgrind, know whole milliseconds only.
+// Kernels before 5.11, and valgrind, support only milliseconds.
 int Loop::sleep(std::span<epoll_event> events, std::int64_t longest_ns) {
     const int most = static_cast<int>(events.size());
     if (fine_) {
@@ -52,7 +52,7 @@ void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
     while (spin.value > 0 && now_ < until && now_ - before < spin) {
         count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
         if (count != 0) break;
-        sched_yield();  // whom it waits for may want this core
+        sched_yield();  // the peer may need this core
         now_ = monotonic_now();
     }
     if (count <= 0) {

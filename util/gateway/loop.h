@@ -1,5 +1,5 @@
-// The gateway's one thread waits here for all of its sockets.  Events are edge-triggered: whoever gets one
-// remembers it until the kernel has said that there is no more.
+// The gateway's single thread waits here for every socket. Events are edge-triggered: the receiver of an
+// event must keep its state until the kernel returns EAGAIN.
 #pragma once
 
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@
 
 namespace mcastcoll::gateway {
 
-// So many reads in a row, then it is others' turn.
+// Reads in a row before other sockets get their turn.
 inline constexpr unsigned kReadsInARow = 4;
 
 class Watched {
@@ -29,24 +29,24 @@ class Loop {
     Result<void> open();
     Result<void> add(int descriptor, Watched& watched,
                      std::uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-    // A descriptor that lives on; one that is closed needs none of this.
+    // Only for a descriptor that stays open; close() removes a descriptor by itself.
     void remove(int descriptor);
-    // Waits until something happens or the time comes, and hands out what there is.  spin: looks again and
-    // again for so long, with others' turns between, before it sleeps.
+    // Waits until an event arrives or the time comes, and dispatches events. spin: polls for this long,
+    // yielding the core in between, before it sleeps.
     void run_once(Nanoseconds until, Nanoseconds spin);
-    // Events for it may still be at hand: it goes when they are handed out.
+    // Destroys `watched` after the pending events have been dispatched, since some of them may refer to it.
     void bury(std::unique_ptr<Watched> watched) { graveyard_.push_back(std::move(watched)); }
 
-    // As of the last return of the kernel.
+    // Time of the last return from the kernel.
     Nanoseconds now() const { return now_; }
-    // How much longer than asked for the last wait and what came before took: this process did not run.
+    // How much longer than requested the last wait, and the work before it, took: this process did not run.
     Nanoseconds overslept() const { return overslept_; }
 
   private:
     int sleep(std::span<epoll_event> events, std::int64_t longest_ns);
 
     FileDescriptor epoll_;
-    bool fine_ = true;  // the kernel sleeps to the nanosecond
+    bool fine_ = true;  // the kernel supports waits in nanoseconds
     Nanoseconds now_{0}, overslept_{0};
     std::vector<std::unique_ptr<Watched>> graveyard_;
 };

@@ -1,5 +1,5 @@
-// mcastcoll-gateway: joins a site with others, so that its processes' connections cross wide area networks on
-// few, warm streams.
+// mcastcoll-gateway: connects a site with other sites; the connections of its processes share a few warm
+// streams across wide area networks.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -73,7 +73,7 @@ Nanoseconds seconds(double count) {
     return {static_cast<std::int64_t>(count * 1e9)};
 }
 
-// The settings that are not options by themselves.
+// Derives the settings without an option.
 Result<void> settle(Command& command) {
     auto sites = relay::read_sites(command.sites);
     if (!sites) return sites.error();
@@ -109,7 +109,7 @@ Result<void> settle(Command& command) {
     return {};
 }
 
-// A descriptor for each connection, and some for streams and newcomers.
+// Raises the limit of descriptors: one for each connection, and some for streams and new connections.
 Result<void> get_descriptors(Settings& settings) {
     const std::size_t others = 64 + settings.sites.sites.size() * trunk::kMaxStreams * 2;
     rlimit limit{};
@@ -146,7 +146,8 @@ int run(int argc, char** argv) {
     if (auto settled = settle(command); !settled) return complain(settled.error().message, 2);
     if (auto enough = get_descriptors(command.settings); !enough) return complain(enough.error().message, 1);
     if (command.check) return 0;
-    // Frames come and go by the thousand: their memory is kept rather than given back and asked for again.
+    // Frames are allocated and freed by the thousand: keep their memory instead of returning it to the
+    // kernel.
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
     Gateway gateway(command.settings);

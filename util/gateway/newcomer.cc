@@ -11,10 +11,10 @@ namespace mcastcoll::gateway {
 namespace {
 
 constexpr std::uint32_t kGet = 0x47455420;  // "GET "
-constexpr std::size_t kMostMagic = 5;       // a record of TLS says so and how long it is
+constexpr std::size_t kMostMagic = 5;       // header of a TLS record: type, version, length
 
-// A page of the web can have its own name mean this gateway's address, and a browser of this site would show
-// that page what it gets here. Then the request names the page's host.
+// A web page can make its own name resolve to this gateway's address, and a browser of this site would give
+// the status page to that web page. Such a request has the page's host name.
 bool asks_by_address(std::string_view request) {
     std::string lower(request);
     std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -48,7 +48,7 @@ void Newcomer::on_events(std::uint32_t) {
         reply();
 }
 
-// Never more than belongs to the greeting: what follows is for whoever takes over.
+// Reads only the bytes of the greeting: the rest is for the next owner of the socket.
 std::size_t Newcomer::wanted() const {
     if (size_ < kMostMagic) return relay::kPrefaceSize;
     if (speaks_tls()) {
@@ -119,7 +119,8 @@ void Newcomer::on_preface(Bytes words) {
     const auto preface = relay::decode_preface(words);
     if (!preface) return refuse(counters.garbage);
     if (!ours_) return refuse(counters.strangers);
-    // A process says by which address and port of its host this connection comes: nobody speaks for another.
+    // The preface must name the address and port of this connection, so that no process can impersonate
+    // another.
     if (preface->source != from_)
         return refuse(counters.false_sources, "it says that it is " + preface->source.to_string());
     Peer* peer = gateway_.peer_of(shared_.settings.sites.site_of(preface->target));
@@ -133,8 +134,8 @@ void Newcomer::on_preface(Bytes words) {
     peer->adopt(gateway_.take(*this, socket_), *preface);
 }
 
-// A stranger costs no more than the words above until they have said a whole hello of TLS, and that hello
-// proves that they have the key, or somebody recorded it from who has.
+// A stranger occupies only the buffer above until a whole TLS client hello has arrived, and until the hello
+// proves the key (or replays such a hello).
 void Newcomer::begin_tls(Bytes words) {
     if (shared_.tls == nullptr)
         return refuse(shared_.counters.refused_hellos, "it wants TLS, and this gateway has no key");
@@ -152,7 +153,7 @@ void Newcomer::go_on_with_tls() {
         taken = tls_->read(MutableBytes(words_).subspan(size_, trunk::kHelloSize - size_), true);
         size_ += taken.size;
     }
-    // Also what went wrong.
+    // Sends alerts, too.
     if (!tls_->flush()) return close();
     if (size_ == trunk::kHelloSize) return on_hello(Bytes(words_).first(size_));
     if (taken.progress == Tls::Progress::failed) {
@@ -179,7 +180,7 @@ void Newcomer::on_hello(Bytes words) {
     const bool is_other = tls_ != nullptr && tls_->peer() != hello->from;
     if (peer == nullptr || peer->connects() || is_other || shared_.draining)
         return refuse(counters.refused_hellos);
-    // Without a key an address is all that tells the site's gateway from anybody else.
+    // Without a key, the address is the only identification of the site's gateway.
     if (tls_ == nullptr && !host_.same_host(peer->site().wan))
         return refuse(counters.foreign_hellos,
                       fmt::format("it says that it is the gateway of {}, which is at {}", hello->from,

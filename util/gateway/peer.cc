@@ -1,4 +1,4 @@
-// The streams of a trunk, the connections that cross it, and time; peer_writing.cc has what goes out.
+// The streams, connections and deadlines of a session; peer_writing.cc has the output.
 #include "gateway/peer.h"
 
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ void Peer::accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique
 }
 
 bool Peer::welcomed(Link& link, const trunk::Welcome& welcome) {
-    if (link.session() != session_) return false;  // said hello before the state was dropped
+    if (link.session() != session_) return false;  // the hello precedes the loss of the state
     if (welcome.peer_session != session_ || (bound_to_ != 0 && bound_to_ != welcome.session)) {
         violation_ = "the gateway there has started anew";
         return false;
@@ -115,7 +115,7 @@ void Peer::link_closed(Link& link, bool was_up, const std::string& why) {
     if (auto& place = links_[link.stream()]; place.get() == &link) shared_.loop.bury(std::move(place));
 }
 
-// All connections are reset; what comes from the session before means nothing any more.
+// Resets all connections; frames of the old session are no longer accepted.
 void Peer::abandon(const std::string& why) {
     if (bound_to_ != 0 || trunk_.channels() > 0)
         shared_.say(fmt::format("the state of the trunk to {} is dropped: {}", site_.name, why));
@@ -166,7 +166,7 @@ void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
     const relay::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
     if (where != &shared_.settings.own_site()) return refuse(counters.no_route);
     const relay::Endpoint &source = preface->source, &target = preface->target;
-    // A host in no site is the one that the gateway there runs on.
+    // A source outside all sites is the host of the peer's gateway.
     const relay::Site* from = shared_.settings.sites.site_of(source);
     if (from != nullptr && from != &site_)
         return refuse_target(counters.false_sources, source, target, "this source is in another site");

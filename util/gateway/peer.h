@@ -1,5 +1,5 @@
-// Another site as this gateway sees it: the trunk to it, the streams of that, and the connections that cross
-// it.
+// Another site from the view of this gateway: the session with its gateway, the streams of the session, and
+// the connections in the session.
 #pragma once
 
 #include <array>
@@ -17,22 +17,22 @@ namespace mcastcoll::gateway {
 
 class Peer;
 
-// A connection of one of the site's processes: its socket on one side, a channel of a trunk on the other.
+// A connection of one of the site's processes: its socket on one side, a channel of a session on the other.
 class Connection final : public Watched {
   public:
-    // A process of ours that said whom it wants, or, with a preface, one that somebody wants: the preface
-    // goes ahead once the connection is there.
+    // For a local process that has sent its preface, or, with `preface`, a new connection to a local process:
+    // the preface is sent once connected.
     Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
                const std::optional<relay::Preface>& preface);
 
     void on_events(std::uint32_t events) override;
-    // Reads while there is something and the trunk takes it.
+    // Reads while data is available and the session accepts data.
     void pump();
     std::size_t deliver(Bytes bytes);
     void finish();
     void close(bool with_reset);
     int descriptor() const { return socket_.get(); }
-    // What it waited for has not come.
+    // Handles the end of the time limit.
     void on_deadline();
 
   private:
@@ -45,7 +45,7 @@ class Connection final : public Watched {
     const trunk::ChannelId channel_;
     FileDescriptor socket_;
     bool connecting_, readable_, writable_;
-    bool peer_closed_ = false, broken_ = false;  // as the last events said
+    bool peer_closed_ = false, broken_ = false;  // from the last events
     bool read_all_ = false, finish_wanted_ = false;
     Nanoseconds last_write_{0};
     std::array<std::byte, relay::kPrefaceSize> preface_{};
@@ -58,17 +58,17 @@ class Peer final : public trunk::Host, public LinkOwner {
     trunk::Trunk& trunk() { return trunk_; }
     const trunk::Trunk& trunk() const { return trunk_; }
     const relay::Site& site() const { return site_; }
-    // The one with the lesser name connects, the other is connected to.
+    // The gateway with the lesser site name connects to the other.
     bool connects() const { return connects_; }
     std::size_t connections() const { return connections_.size(); }
     const std::string& last_failure() const { return last_failure_; }
     const std::array<std::unique_ptr<Link>, trunk::kMaxStreams>& links() const { return links_; }
 
-    // A process of ours wants one of theirs; resets it if that cannot be.
+    // Connects a local process with a remote one; resets the socket on failure.
     void adopt(FileDescriptor socket, const relay::Preface& preface);
-    // What we say first on a stream.
+    // The hello of this side.
     trunk::Hello greet(unsigned stream) const;
-    // The gateway there has connected to us, and has proved who it is where there is a key.
+    // Takes over a connection from the peer's gateway, authenticated if there is a key.
     void accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique_ptr<Tls> tls);
 
     // LinkOwner.
@@ -79,19 +79,19 @@ class Peer final : public trunk::Host, public LinkOwner {
         violation_ = "the gateway there breaks the protocol: " + what;
     }
 
-    // Of connections.
+    // For connections.
     Shared& shared() { return shared_; }
     trunk::FramePointer& scratch() { return scratch_; }
-    // How many bytes a frame of bulk should have.
+    // Size of a bulk frame.
     std::size_t frame_size() const { return frame_size_; }
-    // There is more to write in this round.
+    // Requests another round of writing.
     void has_work() { has_work_ = true; }
     void again_later(trunk::ChannelId channel) { again_.push_back(channel); }
     void remove(trunk::ChannelId channel);
-    // Until when each may wait for something that may never come.
+    // Time limits of connections in a state that may never end.
     std::map<Connection*, Nanoseconds>& waiting() { return waiting_; }
 
-    // Of the gateway, in each round: moves what can be moved, and what time demands.
+    // Called by the gateway in each round: moves data and handles deadlines.
     void work(Nanoseconds now);
     bool wants_work_at_once() const { return !again_.empty() || work_left_; }
     Nanoseconds next_deadline() const;

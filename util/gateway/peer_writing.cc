@@ -1,4 +1,4 @@
-// Which stream gets what.
+// Distributes frames over the streams.
 #include <algorithm>
 
 #include "gateway/peer.h"
@@ -6,17 +6,16 @@
 namespace mcastcoll::gateway {
 namespace {
 
-// A frame is as long as a stream needs so much time for, so that none waits long for its last piece, and
-// longer than what goes ahead of others.
+// A frame takes a stream this long, to bound the delay of its last piece; and is longer than urgent frames.
 constexpr std::uint64_t kFrameTime_ms = 5;
 constexpr std::uint64_t kLeastFrame = 2 * trunk::kUrgent;
 constexpr std::size_t kLittle = 64 * 1024;
-// So long what the kernel said of a stream's window is believed while there seems to be room.
+// How long the kernel's report of a window is used while there seems to be room.
 constexpr Nanoseconds kBelieved = Nanoseconds::from_ms(20);
-// Writes beyond streams' windows, until it is others' turn.
+// Limit of writes beyond the windows, before other work.
 constexpr unsigned kWritesInARow = 64;
 
-// The median of the rates that are known; 0: none is.
+// The median of the known rates; 0: no rate is known.
 std::uint64_t usual_rate(std::span<Link*> links) {
     std::array<std::uint64_t, trunk::kMaxStreams> rates;
     std::size_t count = 0;
@@ -29,8 +28,8 @@ std::uint64_t usual_rate(std::span<Link*> links) {
 
 }  // namespace
 
-// Where least is under way a small frame gets through soonest; the same stream again where that makes no
-// difference, since acknowledgements then travel with what comes back.
+// A small frame is fastest on the stream with the fewest bytes in flight; on a tie the same stream as before,
+// since acknowledgements then travel with replies.
 bool Peer::write_all(Nanoseconds now) {
     std::array<Link*, trunk::kMaxStreams> links;
     std::size_t count = 0;
@@ -47,10 +46,10 @@ bool Peer::write_all(Nanoseconds now) {
     return more;
 }
 
-// Bulk goes where its last byte arrives soonest: into the room of a congestion window, since what does not
-// fit waits for a round trip, however idle other streams are.  All into the first that has room for it, the
-// largest first if none has; and only when no window has room left a little more to each, for its
-// acknowledgements to find something to send.
+// Bulk goes where its last byte arrives soonest: into a free congestion window, since data beyond the window
+// waits for a round trip, however idle other streams are. All of it goes to the first stream with enough
+// room, otherwise to the streams in order of room, largest first. If no window has room, each stream gets a
+// little more, so that acknowledgements find data to send.
 bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
     for (Link* link : links)
         while (trunk_.stream(link->stream()).has_control() && link->can_write()) link->write(now, 1);

@@ -8,14 +8,14 @@
 namespace mcastcoll::gateway {
 namespace {
 
-// Who is refused can do it again at any rate.
+// Limits the log: a refused host can retry at any rate.
 constexpr unsigned kMaxWarnings = 10;
 constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
 
 }  // namespace
 
-// How memory is divided: half of it are the first windows of all connections that may be, a quarter is what
-// windows grow by, a quarter is what trunks have sent and keep until it is acknowledged.
+// Division of memory: half for the initial windows of all allowed connections, a quarter for the growth of
+// windows, a quarter for frames kept until they are acknowledged.
 Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 20) / 4} {
     if (!told.key) return;
     std::vector<std::string> others;
@@ -44,7 +44,7 @@ std::optional<relay::Endpoint> Settings::wan_source() const {
     relay::Endpoint source = own_site().wan;
     relay::Endpoint any = listen;
     any.address.fill(std::byte{0});
-    // Behind a translator of addresses the gateway has another one than the others see.
+    // Behind an address translator, peers see another address.
     if (!source.same_host(listen) && !listen.same_host(any)) return std::nullopt;
     source.port = 0;
     return source;

@@ -1,4 +1,4 @@
-// What all parts of a gateway use: what it was told, its loop, and what is counted or bounded for all trunks
+// State shared by all parts of a gateway: settings, the loop, and counters and limits for all sessions
 // together.
 #pragma once
 
@@ -12,30 +12,30 @@
 
 namespace mcastcoll::gateway {
 
-// So long one has to say who one is.
+// Time limit for a new connection to identify itself.
 inline constexpr Nanoseconds kGreetingTime = Nanoseconds::from_ms(5000);
 
-// What a gateway is told when it starts.
+// Settings of a gateway, fixed at its start.
 struct Settings {
     relay::Sites sites;
     std::size_t own = 0;  // index of our site
     relay::Endpoint listen;
-    std::optional<wire::Key> key;  // made of its file
+    std::optional<wire::Key> key;  // derived from the key file
     std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
-    Nanoseconds heartbeat;  // of a stream that is idle
-    Nanoseconds silence;    // of a stream, then it is broken
-    Nanoseconds patience;   // with a trunk without streams
-    Nanoseconds drain;      // at the end
+    Nanoseconds heartbeat;  // interval of keep-alive frames on an idle stream
+    Nanoseconds silence;    // after which a stream counts as broken
+    Nanoseconds patience;   // timeout of a session without streams
+    Nanoseconds drain;      // time limit for connections to end at shutdown
     Nanoseconds spin;       // before it sleeps
     bool verbose = false;
 
     const relay::Site& own_site() const { return sites.sites[own]; }
     trunk::Config trunk_config(bool connects) const;
-    // Where trunks are connected from, so that the others know us.
+    // Local address for outgoing sessions, by which peers recognize this gateway.
     std::optional<relay::Endpoint> wan_source() const;
 };
 
-// Of the gateway's own, besides what each trunk counts.
+// Counters of the gateway, in addition to the counters of each session.
 struct GatewayCounters {
     std::uint64_t accepted = 0, garbage = 0, greeting_timeouts = 0, crowded_out = 0, strangers = 0;
     std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
@@ -48,11 +48,10 @@ struct Shared {
     explicit Shared(const Settings& told);
 
     Nanoseconds now() const { return loop.now(); }
-    // Takes no more connections.
+    // Whether new connections are refused.
     bool full() const { return draining || connections >= settings.max_connections; }
     void say(const std::string& what) const;
-    // What an administrator should see even without being asked; of many such lines some, and how many they
-    // were.
+    // Prints a line even without --verbose; the rate is limited, and a line reports how many were suppressed.
     void warn(const std::string& what);
 
     const Settings settings;
@@ -60,8 +59,8 @@ struct Shared {
     Loop loop;
     GatewayCounters counters;
     trunk::WindowPool pool;
-    std::size_t connections = 0;  // there are now
-    bool draining = false;        // told to end
+    std::size_t connections = 0;  // current number
+    bool draining = false;        // shutdown requested
 
   private:
     Nanoseconds warnings_from_{0};

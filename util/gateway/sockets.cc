@@ -42,7 +42,7 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint, const std::optional<
     if (!socket) return socket;
     sockaddr_storage address;
     if (from) {
-        // The port is chosen when the connection is made: as many as there are for each target, not in all.
+        // Chooses the port when connecting: the range of ports then applies per target, not in total.
         set_option(socket.value().get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
         const auto own = static_cast<socklen_t>(from->to(address));
         if (bind(socket.value().get(), reinterpret_cast<const sockaddr*>(&address), own) != 0 &&

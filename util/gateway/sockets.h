@@ -1,4 +1,4 @@
-// What the gateway does to TCP sockets.
+// TCP socket functions of the gateway.
 #pragma once
 
 #include <linux/tcp.h>
@@ -24,7 +24,7 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint,
                                   const std::optional<Endpoint>& from = std::nullopt);
 Endpoint name_of(int descriptor);
 
-// A socket's option; nothing if it has none such.
+// A socket's option; empty if the socket lacks it.
 template <typename Value>
 std::optional<Value> option_of(int descriptor, int level, int option) {
     Value value{};
@@ -37,9 +37,9 @@ void set_option(int descriptor, int level, int option, const Value& value) {
     setsockopt(descriptor, level, option, &value, sizeof value);
 }
 
-// Sends from `done` on until the socket takes no more; false if it is broken.
+// Sends from `done` on until the socket would block; false if the socket is broken.
 bool send_what_fits(int descriptor, Bytes bytes, std::size_t& done);
-// The peer gets a reset instead of an end when the descriptor is closed.
+// Makes closing the descriptor send a reset instead of an end.
 void close_with_reset(FileDescriptor& descriptor);
 Result<void> set_congestion(int descriptor, const std::string& name);
 

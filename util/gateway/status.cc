@@ -56,7 +56,7 @@ Json stream_as_json(const Link& link, const trunk::Trunk& trunk) {
     return stream;
 }
 
-// streams: how many there are to be.
+// streams: the configured number.
 Json trunk_as_json(const Peer& peer, unsigned streams) {
     const trunk::Trunk& trunk = peer.trunk();
     const unsigned up = trunk.streams_up();
@@ -107,7 +107,7 @@ std::string line_of(const Json& counters) {
     return line.empty() ? " all zero" : line;
 }
 
-// The columns of the table of streams.
+// Columns of the table of streams.
 constexpr struct {
     const char *name, *heading;
     int width;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kSuite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kSuiteNumber[] = {0x13, 0x01};
-// So much is read at once, once a peer is known; before, it is a record.
+// Bytes read at once from an authenticated peer; before, one record.
 constexpr std::size_t kReadAhead = 128 * 1024;
 
 std::string last_error() {
@@ -41,7 +41,7 @@ TlsContext::TlsContext(const wire::Key& key, const std::string& own, const std::
         SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) != 1 ||
         SSL_CTX_set_ciphersuites(context, kSuite) != 1)
         throw std::runtime_error("OpenSSL has no TLS 1.3: " + last_error());
-    // No session is resumed: a stream that breaks is made anew, and no key is used for two.
+    // Sessions are not resumed: a broken stream is made anew, and no key is used twice.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(context, 0);
     SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
@@ -84,7 +84,7 @@ Tls::Tls(const TlsContext& context, int socket, const std::string& other) : Tls(
     const std::string* identity = context.identity_for(other);
     if (identity != nullptr) identity_ = *identity;
     claimed_ = other;
-    // No certificate is good enough.
+    // Accepts no certificate.
     SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_set_connect_state(ssl_.get());
 }
@@ -123,7 +123,7 @@ int Tls::find_session(SSL* ssl, const unsigned char* identity, std::size_t size,
     const TlsContext::Peer* const peer =
         tls.context_.who_is(std::string(reinterpret_cast<const char*>(identity), size));
     *session = nullptr;
-    if (peer == nullptr) return 1;  // another may follow
+    if (peer == nullptr) return 1;  // another identity may follow
     tls.claimed_ = peer->site;
     *session = session_of(ssl, peer->key);
     return *session != nullptr ? 1 : 0;
@@ -151,7 +151,7 @@ int Tls::read_some(BIO* bio, char* into, int size) {
         tls.early_read_ += taken;
         return static_cast<int>(taken);
     }
-    // After a short read the kernel says when there is more, unless it has already said that this is the end.
+    // After a short read the kernel reports further input, except after it has reported the end.
     if (!tls.drained_ || tls.ended_) {
         ssize_t got = 0;
         do got = recv(tls.socket_, into, room, MSG_DONTWAIT);
@@ -187,7 +187,7 @@ long Tls::control(BIO* bio, int command, long, void*) {
     return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-// What a call that gave this result has come to.
+// Translates the result of an OpenSSL call.
 Tls::Progress Tls::outcome(int result) {
     const int why = SSL_get_error(ssl_.get(), result);
     if (why == SSL_ERROR_WANT_READ) return Progress::waiting;
@@ -210,7 +210,7 @@ Tls::Progress Tls::shake_hands() {
     drained_ = false;
     const int result = SSL_do_handshake(ssl_.get());
     if (result != 1) return outcome(result);
-    // Nothing but the key tells who this is.
+    // The key is the only authentication.
     if (SSL_session_reused(ssl_.get()) != 1 || claimed_.empty()) {
         failure_ = "it has not proved that it has the key";
         return Progress::failed;

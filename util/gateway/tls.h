@@ -1,6 +1,6 @@
-// TLS 1.3 on the streams between gateways, by OpenSSL.  Nobody has a certificate: each pair of gateways has a
-// key of its own (RFC 8446, 4.2.11), derived from the configured one and named by both sites, and an
-// ephemeral Diffie-Hellman exchange besides, so that who learns the key later can read nothing.
+// TLS 1.3 on the streams between gateways, by OpenSSL. There are no certificates: each pair of gateways has a
+// pre-shared key (RFC 8446, 4.2.11), derived from the configured key and named by both sites. An ephemeral
+// Diffie-Hellman exchange is added, so that a key that leaks later does not decrypt earlier traffic.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -14,10 +14,10 @@
 
 namespace mcastcoll::gateway {
 
-// As many records may be sealed with one key of AES-GCM and more (RFC 8446, 5.5); then it is renewed.
+// AES-GCM allows more records per key (RFC 8446, 5.5); after this number the key is renewed.
 inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 22;
 
-// What all streams of one gateway have in common.
+// State shared by all streams of one gateway.
 class TlsContext {
   public:
     struct Peer {
@@ -34,7 +34,7 @@ class TlsContext {
 
     SSL_CTX* get() const { return context_.get(); }
     std::uint64_t records_per_key() const { return records_per_key_; }
-    // How the key is named that this gateway and the other one share; null: there is none such.
+    // The name of the key shared with the other gateway; null if there is no such key.
     const std::string* identity_for(const std::string& other) const;
     const Peer* who_is(const std::string& identity) const;
 
@@ -44,46 +44,45 @@ class TlsContext {
     std::map<std::string, Peer> peers_;  // by identity
 };
 
-// One stream.  It reads from the socket, which is not its own; what it has to write its owner writes.
+// One stream. Reads from a socket owned by the caller, which sends the output.
 class Tls {
   public:
     enum class Progress {
         done,
-        waiting,  // for more from the socket
+        waiting,  // for more input
         closed,   // by the peer, or broken
-        failed,   // TLS says no: failure()
+        failed,   // a TLS error: failure()
     };
     struct Taken {
         Progress progress;
         std::size_t size;
     };
 
-    // We connect.
+    // For an outgoing connection.
     Tls(const TlsContext& context, int socket, const std::string& other);
-    // Somebody has connected, and begins with these bytes.
+    // For an incoming connection, with the first bytes already read.
     Tls(const TlsContext& context, int socket, Bytes early);
     Tls(const Tls&) = delete;
     Tls& operator=(const Tls&) = delete;
 
     Progress shake_hands();
     bool is_ready() const { return ready_; }
-    // The other one has named a key of ours, and its hello proves that it has it or was recorded from one
-    // that has.
+    // The peer has named a key of ours, and its client hello has a valid proof of the key, or is a replay of
+    // one.
     bool knows_the_key() const { return !claimed_.empty(); }
-    // Whose gateway has proved that it has our key; empty before.
+    // The site of the authenticated peer; empty before authentication.
     const std::string& peer() const { return peer_; }
-    // Fills the room with what has come. ended: the socket has said that it ends, and has to be read until
-    // then.
+    // Fills `room` with input. ended: the socket has reported its end, and must be read up to the end.
     Taken read(MutableBytes room, bool ended);
-    // Appends to outgoing(); false: it failed.
+    // Appends to outgoing(); false on failure.
     bool write(Bytes plain);
-    // Sends outgoing(), all of it, or false.
+    // Sends outgoing(); false if the socket does not accept every byte.
     bool flush();
     std::vector<std::byte>& outgoing() { return outgoing_; }
     const std::vector<std::byte>& outgoing() const { return outgoing_; }
 
     const std::string& failure() const { return failure_; }
-    // Bytes that came, with all that is TLS's.
+    // Bytes received, including TLS overhead.
     std::uint64_t received() const { return received_; }
 
   private:
@@ -91,7 +90,7 @@ class Tls {
     Progress outcome(int result);
     static SSL_SESSION* session_of(SSL* ssl, const wire::Key& key);
 
-    // OpenSSL calls these.
+    // Called by OpenSSL.
     static BIO_METHOD* method();
     static int read_some(BIO* bio, char* into, int size);
     static int write_some(BIO* bio, const char* from, int size);

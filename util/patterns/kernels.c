@@ -1,10 +1,10 @@
-// Who sends what to whom in the NAS kernels, class B on 16 processes, one iteration each.
+// Message patterns of the NAS kernels, class B on 16 processes, one iteration each.
 //
 // Numbers and lengths of messages follow from the kernels' own definitions (Bailey et al., NAS-95-020) for
-// grids of class B on 4 x 4 processes.  What of it crosses the middle of the ranks is what MPI5000's table 2
-// (Glueck, Mignot, ISPA 2011) counted between two sites of eight: 'patterns count' prints it, and a test
-// compares. Lengths stay these whatever the number of ranks.  Times are the operations that NPB counts for
-// class B, at 0.5 Gop/s for each of 16 processes.  Burstiness comes from where computing stands between
+// grids of class B on 4 x 4 processes. The messages between the two halves of the ranks are those counted in
+// MPI5000's table 2 (Glueck, Mignot, ISPA 2011) between two sites of eight: 'patterns count' prints them, and
+// a test compares. Lengths do not depend on the number of ranks. Times are the operations that NPB counts for
+// class B, at 0.5 Gop/s for each of 16 processes. Burstiness comes from the position of computing between
 // messages.
 #include "patterns.h"
 
@@ -13,8 +13,8 @@ enum {
 };  // bytes of one number per point of a cell's side: 102 points on 4 processes are 25.5 a cell
 
 // Block-tridiagonal and scalar-pentadiagonal solvers over a multipartition: two layers of five numbers to all
-// six neighbours, then a sweep in each dimension, forward and back over the cells.  Each dimension's
-// neighbour is another process, so a connection is silent for most of an iteration.
+// six neighbours, then a sweep in each dimension, forward and back over the cells. The neighbour in each
+// dimension is another process, so a connection is idle for most of an iteration.
 static void solve(struct run* run, double total_ms, size_t forward, size_t back) {
     const int next[3] = {neighbour(run, 0, 1), neighbour(run, 1, 0), neighbour(run, -1, 1)};
     const int previous[3] = {neighbour(run, 0, -1), neighbour(run, -1, 0), neighbour(run, 1, -1)};
@@ -52,7 +52,7 @@ static void sweep(struct run* run, int to_column, int to_row, int from_column, i
 }
 
 // Wavefronts over the planes of a grid: a kilobyte to the next two processes for each plane, down and up
-// again; then two layers of the whole side to each neighbour.  The grid has borders: nothing goes around.
+// again; then two layers of the whole side to each neighbour. The grid has borders and does not wrap around.
 static void lu(struct run* run) {
     const int row = run->rank / run->columns, column = run->rank % run->columns;
     const int north = row > 0 ? run->rank - run->columns : -1,
@@ -66,7 +66,7 @@ static void lu(struct run* run) {
     compute(run, 37);
 }
 
-// A sum along a row of processes, each with each other in log2 steps.
+// A sum along a row of processes, by recursive doubling.
 static void sum_along_row(struct run* run, size_t bytes) {
     const int column = run->rank % run->columns;
     for (int distance = 1; distance < run->columns; distance *= 2) {
@@ -76,7 +76,7 @@ static void sum_along_row(struct run* run, size_t bytes) {
 }
 
 // Conjugate gradients: sums of vectors along a row, their transposition, and two scalar products along a row;
-// 25 times and once for the residual.  Only the transposition leaves a row.
+// 25 times and once for the residual. Only the transposition leaves a row.
 static void cg(struct run* run) {
     const int row = run->rank / run->columns, column = run->rank % run->columns;
     const int across = run->rows == run->columns ? column * run->columns + row : run->size - 1 - run->rank;
@@ -89,8 +89,8 @@ static void cg(struct run* run) {
     }
 }
 
-// Faces of one level of MG's grids, of which each process has a quarter of one dimension, and half of the
-// others: to both neighbours along the column, and both sides to the one partner there is in either other
+// Faces of one level of MG's grids: each process has a quarter of one dimension, and half of the others.
+// Sends to both neighbours along the column, and sends both sides to the only partner in each other
 // dimension.
 static void faces(struct run* run, int level, int visits, double level_ms) {
     const size_t wide = (128u >> level) + 2, narrow = (64u >> level) + 2;
@@ -106,7 +106,7 @@ static void faces(struct run* run, int level, int visits, double level_ms) {
     }
 }
 
-// V-cycles over grids that are coarser and coarser, and back: each is restricted, smoothed, and its residual
+// V-cycles over coarser and coarser grids, and back: each grid is restricted, smoothed, and its residual
 // taken.
 static void mg(struct run* run) {
     const double finest_ms = 117 * 7 / 8.0;
@@ -122,7 +122,7 @@ static void ft(struct run* run) {  // a transposition of 512 x 256 x 256 complex
     sum_up(run, 16);
 }
 
-static void is(struct run* run) {  // 2^25 keys change hands, after their distribution has been agreed on
+static void is(struct run* run) {  // 2^25 keys are redistributed, after an allreduce of their distribution
     compute(run, 40);
     sum_up(run, 4096);
     everybody(run, 4);

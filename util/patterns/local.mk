@@ -1,4 +1,4 @@
-# Communication patterns of the NAS kernels, to see what gateways do to them.
+# Communication patterns of the NAS kernels, to measure the effect of gateways.
 if HAVE_OMPI
 noinst_PROGRAMS += %reldir%/patterns
 %canon_reldir%_patterns_SOURCES = \

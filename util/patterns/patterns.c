@@ -1,10 +1,10 @@
 // patterns KERNEL|pingpong [--iterations N] [--speed X] [--volume X] [--long-us N] [--json FILE]
-// patterns count      what crosses from one half of 16 ranks to the other in an iteration of each kernel;
-// sends nothing
+// patterns count      prints the messages between the two halves of 16 ranks in an iteration of each kernel;
+//                     sends nothing
 //
-// An MPI program that communicates as a NAS kernel does, without its arithmetic: computing is sleeping, so
-// that ranks that share a processor still overlap as if each had its own.  Every message is stamped and
-// checked; the digest is the same for every run.
+// An MPI program with the communication of a NAS kernel, without its arithmetic: computing is sleeping, so
+// ranks that share a processor overlap as if each had its own. Every message is stamped and checked; the
+// digest is the same for every run.
 #include "patterns.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static uint64_t stamp_of(const struct run* run, int from, int to) {
                  (uint64_t)to);
 }
 
-// First and last bytes; of what is shorter than a stamp, as much as there is.
+// First and last bytes; a message shorter than a stamp gets a part of the stamp.
 static void write_stamp(const struct run* run, unsigned char* at, size_t bytes, int to) {
     const uint64_t stamp = stamp_of(run, run->rank, to);
     const size_t size = bytes < sizeof stamp ? bytes : sizeof stamp;
@@ -50,7 +50,7 @@ static size_t scaled(const struct run* run, size_t bytes) {
     return wanted > (double)run->room ? run->room : wanted < 1 ? 1 : (size_t)wanted;
 }
 
-// A message is on its way; what a collective is made of is not known here, except in alltoall.
+// Counts a message. Messages inside a collective are not counted, except those of an alltoall.
 static void count(struct run* run, int to, size_t bytes) {
     run->messages++;
     run->bytes += bytes;
@@ -111,7 +111,7 @@ void exchange(struct run* run, int to, int from, size_t bytes) {
 }
 
 void pass_on(struct run* run, int to, int from, size_t bytes) {
-    // Sender and receiver are at different steps: the stamp is that of the iteration alone.
+    // Sender and receiver are at different steps: the stamp depends on the iteration alone.
     if (to >= 0) count(run, to, bytes);
     if (run->counting) return;
     const int step = run->step;
@@ -154,13 +154,13 @@ void sum_up(struct run* run, size_t bytes) {
     run->bytes += bytes;
 }
 
-// Half of round trips between the first and the last rank: median and least, for each size.
+// Half of round trips between the first and the last rank: median and minimum, for each size.
 static void pingpong(struct run* run, FILE* json) {
     const int last = run->size - 1;
     double us[kPingpongRounds];
     if (json) fprintf(json, ", \"pingpong\": [");
     for (size_t bytes = 1; bytes <= 1 << 20; bytes *= 4) {
-        for (int i = -3; i < kPingpongRounds; i++) {  // the first ones open windows
+        for (int i = -3; i < kPingpongRounds; i++) {  // negative: warm-up, to open congestion windows
             const double start = perf_now_us();
             if (run->rank == 0) MPI_Send(run->out, (int)bytes, MPI_BYTE, last, 4, MPI_COMM_WORLD);
             if (run->rank == last)
@@ -194,8 +194,8 @@ static double positive(int rank, const char* text) {
     return value;
 }
 
-// Every rank of a job of 16 in turn, without MPI: kernel, bytes of a message, how many an iteration sends to
-// the other half.
+// Counts for every rank of a job of 16 in turn, without MPI: kernel, bytes of a message, messages per
+// iteration to the other half.
 static int count_all(void) {
     for (const struct kernel* one = kKernels; one->name; one++) {
         struct run run = {

@@ -1,37 +1,37 @@
-// Communication patterns with the features of the NAS kernels: what a pattern needs to say who sends how much
-// to whom, and when; and what TCP does to the process's connections meanwhile.
+// Communication patterns with the features of the NAS kernels: building blocks for patterns, which define the
+// sizes, partners and times of messages; and counters of TCP events on the process's connections.
 #ifndef MCASTCOLL_UTIL_PATTERNS_H
 #define MCASTCOLL_UTIL_PATTERNS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// tcp_watch.c: what happens to this process's own long connections, as the kernel tells it (TCP_INFO).
+// tcp_watch.c: events on this process's own long connections, as reported by the kernel (TCP_INFO).
 enum { kWatchedMost = 1024 };
 
 struct tcp_watch {
-    uint32_t long_us;  // a connection with a longer round trip than this is a long one
+    uint32_t long_us;  // threshold: a connection with a longer round trip is a long one
     struct {
-        uint32_t sent;  // segments with data, by the last look
-        uint8_t idle;   // by the last look
+        uint32_t sent;  // segments with data, at the last look
+        uint8_t idle;   // at the last look
         uint8_t known;
     } at[kWatchedMost];  // by descriptor
     uint64_t idle_restarts;
     uint64_t looked_ms;
-    int forgetful;  // by the last look, whether the network's setting lets pauses cost windows
+    int forgetful;  // whether the congestion window is reset after a pause, at the last look
 };
 
 struct tcp_sums {
-    uint64_t connections, idle_restarts, retransmissions, duplicates, reordered;  // of long ones
+    uint64_t connections, idle_restarts, retransmissions, duplicates, reordered;  // of long connections
     uint64_t all_connections, all_retransmissions;
 };
 
 void tcp_watch_look(struct tcp_watch* watch);
 void tcp_watch_sum(struct tcp_watch* watch, struct tcp_sums* sums);
 
-enum { kLengthsMost = 32 };  // as many lengths of messages as a kernel may send across the middle
+enum { kLengthsMost = 32 };  // limit of distinct message lengths between the halves of the ranks
 
-// Messages from one half of the ranks to the other, by their length.
+// Messages from one half of the ranks to the other, by length.
 struct crossings {
     int used;
     struct {
@@ -43,12 +43,12 @@ struct run {
     int rank, size;
     int rows, columns;  // the ranks as a torus, row by row
     double speed;       // computing takes the given time divided by this
-    double volume;      // messages of more than small ones are so many times as long
+    double volume;      // factor on the lengths of all but small messages
     int iteration, step;
     unsigned char *out, *in;
     size_t room;  // of each
     uint64_t messages, bytes, digest, wrong;
-    int counting;  // nothing is sent, only counted
+    int counting;  // count messages without sending
     struct crossings crossings;
     struct tcp_watch watch;
 };
@@ -56,23 +56,23 @@ struct run {
 struct kernel {
     const char* name;
     const char* what;
-    int iterations;  // unless told otherwise
-    size_t largest;  // bytes of one message, or of one alltoall's part
+    int iterations;  // default
+    size_t largest;  // bytes of one message, or of one part of an alltoall
     void (*iterate)(struct run* run);
 };
 
-// In the order of the table; the last one has no name.
+// In the order of the table; ends with an entry without a name.
 extern const struct kernel kKernels[];
 
-// What patterns are made of.  A negative peer is nobody.  compute() also looks at the connections, since a
-// burst begins where it ends.
+// Building blocks of patterns. A negative peer means no message. compute() also looks at the connections,
+// since a burst begins at its end.
 void compute(struct run* run, double milliseconds);
 int neighbour(const struct run* run, int rows, int columns);
 void exchange(struct run* run, int to, int from, size_t bytes);  // both at once
 void exchange_many(struct run* run, const int* peers, int count,
-                   size_t bytes);                               // with each of them, all at once
-void pass_on(struct run* run, int to, int from, size_t bytes);  // from, then to
-void everybody(struct run* run, size_t bytes);                  // alltoall, so much for each
+                   size_t bytes);                               // with each peer, all at once
+void pass_on(struct run* run, int to, int from, size_t bytes);  // receives, then sends
+void everybody(struct run* run, size_t bytes);                  // alltoall, `bytes` per rank
 void sum_up(struct run* run, size_t bytes);                     // allreduce
 
 #endif

@@ -1,7 +1,7 @@
-// Idle restarts are no counter of the kernel's: it forgets the congestion window when it sends after a pause
-// of more than the retransmission timeout with nothing under way.  So the watch looks before each burst,
-// though not more often than each 10 ms, which connections are in that state, and counts those that have sent
-// by the next look.
+// Counts idle restarts, for which the kernel has no counter: the kernel resets the congestion window when it
+// sends after a pause of more than the retransmission timeout with no data in flight. So before each burst,
+// though at most every 10 ms, the watch marks connections in that state, and counts those that have sent by
+// the next look.
 
 #include <dirent.h>
 #include <linux/tcp.h>
@@ -24,7 +24,7 @@ static bool is_long(const struct tcp_watch* watch, const struct tcp_info* info) 
     return info->tcpi_min_rtt != UINT32_MAX && info->tcpi_min_rtt > watch->long_us;
 }
 
-// One with a model of the path, like bbr, does without windows that are forgotten.
+// A congestion control with a model of the path, like bbr, does not use the window that is reset.
 static bool forgets(int fd) {
     char name[16] = "";
     socklen_t length = sizeof name;
@@ -52,7 +52,7 @@ static void look_at(struct tcp_watch* watch, int fd, struct tcp_sums* sums) {
     sums->reordered += info.tcpi_reord_seen;
 }
 
-// Whether the network forgets windows at all: its setting may say that it does not.
+// Whether the kernel resets windows at all, by the setting of the network namespace.
 static bool forgets_when_idle(void) {
     FILE* file = fopen("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "r");
     const bool never = file && fgetc(file) == '0';

@@ -1,9 +1,9 @@
 #!/bin/bash
-# test_count.sh -- the patterns send over the long distance what MPI5000's table 2 counts (Glueck, Mignot, ISPA 2011): class B
-# on 16 processes, half of them in each of two sites.
+# test_count.sh -- the patterns send the messages counted in MPI5000's table 2 over the long distance (Glueck, Mignot, ISPA 2011):
+# class B on 16 processes, half of them in each of two sites.
 #
-# An expected line is kernel, iterations that NPB runs, least and largest bytes of a message, how many of those in all.  Of IS's small
-# ones any number is right: what an alltoall of 4 bytes is made of is the MPI library's affair.
+# An expected line is kernel, iterations run by NPB, least and largest bytes of a message, total number of such messages. Of IS's
+# small messages any number is right: the messages of an alltoall of 4 bytes depend on the MPI library.
 set -u
 patterns=util/patterns/patterns
 [ -x $patterns ] || { echo "skip no $patterns: this build has no Open MPI component"; exit 77; }

@@ -1,6 +1,6 @@
-# mcastcoll-perf and mcastcoll-tune: Python over two measuring programs.  From a build they run as util/mcastcoll-perf, which is in
-# the PATH after ". build/env"; installed, their modules are in share/mcastcoll/perf and the programs in libexec/mcastcoll.  The
-# MPI program's source is installed, too: every other MPI needs it compiled by its own mpicc.
+# mcastcoll-perf and mcastcoll-tune: Python over two measuring programs. From a build they run as util/mcastcoll-perf, in the PATH
+# after ". build/env"; installed, their modules are in share/mcastcoll/perf and the programs in libexec/mcastcoll. The MPI
+# program's source is installed, too: for another MPI it must be compiled with that MPI's mpicc.
 perfdir = $(pkgdatadir)/perf
 perflibexecdir = $(libexecdir)/mcastcoll
 perf_sources = %reldir%/perf_data.h %reldir%/perf_floor.c %reldir%/perf_floor.h %reldir%/perf_mpi.c

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Measures collectives of libfabric or MPI, one stack beside the others, taking turns in one run.
 
-Why it exists: on a shared machine two runs cannot be compared with each other, only turns of one run can.  The arguments are here;
-perf_bench.py measures, perf_stacks.py knows the stacks, perf_report.py says what came of it.
+On a shared machine two runs cannot be compared with each other, only turns within one run. This file has the arguments;
+perf_bench.py measures, perf_stacks.py has the stacks, perf_report.py prints the results.
 """
 import os
 import signal
 import sys
 
-sys.dont_write_bytecode = True  # nobody would remove it from where this is installed
+sys.dont_write_bytecode = True  # make uninstall would not remove __pycache__
 HERE = os.path.dirname(os.path.realpath(__file__))
 for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
     if os.path.exists(os.path.join(folder, "perf_bench.py")):
@@ -127,7 +127,7 @@ def main():
         bench.run()
     except KeyboardInterrupt:
         failed = True
-    finally:  # also what an interrupted run has
+    finally:  # also reports the results of an interrupted run
         rows = bench.rows
         perf_report.print_table(rows, about, sys.stdout)
         if args.csv:

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Measures the alternatives of mcastcoll's selection tables, and writes the table that follows.
 
-Why it exists: which algorithm pays depends on the wires and the cores; the built-in tables are right for the machines they were
-measured on.  Two tables can be written: the provider's (which algorithm carries out an operation) and the Open MPI component's
-(whether the operation is served here at all).  perf_bench.py measures, perf_selection.py decides.
+The best algorithm depends on wires and cores; the built-in tables are right for the machines of their measurements. Two
+tables can be written: the provider's (the algorithm of an operation) and the Open MPI component's (whether mcastcoll or
+another component serves the operation). perf_bench.py measures, perf_selection.py decides.
 """
 import os
 import signal
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # nobody would remove it from where this is installed
+sys.dont_write_bytecode = True  # make uninstall would not remove __pycache__
 HERE = os.path.dirname(os.path.realpath(__file__))
 for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
     if os.path.exists(os.path.join(folder, "perf_bench.py")):
@@ -54,7 +54,7 @@ def arguments():
 
 
 def everything_here(folder):
-    """A component's table that leaves nothing to others, or a choice that was made before would be measured again."""
+    """A component's table that keeps every operation in mcastcoll; otherwise an earlier choice would be measured again."""
     path = os.path.join(folder, "here")
     with open(path, "w") as file:
         file.write("all * * * here\n")
@@ -62,7 +62,7 @@ def everything_here(folder):
 
 
 def stacks_for(args, operation, known, folder):
-    """One for each alternative, the one that is kept in doubt first."""
+    """One stack per alternative; the first is kept if the difference is small."""
     base, here = known[args.stack], everything_here(folder)
     if args.table == "component":
         other = known[args.previous]
@@ -77,7 +77,7 @@ def stacks_for(args, operation, known, folder):
 
 
 def measure(args, known, places, folder):
-    """{(hosts, ranks, operation, size): {alternative: us}}, and what was said."""
+    """{(hosts, ranks, operation, size): {alternative: us}}, and the notes of the runs."""
     cells, notes = {}, []
     groups = [[o] for o in args.operations] if args.table == "provider" else [args.operations]
     for operations in groups:
@@ -85,7 +85,7 @@ def measure(args, known, places, folder):
         bench = Bench(stacks_for(args, operations[0], known, folder), places, wanted, rounds=args.rounds, seconds=args.seconds,
                       timeout_s=args.timeout, limit_s=args.limit / len(groups) if args.limit else None)
         for key, rows in cells_of(bench.run()).items():
-            # On this machine alone all are on one host.
+            # Without --hosts all ranks are on one host.
             cells[(max(key[0], 1), *key[1:])] = {r["stack"].replace(".", ":"): r["median_us"] for r in rows
                                                  if "median_us" in r and not r["error"]}
         notes += bench.notes

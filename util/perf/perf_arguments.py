@@ -1,4 +1,4 @@
-"""What the arguments of mcastcoll-perf and mcastcoll-tune have in common: sizes, numbers, lists, and where ranks are."""
+"""Common arguments of mcastcoll-perf and mcastcoll-tune: sizes, numbers, lists, and placement of ranks."""
 import argparse
 import os
 import subprocess
@@ -10,7 +10,7 @@ MOST_BYTES = 1 << 30
 
 
 class Parser(argparse.ArgumentParser):
-    """--help shows the options of `daily`, with another text where it has one, and fits a screen; --help-all shows all."""
+    """--help shows the options in `daily`, with the text in `daily` if given, on one screen; --help-all shows all options."""
     def __init__(self, tool, usage, description, manual, daily):
         super().__init__(prog=tool, usage=usage, description=description, epilog=manual, allow_abbrev=False, add_help=False)
         self.daily = {"--help": None, "--help-all": None, "--version": None, **daily}
@@ -73,7 +73,7 @@ def add_times(p, rounds, seconds):
 
 
 def version(tool):
-    """The source's, or when installed that of the program beside."""
+    """The version of the source; if installed, the version of the program beside this file."""
     source = os.path.join(HERE, "..", "..", "configure.ac")
     if os.path.exists(source):
         with open(source) as file:
@@ -85,7 +85,7 @@ def version(tool):
 
 
 def places_of(p, args, yields, inner):
-    """All combinations of --hosts and --ranks; who yields is 'auto', 'yes' or 'no'."""
+    """All combinations of --hosts and --ranks; yields is 'auto', 'yes' or 'no'."""
     if args.hosts and os.geteuid() != 0:
         p.error("argument --hosts: network namespaces need root")
     places = []

@@ -1,19 +1,19 @@
-"""Measures stacks in turns: mcastcoll-perf's and mcastcoll-tune's common part.
+"""Measures stacks in turns: the common part of mcastcoll-perf and mcastcoll-tune.
 
-Algorithm: at each place (number of hosts and ranks) every stack has one job.  All jobs stay alive, asleep, and are woken one at a
-time: for each cell (operation and size), for each round, every stack measures once, the first to go being another one each round.
-So whatever else the machine does hits all alike, and nobody pays for launching.  A turn's figure is its median; a stack's is the
-median of its turns; a ratio is the median of the rounds' ratios, each between turns that were neighbours.  A stack that is ten
-times behind after two turns, or a hundred times after one, gets no more of them in that cell.  One that hangs, dies or has wrong
-data is reported as such and launched again for the next cell.  Where the first stack would not pass, there are up to three times the
-rounds: a ratio from a few turns on a busy machine is a guess.  The floor (perf_floor.c) is nobody's rival: nobody is behind it, and
-no verdict asks for it.
+Algorithm: at each place (number of hosts and ranks) every stack has one job. All jobs stay alive, asleep, and are woken one
+at a time: for each cell (operation and size), in each round, every stack measures once, beginning with a different stack
+each round. So other load of the machine affects all stacks alike, and launch times do not count. The figure of a turn is
+its median; a stack's figure is the median of its turns; a ratio is the median of the rounds' ratios, each between adjacent
+turns. A stack that is ten times slower after two turns, or a hundred times after one, gets no more turns in that cell. A
+stack that hangs, crashes or returns wrong data is reported and launched again for the next cell. If the first stack would
+fail --fail-above, there are up to three times the rounds: a ratio from a few turns on a busy machine is unreliable. The
+floor (perf_floor.c) is excluded from comparisons and from the verdict.
 
-On the lab the switch's ports count what each host sends during a turn, which is divided by the operations of the turn; the barriers
-between them are in it.
+On the cluster, the switch's ports count the bytes sent by each host during a turn, divided by the operations of the turn;
+these include the barriers between operations.
 
-Who owns what: a Job owns its processes, its pipes and its folder, and ends all of them; the Bench ends every job it started; the
-Lab takes its cluster down.
+Ownership: a Job owns its processes, its pipes and its folder, and ends all of them; the Bench ends every job it started;
+the Lab takes its cluster down.
 """
 import json
 import os
@@ -28,7 +28,7 @@ import time
 
 from perf_stacks import LAB, StackError, cores, launch_line
 
-LOST = {1: 100, 2: 10}  # turns: how many times behind
+LOST = {1: 100, 2: 10}  # turns: factor of slowness
 LEAST_TURNS = 2
 MOST_LAUNCHES = 3
 MOST_AGAIN = 3
@@ -40,7 +40,7 @@ FIGURES = ("min", "p10", "median", "p90", "p99")
 
 
 class Lab:
-    """Hosts made of network namespaces (util/cluster), for as long as this object is entered."""
+    """Hosts made of network namespaces (util/cluster), while this object is entered."""
 
     def __init__(self, hosts, loss):
         self.hosts, self.loss = hosts, loss
@@ -52,7 +52,7 @@ class Lab:
             raise StackError("--hosts needs the cluster lab of the source tree (util/cluster)")
         os.environ.update(VC=f"mcp{os.getpid()}", VC_OWNER=str(os.getpid()))
         if self.loss:
-            os.environ.setdefault("GSO", "off")  # so that the filters lose single datagrams
+            os.environ.setdefault("GSO", "off")  # so that the filters drop single datagrams
         self.call("down", "--stale")
         self.call("up", str(self.hosts))
         if self.loss:
@@ -64,7 +64,7 @@ class Lab:
             subprocess.run([os.path.join(LAB, "down")], stdout=subprocess.DEVNULL, timeout=120, check=False)
 
     def sent_bytes(self):
-        """What each host has sent so far, as its port of the switch counts it; nothing where there is no lab."""
+        """Bytes sent by each host so far, as counted by its port of the switch; empty without a cluster."""
         if not self.hosts:
             return []
         done = subprocess.run(["ip", "-n", f"{os.environ['VC']}-sw0", "-s", "-j", "link"], capture_output=True, text=True, timeout=60)
@@ -79,8 +79,8 @@ class Lab:
 
 
 class Job:
-    """One stack's job: alive from its launch to the end of a place's measurements, asleep but for its turns.  The ranks sleep in
-    read(), where no MPI can spin; a turn is a line in each rank's pipe, and rank 0 answers with a line of JSON."""
+    """One stack's job: alive from its launch to the end of a place's measurements, asleep except for its turns. The ranks
+    sleep in read(), where no MPI can spin; a turn is a line in each rank's pipe, and rank 0 answers with a line of JSON."""
 
     def __init__(self, stack, place, line, env):
         self.stack, self.place, self.error, self.stuck = stack, place, None, False
@@ -88,9 +88,10 @@ class Job:
         self.pipes = []
         for rank in range(place.ranks):
             os.mkfifo(f"{self.folder}/{rank}")
-            # Also open for reading, so that nobody waits in open(); when this process ends the ranks see the end.
+            # Also open for reading, so that open() does not block; when this process ends, the ranks read the
+            # end.
             self.pipes.append(os.open(f"{self.folder}/{rank}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-        with open(f"{self.folder}/board", "wb") as board:  # memory that the ranks share: perf_mpi.c
+        with open(f"{self.folder}/board", "wb") as board:  # memory shared by the ranks: perf_mpi.c
             board.write(bytes(4096))
         self.log = open(f"{self.folder}/log", "w+")
         self.process = subprocess.Popen(line + ["--serve", self.folder], env=env, stdin=subprocess.DEVNULL,
@@ -121,14 +122,14 @@ class Job:
         return None
 
     def turn(self, operation, size, seconds, probes, limit_s):
-        """What rank 0 says, or None; the job is of no more use then, and says why."""
+        """Rank 0's answer, or None; then the job is unusable and has the reason."""
         words = f"{operation}:{size}:{seconds:g}" + (f":{probes}" if probes else "") + "\n"
         for pipe in self.pipes:
             os.write(pipe, words.encode())
         return self._answer(limit_s + 2 * seconds, f"{operation} of {size} B")
 
     def said(self):
-        """The log: what a stack says about itself, and why it failed."""
+        """The log: messages of the stack, including reasons of failures."""
         if self.log.closed:
             return self.last_words
         self.log.flush()
@@ -141,11 +142,12 @@ class Job:
     def close(self):
         if self.log.closed:
             return
-        while self.pipes:  # a signal may end this, and then it is called again
+        while self.pipes:  # a signal may interrupt this, and then it is called again
             os.close(self.pipes.pop())
         try:
             code = self.process.wait(timeout=1 if self.error else END_LIMIT_S)
-            # A launcher that takes a rank for lost which it was too busy to hear the end of is not worth a word; a crash is.
+            # A launcher may report a rank as lost if it was too busy to notice the rank's normal end: that is ignored, but a
+            # crash is reported.
             if (code >= 128 or code < 0) and not self.error:
                 self.error = f"ended with exit code {code}"
         except subprocess.TimeoutExpired:
@@ -181,7 +183,7 @@ class Bench:
             self.say(text)
 
     def launch(self, stack):
-        """The stack's job, alive; None where it cannot be had."""
+        """The stack's job, alive; None if it cannot be launched."""
         job = self.jobs.get(stack.name)
         if job and not job.error:
             return job
@@ -196,7 +198,7 @@ class Bench:
             return None
         self.jobs[stack.name] = job
         if job.error:
-            self.launches[stack.name] = MOST_LAUNCHES  # it would not start the next time
+            self.launches[stack.name] = MOST_LAUNCHES  # it would not start the next time either
             self.failed(job)
             return None
         return job
@@ -229,7 +231,7 @@ class Bench:
         return any(len(turns) >= t and self.median(turns) > factor * best for t, factor in LOST.items())
 
     def in_doubt(self, turns):
-        """Whether the first stack is slower than it may be."""
+        """Whether the first stack seems slower than allowed."""
         first = turns[self.stacks[0].name]
         return self.enough and any(self.least_ratio(first, turns[s.name]) > self.enough for s in self.rivals())
 
@@ -238,16 +240,18 @@ class Bench:
 
     @staticmethod
     def ratio(first, turns, metric):
-        """Of the turns that were neighbours; 0 where there are none."""
+        """From adjacent turns; 0 if there are none."""
         pairs = [(a[f"{metric}_us"]["median"], b[f"{metric}_us"]["median"]) for a, b in zip(first, turns)]
         return statistics.median(a / max(b, 1e-3) for a, b in pairs) if pairs else 0
 
     def least_ratio(self, first, turns):
-        """By the time that counts less: `last` has nothing of what was done before the last rank came, `max` all of the wait for it."""
+        """By the smaller of two ratios: `last` excludes work before the last rank's entry, `max` includes the whole wait for
+        that rank."""
         return min(self.ratio(first, turns, metric) for metric in ("last", "max"))
 
     def measure(self, cell):
-        """All turns of one cell; on a machine too slow for that only as many as fit into its share of the time left, but two."""
+        """All turns of one cell; if the machine is too slow, only as many as fit into the cell's share of the remaining time,
+        but at least two."""
         begin, turns = time.monotonic(), {s.name: [] for s in self.stacks}
         share = (self.start + self.limit_s - begin) / self.cells_left if self.limit_s else None
         errors = {}
@@ -322,7 +326,7 @@ class Bench:
             had_error = job.error
             job.close()
             if job.error and not had_error:
-                # A peer that had given all its results is its own affair.
+                # Another stack that hangs at its end, after all its results, is only noted.
                 ours = name == self.stacks[0].name or not job.stuck
                 self.note(f"{'FAIL ' if ours else ''}{name}, {self.place}: {job.error}")
             for line in job.said().splitlines():

@@ -1,10 +1,10 @@
-/* What the measuring programs share, so that their figures are of the same thing: the clock, the data of an
- * operation, how many are measured, and what is said of their times. Plain C, in a header, so that the MPI
- * program can be compiled by any MPI's compiler and the other one is C++.
+/* Common parts of the measuring programs, so that their figures are comparable: the clock, the data of an
+ * operation, the number of operations measured, and the summary of times. Plain C in a header, so that any
+ * MPI's compiler can compile the MPI program, while the other program is C++.
  *
- * The data: each block that one rank has for another is numbered, and its words follow from that number. So
- * no two operations have the same bytes anywhere, and a receiver needs to be told nothing. Reductions add
- * small whole numbers, of which every order of adding gives the same sum. */
+ * The data: each block from one rank to another is numbered, and its words follow from that number. So no two
+ * operations have the same bytes anywhere, and a receiver can check a block by its number alone. Reductions
+ * add small whole numbers, so the sum does not depend on the order of adding. */
 #ifndef MCASTCOLL_UTIL_PERF_DATA_H
 #define MCASTCOLL_UTIL_PERF_DATA_H
 
@@ -29,7 +29,7 @@ static inline double perf_now_us(void) {
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* NULL where there is none. A page more than asked for, so that guards fit behind. */
+/* NULL on failure. A page more than requested, for the guards behind the data. */
 static inline uint8_t* perf_memory(uint64_t bytes) {
     void* p = NULL;
     if (posix_memalign(&p, 4096, bytes + 4096) != 0) return NULL;
@@ -37,12 +37,12 @@ static inline uint8_t* perf_memory(uint64_t bytes) {
     return (uint8_t*)p;
 }
 
-/* The block that `from` has for `to` in the operation `serial`; where all get the same, `to` is 0. */
+/* The block from `from` to `to` in the operation `serial`; `to` is 0 if all ranks get the same block. */
 static inline uint64_t perf_block(uint64_t serial, int size, int from, int to) {
     return (serial * (uint64_t)size + (uint64_t)from) * (uint64_t)size + (uint64_t)to;
 }
 
-/* Writes the block to `data`, or else: whether it is there. */
+/* Writes the block to `data`, or else checks whether `data` has the block. */
 static inline bool perf_words(uint8_t* data, uint64_t bytes, uint64_t block, bool writes) {
     bool wrong = false;
     for (uint64_t at = 0; at < bytes; at += 8) {
@@ -54,17 +54,17 @@ static inline bool perf_words(uint8_t* data, uint64_t bytes, uint64_t block, boo
     return !wrong;
 }
 
-/* Every element of what rank 0 adds; other ranks add a multiple. */
+/* Element of rank 0's addend; other ranks add a multiple. */
 static inline double perf_addend(uint64_t serial, uint64_t element) {
     return (double)(((serial + element) & 1023) + 1);
 }
 
-/* What an operation does with its data. */
+/* Data flow of an operation. */
 enum {
-    kPerfRooted = 1,  /* all wait for what the root has */
-    kPerfToRoot = 2,  /* the root alone gets the result */
+    kPerfRooted = 1,  /* all wait for the root's data */
+    kPerfToRoot = 2,  /* only the root gets the result */
     kPerfReduces = 4, /* adds doubles */
-    kPerfSpreads = 8, /* each gets a part of the sum */
+    kPerfSpreads = 8, /* each rank gets a part of the sum */
     kPerfDeals = 16,  /* has a block for each rank */
     kPerfTakes = 32   /* gets a block from each rank */
 };
@@ -72,23 +72,23 @@ enum {
 /* One rank's side of the operations of one cell. */
 struct perf_side {
     int does, rank, size, root;
-    int summed;                       /* ranks whose addends are in the sum, from 0 on */
-    uint64_t bytes;                   /* as the user gave them: see mcastcoll-perf(1) */
+    int summed;                       /* number of ranks in the sum, from rank 0 on */
+    uint64_t bytes;                   /* as given by the user: see mcastcoll-perf(1) */
     uint64_t elements;                /* of reductions: doubles of the whole vector */
-    uint64_t own_first, own_elements; /* of them, what this rank gets */
+    uint64_t own_first, own_elements; /* this rank's part of them */
     uint64_t send_bytes, receive_bytes;
     uint8_t *send, *receive;
     uint64_t serial; /* no two operations have the same data */
 };
 
-/* How many elements of a sum that is spread `rank` gets: one more for the first few where that does not come
- * out even. */
+/* Number of elements of a scattered sum for `rank`: one more for the first few ranks if the division leaves a
+ * remainder. */
 static inline uint64_t perf_part(const struct perf_side* s, int rank) {
     const uint64_t size = (uint64_t)s->size;
     return s->elements / size + ((uint64_t)rank < s->elements % size ? 1 : 0);
 }
 
-/* How long the buffers are; what stands before them in the struct is known. */
+/* Computes the buffer sizes from the fields before them. */
 static inline void perf_lay_out(struct perf_side* s) {
     const uint64_t size = (uint64_t)s->size;
     s->summed = s->size;
@@ -103,7 +103,7 @@ static inline void perf_lay_out(struct perf_side* s) {
     s->receive_bytes = s->own_elements * 8;
 }
 
-/* New data for the operation `serial`, and a result that is wrong as yet. */
+/* Fills in new data for the operation `serial`, and invalidates the result. */
 static inline void perf_prepare(struct perf_side* s) {
     const bool at_root = s->rank == s->root, rooted = (s->does & kPerfRooted) != 0;
     memset(s->receive, kPerfGuardValue, s->receive_bytes + kPerfGuardBytes);
@@ -121,7 +121,7 @@ static inline void perf_prepare(struct perf_side* s) {
     }
 }
 
-/* Whether this rank's part of the sum is there. */
+/* Whether this rank's part of the sum is right. */
 static inline bool perf_holds_sums(const struct perf_side* s) {
     const double factor = (double)s->summed * (s->summed + 1) / 2;
     bool wrong = false;
@@ -133,7 +133,7 @@ static inline bool perf_holds_sums(const struct perf_side* s) {
     return !wrong;
 }
 
-/* Whether the right data has come, and nothing behind it. */
+/* Whether the received data is right, and the guards behind it are unchanged. */
 static inline bool perf_verify(const struct perf_side* s) {
     bool good = true;
     for (int i = 0; i < kPerfGuardBytes; ++i)
@@ -147,10 +147,10 @@ static inline bool perf_verify(const struct perf_side* s) {
     return good;
 }
 
-/* The operations of one cell: a few that do not count, of which slow ones cannot afford many, then as many as
- * the time allows, by half of what it still does, so that a bad guess costs little. `run` does some, whose
- * times go to `slot` and on; false: there is no such operation. `agree` makes rank 0's word everybody's. How
- * many counted. */
+/* Runs the operations of one cell: a few for warm-up (fewer if they are slow), then as many as the time
+ * allows, in steps of half the remaining estimate, so that a wrong estimate costs little. `run` runs some
+ * operations and stores their times from `slot` on; it returns false if the operation does not exist. `agree`
+ * returns rank 0's value on every rank. Returns the number of timed operations. */
 static inline uint64_t perf_measure(double seconds, void* bench,
                                     bool (*run)(void* bench, uint64_t slot, uint64_t count),
                                     uint64_t (*agree)(void* bench, uint64_t own)) {
@@ -177,7 +177,7 @@ static inline int perf_by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-/* One way of looking at an operation's times. */
+/* Statistics of an operation's times. */
 struct perf_figure {
     double min, p10, median, p90, p99;
 };
@@ -190,17 +190,17 @@ static inline struct perf_figure perf_sum_up(double* samples, uint64_t count) {
     return f;
 }
 
-/* What rank 0 says of one cell. overlap_percent and lost are negative where they mean nothing. */
+/* Rank 0's result of one cell. Negative overlap_percent or lost: not applicable. */
 struct perf_result {
     const char* operation;
     const char* unavailable; /* why there are no figures, or NULL */
     uint64_t bytes, samples, bad;
-    uint64_t operations; /* with those that do not count */
+    uint64_t operations; /* including warm-up */
     int ranks;
     /* The last rank's end minus the start; the longest of all ranks' own times. */
     struct perf_figure last, max;
     double overlap_percent;
-    int64_t lost; /* operations that lost datagrams, and do not count, where nothing is repaired */
+    int64_t lost; /* operations excluded for lost datagrams, on a stack without repair */
     uint64_t lost_datagrams;
 };
 

@@ -1,13 +1,13 @@
-// mcastcoll-perf-fabric: how long libfabric's collectives take, one stack's side of a comparison of several.
-// What mcastcoll-perf-mpi is for MPI: members stay alive between their turns, each asleep in read() on a pipe
-// of its own.
+// mcastcoll-perf-fabric: measures libfabric's collectives, as one stack's side of a comparison of several.
+// The counterpart of mcastcoll-perf-mpi: members stay alive between their turns, each asleep in read() on a
+// pipe of its own.
 //
-// It goes through libfabric's public calls, so any provider with FI_COLLECTIVE can be measured; with --form
-// blocking it uses mcastcoll's own fi_mcastcoll_group_ops.run. What is measured, and how often, is told in
-// perf_mpi.c; that members begin together is seen to out of band, by the board that they share.
+// The program uses libfabric's public calls, so any provider with FI_COLLECTIVE can be measured; with --form
+// blocking it uses mcastcoll's own fi_mcastcoll_group_ops.run. perf_mpi.c describes the measurement; members
+// start together through a shared board, out of band.
 //
-// Who owns what: the launcher forks the members and ends them at the time limit; a member owns its endpoint
-// and its buffers. Times of all members are in one mapping, made before the fork, from which member 0 takes
+// Ownership: the launcher forks the members and ends them at the time limit; a member owns its endpoint and
+// its buffers. Times of all members are in one mapping, made before the fork, from which member 0 computes
 // the figures.
 
 #include <sys/mman.h>
@@ -59,10 +59,10 @@ struct Settings {
 
 using Memory = std::unique_ptr<std::uint8_t, decltype(&std::free)>;
 
-// The board's words that are used here.
+// Indices of board words.
 enum Word : std::size_t { kCount, kBad };
 
-// One member, and its side of the operations of the cell under way.
+// One member's side of the operations of the current cell.
 class Bench {
   public:
     // `times`: of all members, [member][sample].
@@ -111,7 +111,7 @@ Bench::Bench(Member& me, Times* times, const Settings& settings)
                                      reinterpret_cast<void**>(&blocking_), nullptr));
 }
 
-// What the cell's operations need; for how many seconds they are measured.
+// Prepares the operations of the cell; returns the seconds to measure.
 double Bench::open(const std::string& cell) {
     std::array<char, 64> name{};
     unsigned long long bytes = 0;
@@ -175,7 +175,8 @@ ssize_t Bench::run_blocking() {
     return blocking_->run(group_->mc.get(), &request, nullptr, nullptr);
 }
 
-// From the call to its completion. False when the group does not have this collective; nobody has it then.
+// Runs from the call to its completion. Returns false if the group lacks this collective, on all members
+// alike.
 bool Bench::perform() {
     Ticket* ticket = blocking_ ? nullptr : &me_.new_ticket();
     ssize_t result = 0;
@@ -190,7 +191,7 @@ bool Bench::perform() {
     return true;
 }
 
-// Member 0's word.
+// Distributes member 0's value.
 std::uint64_t Bench::agree(std::uint64_t own) {
     if (me_.rank() == 0) me_.board().words[kCount] = own;
     me_.meet();
@@ -210,7 +211,7 @@ bool Bench::run(std::uint64_t slot, std::uint64_t count) {
         const double end = perf_now_us();
         if (!there) return false;
         times_of(me_.rank())[i] = {starts ? start : 0, end, end - start};
-        // Who is early would else verify on a core that others still need to end.
+        // An early member would verify on a core still needed by other members.
         me_.meet();
         if (!perf_verify(&side_)) ++me_.board().words[kBad];
     }
@@ -226,7 +227,7 @@ void Bench::measure(const std::string& cell) {
             return static_cast<Bench*>(bench)->run(slot, count);
         },
         [](void* bench, std::uint64_t own) { return static_cast<Bench*>(bench)->agree(own); });
-    // What is still to be pushed out, for others to end theirs, before this member sleeps.
+    // Drives progress before this member sleeps: peers may depend on its last messages.
     me_.idle(std::chrono::milliseconds(10));
     me_.meet();
     if (me_.rank() != 0) return;

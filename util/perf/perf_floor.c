@@ -1,19 +1,18 @@
 // The floor of a comparison: see perf_floor.h.
 //
-// Between hosts. A broadcast is datagrams from the root to one multicast address, which all others read: as
-// many as the bytes need, by one sendmmsg() with UDP_SEGMENT for every few hundred of them, straight from the
-// user's memory and straight to its place. Barrier and allreduce are a datagram of each rank to rank 0, whose
-// multicast ends them: N messages, 2(N - 1) of which arrive. Everybody's multicast to everybody would be one
-// way less, but N(N - 1) datagrams that arrive and are read; where ranks share cores, that is what costs.
-// Nothing is repaired. A rank that hears nothing for kPatienceUs gives up; that round is not counted.
-// MCASTCOLL_PERF_SPARE datagrams more follow each multicast, as if they were copies or parity: what those
-// cost who carries them.
+// Between hosts. A broadcast is a series of datagrams from the root to one multicast address, which all other
+// ranks read: one sendmmsg() with UDP_SEGMENT for every few hundred datagrams, straight from the user's
+// memory and straight to its destination. Barrier and allreduce are a datagram from each rank to rank 0, and
+// a multicast of rank 0 as the end: N messages, 2(N - 1) receptions. A multicast of every rank to every rank
+// would save one way, but cost N(N - 1) receptions, which dominate where ranks share cores. Nothing is
+// repaired. A rank without input for kPatienceUs gives up; that round is not counted. MCASTCOLL_PERF_SPARE
+// additional datagrams follow each multicast, to measure the cost of copies or parity.
 //
-// On one host. A flag of each rank in shared memory: a broadcast is a copy into that memory and out of it, by
-// pieces, so that the second begins before the first ends; for a barrier all look at the flags of all; for an
-// allreduce a rank's numbers are beside its flag, and all add them up.
+// On one host. Each rank has a flag in shared memory: a broadcast is a copy into that memory and out of it,
+// in pieces, so that the second copy begins before the first ends; for a barrier all ranks poll the flags of
+// all; for an allreduce a rank's numbers are beside its flag, and every rank adds the numbers of all.
 //
-// Who owns what: a floor lives as long as the process; its shared memory as long as a cell.
+// Ownership: a floor lives as long as the process; its shared memory as long as a cell.
 #define _GNU_SOURCE  // sendmmsg
 
 #include "perf_floor.h"
@@ -28,8 +27,8 @@
 #include <unistd.h>
 
 enum {
-    kDatagramBytes = 1472,  // an Ethernet frame's, less the headers of IPv4 and UDP
-    kMaxRun = 44,           // datagrams that one segmented message of at most 64 KB holds
+    kDatagramBytes = 1472,  // an Ethernet frame, less the headers of IPv4 and UDP
+    kMaxRun = 44,           // datagrams in one segmented message of at most 64 KB
     kMaxRuns = 8,           // of one sendmmsg()
     kMaxRanks = 1024,
     kMaxSpare = 100,
@@ -46,10 +45,10 @@ enum { kPayloadBytes = kDatagramBytes - sizeof(struct header) };
 
 struct flag {
     _Alignas(
-        kLineBytes) _Atomic uint64_t value;  // the operation's serial, and of a broadcast the pieces there
+        kLineBytes) _Atomic uint64_t value;  // the operation's serial, plus in a broadcast the pieces done
 };
 
-// Where all meet: what rank 0 tells.
+// The addresses published by rank 0.
 struct meeting {
     struct sockaddr_in group, root;
 };
@@ -59,10 +58,10 @@ struct perf_floor {
     bool yields, one_host;
     enum perf_floor_operation operation;
     int in, out;     // multicasts
-    int root;        // what comes to rank 0; for all others, what goes to it
-    long spare;      // datagrams more behind each multicast
+    int root;        // on rank 0: input; on other ranks: output to rank 0
+    long spare;      // additional datagrams behind each multicast
     uint64_t lost;   // datagrams
-    MPI_Win window;  // the shared memory: a flag for each rank, and what they share
+    MPI_Win window;  // the shared memory: a flag for each rank, and the common data
     struct flag* flags;
     uint8_t* shared;
     struct header headers[kMaxRuns * kMaxRun];
@@ -83,7 +82,7 @@ static int udp_socket(uint16_t* port, bool shares) {
         bind(fd, (struct sockaddr*)&at, sizeof(at)) != 0 ||
         getsockname(fd, (struct sockaddr*)&at, &length) != 0)
         return -1;
-    // As much as one may have; what does not fit is lost, and counted.
+    // As large as permitted; datagrams that do not fit are lost, and counted.
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) != 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) != 0)
@@ -113,7 +112,7 @@ static bool open_receiver(struct perf_floor* f, const struct sockaddr_in* group)
            setsockopt(f->in, SOL_UDP, UDP_GRO, &one, sizeof(one)) == 0;
 }
 
-// Rank 0's sockets come first: their ports are what the others need.
+// Rank 0 opens sockets first: the other ranks need the ports.
 static bool meet(struct perf_floor* f, bool loops, struct meeting* m) {
     memset(m, 0, sizeof(*m));
     if (f->rank != 0) return true;
@@ -154,8 +153,7 @@ struct perf_floor* perf_floor_open(bool yields, const char** error) {
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
     MPI_Comm_size(host, &neighbours);
     MPI_Comm_free(&host);
-    // A host that has one rank only needs no copy of what it sends; all must agree on which kind of place it
-    // is.
+    // With one rank per host, no loopback copy is needed; all ranks must agree on the kind of placement.
     const int loops = neighbours > 1;
     const char* spare = getenv("MCASTCOLL_PERF_SPARE");
     char* end = NULL;
@@ -202,7 +200,8 @@ uint64_t perf_floor_lost(const struct perf_floor* f) {
 
 // ---- between hosts
 
-// From and to the user's memory: a header and a part of it by turns, for `count` datagrams from `first` on.
+// Lays out I/O vectors over the user's memory: a header and a part of the data in turn, for `count` datagrams
+// from `first` on.
 static int lay_out(struct perf_floor* f, int at, uint64_t first, uint64_t count, uint8_t* data,
                    uint64_t bytes) {
     for (uint64_t i = 0; i < count; ++i) {
@@ -218,7 +217,7 @@ static uint64_t datagrams_of(uint64_t bytes) {
     return bytes == 0 ? 1 : (bytes + kPayloadBytes - 1) / kPayloadBytes;
 }
 
-// A message's first datagram again and again. Whoever reads it has it.
+// Repeats a message's first datagram; receivers drop these as duplicates.
 static void cast_spares(struct perf_floor* f, uint64_t serial, uint8_t* data, uint64_t bytes) {
     struct header h = {(uint32_t)serial, 0, (uint32_t)f->rank};
     struct iovec pieces[2] = {{&h, sizeof(h)}, {data, bytes < kPayloadBytes ? bytes : kPayloadBytes}};
@@ -250,17 +249,17 @@ static void cast(struct perf_floor* f, uint64_t serial, uint8_t* data, uint64_t 
             else if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR)
                 rest(f);
             else
-                return;  // the others will miss it
+                return;  // the other ranks count the datagram as lost
         }
     }
     cast_spares(f, serial, data, bytes);
 }
 
-// What a run of datagrams has brought; the number of the next one that is expected.
+// Accounts for a run of datagrams; returns the next expected number.
 static uint64_t take_run(struct perf_floor* f, uint64_t serial, int from, uint64_t next, uint64_t bytes) {
     for (uint64_t at = 0; at * kDatagramBytes + sizeof(struct header) <= bytes; ++at) {
         const struct header* h = &f->headers[at];
-        // Of a round that was given up.
+        // Belongs to a round that was given up.
         if (h->serial != (uint32_t)serial || h->from != (uint32_t)from || h->index < next) continue;
         f->lost += h->index - next;
         next = (uint64_t)h->index + 1;
@@ -275,7 +274,7 @@ static bool hear(struct perf_floor* f, uint64_t serial, int from, uint8_t* data,
         const uint64_t left = all - next;
         struct msghdr m = {.msg_iov = f->pieces};
         m.msg_iovlen = 2 * (size_t)lay_out(f, 0, next, left < kMaxRun ? left : kMaxRun, data, bytes);
-        const double now = perf_now_us();  // who was not let run for long looks once more
+        const double now = perf_now_us();  // a process that was not scheduled for long polls once more
         const ssize_t got = recvmsg(f->in, &m, 0);
         if (got >= 0) {
             next = take_run(f, serial, from, next, (uint64_t)got);
@@ -306,7 +305,7 @@ static void add(uint8_t* sum, const uint8_t* more, uint64_t bytes) {
     }
 }
 
-// Rank 0's part: a datagram of every other rank.
+// Rank 0's part: receives a datagram from every other rank.
 static bool gather(struct perf_floor* f, const struct perf_side* s, uint64_t bytes) {
     int missing = f->size - 1;
     struct mmsghdr all[kMaxRanks];

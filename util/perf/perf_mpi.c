@@ -1,26 +1,26 @@
-// mcastcoll-perf-mpi: how long collectives of MPI take, one stack's side of a comparison of several.
+// mcastcoll-perf-mpi: measures MPI collectives, as one stack's side of a comparison of several.
 //
-// Why it exists: stacks can only be compared fairly when they take turns within one run, on the same code and
-// the same clock. So this program compiles with any MPI and stays alive between its turns: each rank sleeps
-// in read() on a pipe of its own, where no MPI can spin, and measures when it is told to. mcastcoll-perf
-// starts it and speaks to it; by hand:
+// Stacks can only be compared fairly in turns within one run, with the same code and the same clock. So this
+// program compiles with any MPI and stays alive between its turns: each rank sleeps in read() on a pipe of
+// its own, where no MPI can spin, and measures on request. mcastcoll-perf starts and controls the program; by
+// hand:
 //
 //     mpirun -n 4 mcastcoll-perf-mpi bcast:64K:1 iallreduce:8:1
 //
-// What is measured, per operation: `last`, the last rank's end minus the start, which is the root's entry
-// where all wait for the root and else the last rank's entry (ranks must run under one kernel, whose clock
-// they compare); `max`, the longest of all ranks' own times, as the OSU and Intel benchmarks have it, which
-// any machine can tell. Each operation starts from a barrier, has new data, and is checked outside the timed
-// part. How many there are follows from the time allowed; rank 0 says how many come next. The first few do
-// not count. Nonblocking ones are measured again with as long a computation as they took between start and
-// wait; what of the operation that hides is the overlap.
+// Measured per operation: `last`, the last rank's end minus the start, which is the root's entry where all
+// wait for the root and else the last rank's entry (ranks must run under one kernel, whose clock they
+// compare); `max`, the longest of all ranks' own times, as in the OSU and Intel benchmarks, which needs no
+// common clock. Each operation starts from a barrier, has new data, and is checked outside the timed part.
+// The number of operations follows from the time allowed; rank 0 decides how many come next. The first few
+// are warm-up. Nonblocking operations are measured again with a computation of the same length between start
+// and wait; the share of the operation that this hides is the overlap.
 //
-// Who leaves its barriers one after the other would have half of the next operation done before the last rank
-// enters it, and look the better for it. So all stacks have the same last step before the start: a barrier in
-// memory that the ranks share, FOLDER/board.
+// A stack whose barrier releases the ranks one after the other would have half of the next operation done
+// before the last rank enters it, and look better than it is. So all stacks have the same last step before
+// the start: a barrier in memory shared by the ranks, FOLDER/board.
 //
-// With --floor the operations are those of perf_floor.h, everything else being the same. A time of an
-// operation that lost datagrams is endless, and not counted.
+// With --floor the operations are those of perf_floor.h, and everything else is the same. The time of an
+// operation that lost datagrams is infinite, and not counted.
 
 #define _GNU_SOURCE  // CPU sets
 #include <errno.h>
@@ -36,7 +36,7 @@
 #include "perf_floor.h"
 
 enum { kMaxLineBytes = 256, kOverlapSamples = 50 };
-static const double kOverlapShare = 0.25;  // of the time allowed, which comes on top of it
+static const double kOverlapShare = 0.25;  // extra time for overlap, as a share of the time allowed
 
 enum kind {
     kBcast,
@@ -59,7 +59,7 @@ enum kind {
 };
 
 static const struct {
-    const char* name;  // of the nonblocking form; the blocking one's is the same, less the i
+    const char* name;  // of the nonblocking form; the blocking form has no leading i
     int does;
 } kTraits[kKinds] = {
     [kBcast] = {"ibcast", kPerfRooted},
@@ -84,17 +84,17 @@ struct board {
     _Atomic uint32_t arrived, generation;
 };
 
-// This rank, and its side of the operations of the cell under way.
+// This rank's side of the operations of the current cell.
 struct bench {
-    struct board* board;  // NULL: none, the ranks may be anywhere
+    struct board* board;  // NULL: none, ranks may be on several hosts
     double *starts, *ends, *own;
     enum kind kind;
     bool nonblocking;
     const char* name;
     struct perf_side side;
-    int *counts, *places;  // of the forms with a v, and of reduce_scatter
+    int *counts, *places;  // of the v forms, and of reduce_scatter
     double seconds;
-    int probes;  // calls of MPI_Test while it computes
+    int probes;  // calls of MPI_Test during the computation
     uint64_t bad;
     struct perf_floor* floor;  // NULL: MPI's own operations
 };
@@ -105,7 +105,7 @@ static void give_up(const char* text, const char* what) {
     exit(2);
 }
 
-// OPERATION:BYTES:SECONDS[:PROBES], bytes with K or M. The error, or NULL.
+// OPERATION:BYTES:SECONDS[:PROBES], bytes with K or M. Returns an error or NULL.
 static const char* read_cell(const char* text, struct bench* b) {
     static const char kForm[] = "give OPERATION:BYTES:SECONDS[:PROBES]";
     char name[64], unit = ' ';
@@ -130,7 +130,7 @@ static const char* read_cell(const char* text, struct bench* b) {
     return NULL;
 }
 
-// What the operations of the cell need. The error, or NULL.
+// Prepares the operations of the cell. Returns an error or NULL.
 static const char* open_cell(struct bench* b) {
     struct perf_side* s = &b->side;
     const uint64_t size = (uint64_t)s->size;
@@ -139,7 +139,7 @@ static const char* open_cell(struct bench* b) {
     if (s->does & kPerfReduces) {
         if (s->bytes % 8 != 0) return "reductions need multiples of 8 bytes";
         s->elements = s->bytes / 8;
-        // Each gets as much as the others: at least one element, and no rest.
+        // Equal parts: at least one element each, without a remainder.
         if (b->kind == kReduceScatterBlock) s->elements = (s->elements + size - 1) / size * size;
     }
     perf_lay_out(s);
@@ -147,7 +147,7 @@ static const char* open_cell(struct bench* b) {
         return "a buffer of all ranks' parts must be below 2G";
     if (b->kind == kScan) s->summed = s->rank + 1;
     if (b->kind == kExscan) s->summed = s->rank;
-    if (b->kind == kExscan && s->rank == 0) s->own_elements = 0;  // MPI leaves its result undefined
+    if (b->kind == kExscan && s->rank == 0) s->own_elements = 0;  // MPI leaves rank 0's result undefined
     b->counts = calloc(2 * size, sizeof(int));
     s->send = perf_memory(s->send_bytes);
     s->receive = perf_memory(s->receive_bytes);
@@ -162,7 +162,7 @@ static const char* open_cell(struct bench* b) {
 
 #define CALL(now, later, ...) (q == NULL ? MPI_##now(__VA_ARGS__) : MPI_##later(__VA_ARGS__, q))
 
-// The call, which sets *request if the operation is nonblocking.
+// Calls the operation; sets *request if it is nonblocking.
 static int start(struct bench* b, MPI_Request* request) {
     MPI_Request* const q = b->nonblocking ? request : NULL;
     const MPI_Comm all = MPI_COMM_WORLD;
@@ -220,7 +220,7 @@ static const char* open_floor_cell(struct bench* b) {
     return perf_floor_begin(b->floor, operation, b->side.bytes);
 }
 
-// Looks at the clock, as a program looks at its data: no call of MPI but the probes.
+// Polls the clock in place of a computation: without MPI calls except the probes.
 static void compute(double us, int probes, MPI_Request* request) {
     const double begin = perf_now_us();
     int probed = 0, done = 0;
@@ -242,7 +242,7 @@ static void open_board(struct bench* b, const char* folder) {
     b->board = at;
 }
 
-// All begin together, as far as the scheduler lets them, whatever their MPI's barrier is like.
+// Starts all ranks together, as far as the scheduler allows, independently of the MPI's barrier.
 static void line_up(struct bench* b) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (b->board == NULL) return;
@@ -255,7 +255,7 @@ static void line_up(struct bench* b) {
     while (atomic_load(&b->board->generation) == generation) sched_yield();
 }
 
-// One operation from its entry to its end, computing in between for compute_us.
+// Runs one operation from entry to end, with a computation of compute_us in between.
 static bool once(struct bench* b, uint64_t slot, double compute_us, int probes) {
     ++b->side.serial;
     perf_prepare(&b->side);
@@ -270,7 +270,8 @@ static bool once(struct bench* b, uint64_t slot, double compute_us, int probes) 
     b->ends[slot] = end;
     b->own[slot] = lost ? HUGE_VAL : end - begin;
     b->starts[slot] = (b->side.does & kPerfRooted) && b->side.rank != b->side.root ? 0 : begin;
-    // Who is early would else verify, and fill the next buffers, on a core that others still need to end.
+    // Without a barrier, early ranks would verify and fill the next buffers on a core that other ranks still
+    // need.
     MPI_Barrier(MPI_COMM_WORLD);
     return lost || (code == MPI_SUCCESS && perf_verify(&b->side));
 }
@@ -292,7 +293,8 @@ static uint64_t agree(void* bench, uint64_t own) {
     return own;
 }
 
-// What of the operation a computation of the same length hides, from the medians of all ranks' longest times.
+// The share of the operation hidden by a computation of the same length, from the medians of all ranks'
+// longest times.
 static double overlap(struct bench* b, double alone_us) {
     uint64_t count = kOverlapSamples;
     const double allowed = b->seconds * 1e6 * kOverlapShare / (2 * alone_us + 1);
@@ -345,7 +347,7 @@ static void close_floor_cell(struct bench* b, uint64_t lost_before, struct perf_
     perf_floor_end(b->floor);
 }
 
-// Measures what the text says; valid on rank 0.
+// Measures the cell described by the text; valid on rank 0.
 static struct perf_result measure(struct bench* b, const char* text) {
     const uint64_t before = b->side.serial;
     const char* error = read_cell(text, b);
@@ -365,8 +367,8 @@ static struct perf_result measure(struct bench* b, const char* text) {
     return result;
 }
 
-// The last messages of the turn may still have to be pushed out, for others to end theirs: MPI must go on a
-// little before this rank sleeps in read().
+// Drives progress for a moment before this rank sleeps in read(): peers may depend on the last messages of
+// the turn.
 static void settle(void) {
     for (int i = 0; i < 100; ++i) {
         int flag;
@@ -398,8 +400,8 @@ static uint64_t serve(struct bench* b, const char* folder) {
     return bad;
 }
 
-// Ranks take turns at the cores that this machine has for them, and stay there: which of them share a core
-// else changes from job to job, and a stack's times by half with it.
+// Binds ranks to the available cores in turn: without binding, the ranks that share a core change from job to
+// job, and a stack's times by half with them.
 static void stay_on_core(int rank) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;

@@ -1,4 +1,4 @@
-"""What was measured: as a table for the eye, CSV, JSON, Markdown, and as curves that gnuplot draws; the verdict of --fail-above."""
+"""The results as a table for people, CSV, JSON, Markdown, and as curves drawn by gnuplot; the verdict of --fail-above."""
 import csv
 import json
 import shutil
@@ -57,7 +57,7 @@ def write_csv(path, rows):
 
 
 def write_markdown(path, rows):
-    """A line for each operation and size, a column for each stack, and the first one's time over the fastest other's."""
+    """A line per operation and size, a column per stack, and the ratio of the first stack's time to the fastest other's."""
     stacks = list(dict.fromkeys(row["stack"] for row in rows))
     with open(path, "w") as file:
         print(f"| hosts | ranks | operation | {' | '.join(stacks)} | ratio |\n|---:|---:|---|{'---:|' * (len(stacks) + 1)}", file=file)
@@ -88,8 +88,8 @@ def slower(rows, factor):
 
 
 def panels_of(rows):
-    """(title, axis, {stack: [(x, y), ...]}) of each: an operation at one place, against size; where there are several places and only
-    one size (a barrier has none) an operation at one size, against the number of ranks."""
+    """(title, axis, {stack: [(x, y), ...]}) of each panel: an operation at one place, against size; with several places and
+    only one size (a barrier has none), an operation at one size, against the number of ranks."""
     sizes, places = {}, {(row["hosts"], row["ranks"]) for row in rows}
     for row in rows:
         sizes.setdefault(row["operation"], set()).add(row["bytes"])
@@ -131,7 +131,7 @@ def can_plot():
 
 
 def write_svg(path, rows, metric):
-    """What went wrong, or None."""
+    """Returns an error message or None."""
     panels = panels_of(rows)
     if not panels:
         return "nothing was measured"

@@ -1,28 +1,28 @@
-"""From what was measured to the rows of a selection table.
+"""Derives the rows of a selection table from measurements.
 
-Algorithm: at each place and size the fastest alternative wins, but the one that stands first keeps what nobody beats by more than
-the margin: a table of measurement noise helps nobody.  Neighbouring sizes with the same winner become one row, whose range goes on
-to just below the next size that was measured; the last goes on for ever.  Numbers of members and hosts go on in the same way to the
-next ones measured.  Each row says what it was chosen from.
+Algorithm: at each place and size the fastest alternative wins, but the first alternative stays unless another is faster by
+more than the margin: otherwise the table would follow the noise. Neighbouring sizes with the same winner become one row,
+which extends to just below the next measured size; the last row is unbounded. Numbers of members and hosts extend to the
+next measured ones in the same way. Each row has the measurements behind its choice as a comment.
 """
-# What the provider's table (FI_MCASTCOLL_SELECTION) may name for an operation, what it falls back on first.
+# Alternatives of the provider's table (FI_MCASTCOLL_SELECTION) for an operation, the fallback first.
 PROVIDER = {
     "allgather": ("messages", "reduction", "chains:1", "chains:2", "chains:4", "chains:8", "chains:16"),
     "allreduce": ("levels", "split:2", "split:4", "split:8"),
 }
-# What the Open MPI component's table (coll_mcastcoll_selection) may name.
+# Alternatives of the Open MPI component's table (coll_mcastcoll_selection).
 COMPONENT = ("here", "previous")
 BLOCKS = ("allgather", "allgatherv", "gather", "scatter", "alltoall")
 
 
 def bytes_in(table, operation, size, ranks):
-    """The bytes by which rows are chosen: the message or vector; of those that move blocks, in the provider's table all members'
-    blocks together, in the component's one block."""
+    """The number of bytes used to select a row: the message or vector; for operations that move blocks, all members' blocks
+    together in the provider's table, one block in the component's."""
     return size * ranks if table == "provider" and operation in BLOCKS else size
 
 
 def ranges(values):
-    """Each of the values, going on to just below the next."""
+    """Each value as a range that extends to just below the next value."""
     ordered = sorted(set(values))
     found = {}
     for i, value in enumerate(ordered):
@@ -41,7 +41,7 @@ def text_of(low, high):
 
 
 def winner(times, margin):
-    """times: microseconds by alternative, the one that is kept standing first; those that failed are not in it."""
+    """times: microseconds by alternative, the fallback first; failed alternatives are missing."""
     first, best = next(iter(times)), min(times, key=times.get)
     return best if times[best] * (1 + margin) < times[first] else first
 
@@ -50,7 +50,7 @@ def choices(table, cells, margin):
     """cells: {(hosts, ranks, operation, size): {alternative: us}}.  Rows as (operation, members, hosts, bytes, choice, why)."""
     places = sorted({(hosts, ranks) for hosts, ranks, _, _ in cells})
     host_ranges = {hosts: (low or 2, high) for hosts, (low, high) in ranges(h for h, _ in places if h > 1).items()}
-    host_ranges[1] = (1, 1)  # what holds in shared memory says nothing of wires
+    host_ranges[1] = (1, 1)  # results in shared memory do not apply to wires
     rows = []
     for operation in dict.fromkeys(key[2] for key in cells):
         for hosts, ranks in places:

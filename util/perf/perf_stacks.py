@@ -1,7 +1,7 @@
-"""What a stack is, and how one is launched: the table stacks.conf, and the command lines that follow from it.
+"""Stacks and their launch: the table stacks.conf, and the command lines that follow from the table.
 
-Who owns what: nothing here runs anything but a compiler, for an MPI that has no measuring program yet; programs for it are kept in
-the user's cache folder, named after the source's contents.
+This module runs only a compiler, for an MPI without a measuring program; compiled programs are kept in the user's cache
+folder, named after the source's contents.
 """
 import hashlib
 import os
@@ -15,12 +15,12 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 LAB = os.path.join(TOP, "util", "cluster")
 LAUNCHERS = ("openmpi", "mpich", "fabric", "floor")
 MPI_SOURCES = ("perf_mpi.c", "perf_floor.c", "perf_floor.h", "perf_data.h")
-# sched_yield() does not yield to another session's processes, hence the second.
+# sched_yield() does not yield to processes of another session, hence --leave-session-attached.
 OPENMPI = ["--allow-run-as-root", "--leave-session-attached", "--oversubscribe"]
 
 
 class StackError(Exception):
-    """Says what is wrong with a stack, a table or this machine."""
+    """An error in a stack, a table or this machine."""
 
 
 def find_program(*names):
@@ -46,7 +46,7 @@ class Stack:
         return "fabric" if self.launcher == "fabric" else "mpi"
 
     def is_floor(self):
-        """What there is with nothing on top: to compare with, but nobody's rival."""
+        """The lower bound: shown for comparison, but excluded from ratios."""
         return self.launcher == "floor"
 
     def words(self):
@@ -66,7 +66,7 @@ def parse_row(text, where):
 
 
 def read_tables(paths, rows):
-    """Stacks by name: those of stacks.conf and other tables; rows are those of --stack, 'NAME=LAUNCHER WORDS...'."""
+    """Stacks by name: from stacks.conf and other tables, and `rows` from --stack, 'NAME=LAUNCHER WORDS...'."""
     stacks = {}
     for path in [os.path.join(HERE, "stacks.conf"), *paths]:
         try:
@@ -88,7 +88,7 @@ def read_tables(paths, rows):
 
 
 def build_folder():
-    """Of the build this runs from; None when it is installed."""
+    """The build that contains this script; None if installed."""
     named = os.environ.get("MCASTCOLL_BUILD")
     if named:
         return named
@@ -104,20 +104,20 @@ def program_path(name):
 
 
 def environment():
-    """The caller's, with this build's provider and component where the caller has not chosen."""
+    """The caller's environment, with this build's provider and component unless the caller has set others."""
     env, build = dict(os.environ), build_folder()
     if build:
         env.setdefault("MCASTCOLL_BUILD", build)
         provider, component = os.path.join(build, "lib"), os.path.join(build, "lib", "openmpi")
         if os.path.isdir(provider):
             env.setdefault("FI_PROVIDER_PATH", provider)
-        if os.path.isdir(component):  # Open MPI finds none at all of its own where one folder is missing
+        if os.path.isdir(component):  # with one folder missing, Open MPI would find none of its own components
             env.setdefault("OMPI_MCA_opal_mca_base_component_path", component + ":SYSTEM_DEFAULT:USER_DEFAULT")
     return env
 
 
 def compiled_for(launcher):
-    """The MPI program for a launcher's MPI; compiled where there is none."""
+    """The MPI program for a launcher's MPI; compiled if missing."""
     ready = program_path("mcastcoll-perf-mpi") if launcher != "mpich" else None
     if ready:
         return ready
@@ -140,7 +140,7 @@ def compiled_for(launcher):
 
 
 class Place:
-    """Where a job's ranks are: hosts is 0 on this machine itself, else the number of hosts of the cluster lab."""
+    """Placement of a job's ranks: hosts is 0 on this machine itself, else the number of hosts of the cluster."""
 
     def __init__(self, ranks, hosts, loss=0.0, yields=True, inner=None):
         self.ranks, self.hosts, self.loss, self.yields, self.inner = ranks, hosts, loss, yields, inner
@@ -162,7 +162,8 @@ def openmpi_command(stack, place, program, env):
         mpirun = find_program("mpirun.openmpi", "mpirun")
         if not mpirun:
             raise StackError("no mpirun of Open MPI here: run util/install-deps")
-        # A core for each rank where there are enough, as Open MPI does by itself.  On the lab all hosts would take the same.
+        # A core for each rank if there are enough, as Open MPI does by default. On the cluster all hosts would bind to the
+        # same cores.
         command = [mpirun, *OPENMPI, "--bind-to", "core" if place.ranks <= cores() else "none"]
         command += ["--mca", "mpi_yield_when_idle", "1" if place.yields else "0", "-n", str(place.ranks)]
         if "ob1" in options and "btl" not in chosen:
@@ -170,7 +171,7 @@ def openmpi_command(stack, place, program, env):
         if "FI_PROVIDER_PATH" in env:
             command += ["-x", "FI_PROVIDER_PATH"]
     for name in stack.settings:
-        if not (place.hosts and name.startswith("FI_")):  # those util/cluster/run hands on
+        if not (place.hosts and name.startswith("FI_")):  # passed on by util/cluster/run
             command += ["-x", name]
     floor = ["--floor", "yield" if place.yields else "spin"] if stack.is_floor() else []
     return command + options + [program, *(["--stay"] if place.hosts else []), *floor]
@@ -204,7 +205,7 @@ def fabric_command(stack, place, timeout_s):
 
 
 def launch_line(stack, place, timeout_s):
-    """The command, less its last words, and its environment."""
+    """The command without its last words, and its environment."""
     env = environment()
     env.update(stack.settings)
     if stack.launcher == "fabric":

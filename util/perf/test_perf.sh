@@ -1,5 +1,5 @@
 #!/bin/bash
-# test_perf.sh -- mcastcoll-perf and mcastcoll-tune: arguments, a small run at the fabric level, what a table follows from.
+# test_perf.sh -- mcastcoll-perf and mcastcoll-tune: arguments, a small run at the fabric level, tables from measurements.
 set -u
 cd "$(dirname "$0")" || exit 1
 perf=./mcastcoll-perf.py failed=0
@@ -7,7 +7,7 @@ export MCASTCOLL_BUILD=${MCASTCOLL_BUILD:-$OLDPWD}
 work=$(mktemp -d)
 export VC=tp$$
 trap 'rm -rf "$work"' EXIT
-check() { # check TEXT COMMAND...: what the command said is shown where it fails
+check() { # check TEXT COMMAND...: prints the command's output on failure
     local text=$1
     shift
     if "$@" >"$work/said" 2>&1; then
@@ -38,8 +38,8 @@ refuses "this host" $perf --level fabric --hosts 2
 refuses "give some of allgather, allreduce" ./mcastcoll-tune.py --table provider --out "$work/x" --operation barrier
 refuses "no folder for" ./mcastcoll-tune.py --table provider --out /nowhere/x
 
-# A busy machine may keep a rank from running for seconds: limits are for what hangs, and a stack whose first turn was a hundred times
-# behind rightly gets no second.
+# A busy machine may suspend a rank for seconds: limits are only against hangs, and a stack that is a hundred times slower in its
+# first turn rightly gets no second turn.
 fabric() {
     timeout 900 "$perf" --level fabric --timeout 300 --members 3 --operation broadcast,barrier,allreduce --sizes 8,4K --rounds 2 --seconds 0.05 \
         --stacks fi-hosts,fi-blocking --csv "$work/a.csv" --json "$work/a.json" || return
@@ -60,7 +60,7 @@ END
 }
 check "a run at the fabric level" fabric
 
-# The floor beside a stack, over shared memory. What it does not have is said, and no reason to fail.
+# The floor beside a stack, over shared memory. Operations without a floor are reported, without a failure.
 floor_here() {
     timeout 900 "$perf" --timeout 300 --ranks 3 --stacks ompi-tuned,floor --operation bcast,barrier,allreduce,gather --sizes 8,64K --rounds 2 \
         --seconds 0.05 --fail-above 1.1 --json "$work/f.json" --markdown "$work/f.md" || return
@@ -75,13 +75,13 @@ for row in rows:
         continue
     assert row["error"] is None and row["bad"] == row["lost"] == row["lost_datagrams"] == 0 and row["samples"] > 0, row
     assert row["last_min_us"] <= row["last_median_us"] <= row["last_p99_us"] and row["max_median_us"] > 0, row
-    assert "ratio" in row and "least_ratio" not in row, row  # nobody fails for being slower
+    assert "ratio" in row and "least_ratio" not in row, row  # the floor is excluded from --fail-above
 lines = open(sys.argv[1] + "/f.md").read().splitlines()[2:]
 assert len(lines) == 7 and all(line.endswith("|  |") for line in lines), lines
 END
 }
-# Between hosts that lose datagrams: rounds that lost some do not count, and are counted. Of short ones some do, so that few
-# tell; of long ones, runs of which are lost as a whole, each does.
+# Between hosts that lose datagrams: rounds with losses are excluded, and counted. Some short rounds lose a datagram, so few
+# have a time; every long round does, since runs of datagrams are lost as a whole.
 floor_loses_once() {
     timeout 300 "$perf" --timeout 300 --hosts 3 --loss 20 --stacks floor --operation bcast,barrier --sizes 8,4M --rounds 3 --seconds 1 \
         --json "$work/l.json" || return
@@ -93,12 +93,12 @@ assert short["lost"] > 0 and short["lost_datagrams"] >= short["lost"], short
 assert "every round lost" in long["error"] and "median_us" not in long, long
 END
 }
-# By chance all rounds of a short operation may lose.
+# By chance all rounds of a short operation may lose datagrams.
 floor_loses() {
     for _ in 1 2 3; do floor_loses_once && return; done
     return 1
 }
-# Spare datagrams go out and change nothing else; how many there may be is told.
+# Spare datagrams are sent without other effects; the maximum is reported.
 floor_spares() {
     local row='spare=floor --mca pml ob1 --mca coll ^mcastcoll,han,sm MCASTCOLL_PERF_SPARE='
     timeout 300 "$perf" --hosts 3 --stack "${row}100" --stacks floor,spare --operation bcast --sizes 8 --rounds 2 --seconds 0.1 --json "$work/s.json" || return

@@ -1,4 +1,4 @@
-"""mpi4py with NumPy: broadcasts and allreduces of arrays, as data analysis has them.  Prints a digest of all that came."""
+"""mpi4py with NumPy: broadcasts and allreduces of arrays, as in data analysis. Prints a digest of the results."""
 import hashlib
 
 import numpy
@@ -11,7 +11,7 @@ for turn in range(120):
         array = numpy.arange(count, dtype="d") * (turn + 1) if world.rank == turn % world.size else numpy.empty(count, "d")
         world.Bcast(array, root=turn % world.size)
         digest.update(array.tobytes())
-        whole = numpy.full(count, world.rank + turn, dtype="i8")  # whole numbers: a sum has no order
+        whole = numpy.full(count, world.rank + turn, dtype="i8")  # integers: their sum does not depend on the order
         total = numpy.empty_like(whole)
         world.Allreduce(whole, total)
         digest.update(total.tobytes())

@@ -1,4 +1,4 @@
-"""Matrices dealt to a grid of processes, as ScaLAPACK and ELPA want them: in blocks, in turns, columns first in memory."""
+"""Matrices distributed over a grid of processes as in ScaLAPACK and ELPA: block-cyclic, column-major."""
 import ctypes
 import ctypes.util
 import sys
@@ -13,7 +13,7 @@ row, column = divmod(world.rank, columns)
 
 
 def library(name):
-    """Its path depends on the release only by a number behind the name."""
+    """Finds the library's path: the number at the end of the name depends on the release."""
     found = ctypes.util.find_library(name)
     if not found:
         sys.exit(f"there is no lib{name}.so: see docs/PROGRAMS.md for the packages")
@@ -21,7 +21,7 @@ def library(name):
 
 
 def own(count, place, places):
-    """Which of `count` rows or columns a place in the grid has."""
+    """The rows or columns, out of `count`, of a place in the grid."""
     index = numpy.arange(count)
     return index[index // SIDE % places == place]
 
@@ -32,7 +32,7 @@ def deal(matrix):
 
 
 def gather(part, height, width):
-    """The whole matrix in process 0, and nothing in the others."""
+    """The whole matrix in process 0, and nothing in the other processes."""
     parts = world.gather(part)
     if world.rank:
         return None

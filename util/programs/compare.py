@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs other people's programs with mcastcoll and with Open MPI's own collectives, in turns, and compares time and results.
+"""Runs third-party programs with mcastcoll and with Open MPI's own collectives, in turns, and compares times and results.
 
-Why it exists: a quicker operation makes a program quicker only by the share of time that the program waits for it.  Each program
-runs over the virtual hosts of util/cluster (as root), one process a host, all stacks in turns in one run; what is compared are whole
-jobs, from mpirun's start to its end, as their users wait for them.  Results must be the same: a program whose answers differ fails.
+A faster operation makes a program faster only by the share of time that the program waits for it. Each program runs over
+the virtual hosts of util/cluster (as root), one process per host, all stacks in turns in one run. The times are those of
+whole jobs, from mpirun's start to its end. Results must be equal: a program with different answers fails.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ STACKS = {
 
 
 class Failure(Exception):
-    """Says which job went wrong."""
+    """Names the job that failed."""
 
 
 def write(folder, name, text):
@@ -36,7 +36,8 @@ def write(folder, name, text):
 
 
 HPL_ROW = "HPL alone, within HPC Challenge, on its own clock"
-# What HPC Challenge works out from given numbers, each line in its file's summary: same means the same digits.
+# Results of HPC Challenge computed from fixed input, one per line in its summary file: equal results have
+# equal digits.
 HPCC_ANSWERS = ("HPL_N HPL_RnormI HPL_Anorm1 HPL_AnormI HPL_Xnorm1 HPL_XnormI HPL_BnormI PTRANS_n PTRANS_residual "
                 "MPIRandomAccess_N FFT_N MPIFFT_N MPIFFT_maxErr").split()
 
@@ -55,7 +56,7 @@ def answer_hpcc(folder, _):
     path = os.path.join(folder, "hpccoutf.txt")
     with open(path) as file:
         said = file.read()
-    os.remove(path)  # the next job would write behind it
+    os.remove(path)  # the next job would append
     if "Success=1" not in said or "FAILED" in said:
         raise Failure("a check fails: " + ", ".join(re.findall(r".*FAILED.*", said)[:3]))
     checks = re.findall(r"^(\|\|Ax-b.*) PASSED", said, re.M) + [f"{len(re.findall('PASSED', said))} passed"]
@@ -83,7 +84,8 @@ def answer_python(_, said):
     return found.group(1).split() if found else [], {}
 
 
-# name: what it is, Debian's packages, what prepares it and says how it is started, what reads its answer and its parts' seconds.
+# name: description, Debian packages, a function that prepares the program and returns its command, a function that reads its
+# answer and the seconds of its parts.
 PROGRAMS = {
     "hpcc": ("HPC Challenge: HPL of 1,200 five times, PTRANS, FFT, RandomAccess, STREAM, latency", "hpcc", prepare_hpcc, answer_hpcc),
     "lammps": ("LAMMPS: 4,000 atoms melt, 600 steps", "lammps lammps-examples", prepare_lammps, answer_lammps),
@@ -99,7 +101,7 @@ PROGRAMS = {
 
 
 def same(one, other):
-    """Sums of fractions depend on their order, which is each stack's own."""
+    """Floating-point sums depend on the order, which differs between stacks."""
     if len(one) != len(other):
         return False
     for a, b in zip(one, other):
@@ -128,7 +130,7 @@ def run(stack, command, folder, timeout):
 
 
 def measure(name, options, hosts):
-    """The seconds of each row and stack: the whole job's, and those of parts that the program measures itself."""
+    """The seconds of each row and stack: of the whole job, and of parts measured by the program itself."""
     what, packages, prepare, answer_of = PROGRAMS[name]
     rows, answers = {}, {}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent with data on all processes: each step sums a gradient of 200,000 numbers.  Prints the loss."""
+"""Stochastic gradient descent with data on all processes: each step sums a gradient of 200,000 numbers. Prints the loss."""
 import numpy
 from mpi4py import MPI
 

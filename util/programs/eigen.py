@@ -1,4 +1,4 @@
-"""ELPA finds all eigenvalues and eigenvectors of a symmetric matrix.  Looks whether they are right, prints some of the values."""
+"""Computes all eigenvalues and eigenvectors of a symmetric matrix with ELPA. Checks the result, prints some of the values."""
 import ctypes
 import sys
 
@@ -22,7 +22,7 @@ matrix = random + random.T
 part, values = deal(matrix), numpy.empty(COUNT)
 vectors = numpy.empty_like(part)
 
-problem.value = elpa.elpa_init(20200417)  # the interface's date
+problem.value = elpa.elpa_init(20200417)  # version of the interface
 check("elpa_init")
 handle = ctypes.c_void_p(elpa.elpa_allocate(ctypes.byref(problem)))
 check("elpa_allocate")

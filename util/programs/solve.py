@@ -1,4 +1,4 @@
-"""ScaLAPACK's pdgesv solves 2,000 equations of random numbers.  Looks at the residual, prints some of the solution."""
+"""Solves 2,000 equations of random numbers with ScaLAPACK's pdgesv. Checks the residual, prints some of the solution."""
 import ctypes
 import sys
 
@@ -11,7 +11,7 @@ scalapack = library("scalapack-openmpi")
 
 
 def integer(value):
-    """Fortran takes all arguments by reference."""
+    """Fortran passes all arguments by reference."""
     return ctypes.byref(ctypes.c_int(value))
 
 

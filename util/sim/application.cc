@@ -1,5 +1,5 @@
-// The applications of a world: they post, look at every byte when an operation completes, and scribble over
-// the buffer, because from then on an engine may neither read nor write it.
+// The applications of a world: they post, check every byte when an operation completes, and overwrite the
+// buffer, since from then on the engine may neither read nor write it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 namespace mcastcoll::sim {
 namespace {
 
-// Completed buffers are watched for late writes until this much is kept; then the oldest is looked at a last
-// time and freed.
+// Completed buffers are watched for late writes up to this total size; beyond it, the oldest is checked a
+// last time and freed.
 constexpr std::uint64_t kMostRetiredBytes = 256ULL << 20;
 
-// Where the bytes are that a member brings to a step.
+// The buffer with a member's input of a step.
 template <typename Posted>
 std::vector<std::byte>& streamed_into(Posted& posted) {
     return posted.input.empty() ? posted.buffer : posted.input;
@@ -109,14 +109,14 @@ void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
         }
     }
     std::ranges::fill(posted.buffer, kScribble);
-    std::ranges::fill(posted.input, kScribble);  // what is read too late is wrong
+    std::ranges::fill(posted.input, kScribble);  // late reads then get wrong bytes
     posted.right.reset();
     retire(index, number);
     if (!options_.deaths.empty()) kill_after(member.completed);
     come_through(index);
 }
 
-// A member has joined, is through with a step, or nobody waits for it any longer.
+// A member has joined, has completed a step, or is no longer waited for.
 void World::come_through(std::uint32_t index) {
     const std::uint32_t group = members_[index].group;
     if (options_.separated && through(group, rank_at(index), now())) begin_step(group);
@@ -150,7 +150,7 @@ void World::member_joined(std::uint32_t index) {
     }
 }
 
-// The next separated operation, or the close when there is none.
+// Begins the next separated operation, or the close after the last.
 void World::begin_step(std::uint32_t number) {
     const Group& group = groups_[number];
     const std::vector<Step>& script = options_.plans[number].script;
@@ -206,7 +206,7 @@ std::string World::first_unfinished() const {
 
 std::string World::check() const {
     if (!wrong_.empty()) return wrong_;
-    // A group that lost a member may have failed; all others must have succeeded.
+    // A group that lost a member may have failed; the other groups must have succeeded.
     for (const Group& group : groups_) {
         const std::uint32_t end = group.begin + group.members;
         bool bereaved = false;
@@ -242,13 +242,12 @@ std::int64_t World::peak_bytes_per_member() const {
     return most;
 }
 
-// What members put into their operations, and what comes of it before the end: bytes that come bit by bit, as
-// if from another level of a hierarchy; reductions that rank 0 holds until it has added something; and the
-// oracle of what has arrived: it grows, is there, and is right, at every moment that the application may
-// look.
+// Inputs of operations, and intermediate results: bytes that come bit by bit, as if from another level of a
+// hierarchy; reductions that rank 0 holds until it has added a vector; and the oracle of arrived bytes: their
+// number grows, and they are present and right whenever the application may read them.
 //
-// A stream may have some of its bytes from the start. In the place of the others are wrong ones, so that a
-// member that takes them too early is caught.
+// A stream may have some of its bytes from the start. The places of the missing bytes are filled with wrong
+// bytes, to detect a member that reads too early.
 void World::fill(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
     const Step& step = script_of(index)[number];
@@ -296,7 +295,7 @@ void World::advance_streams(std::uint32_t index) {
     post_pipelined(index);
 }
 
-// Only now may rank 0 change the buffer, which it does a little later.
+// Only now may rank 0 change the buffer, and it does so a little later.
 void World::take_gathered(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
     if (number >= member.posted.size() || member.posted[number].done || rank_at(index) != 0 ||
@@ -328,7 +327,7 @@ bool World::gets_result(std::uint32_t index, std::uint64_t step) const {
     return script_of(index)[step].kind != CollectiveKind::reduce || rank_at(index) == 0;
 }
 
-// Of the operation that was posted last.
+// Checks the operation that was posted last.
 void World::check_arrived(std::uint32_t index) {
     Member& member = members_[index];
     if (member.posted.empty() || member.posted.back().done || member.failed) return;
@@ -340,7 +339,7 @@ void World::check_arrived(std::uint32_t index) {
     if (arrived < posted.arrived || arrived > most)
         return complain(fmt::format("{} has {} bytes of step {} after {}, of {}", name_of(index), arrived,
                                     step, posted.arrived, most));
-    const bool unreleased = rank_at(index) == 0 && script_of(index)[step].hold;  // with more to come
+    const bool unreleased = rank_at(index) == 0 && script_of(index)[step].hold;  // more is added later
     const std::size_t more = arrived - posted.arrived;
     if (!unreleased && posted.right != nullptr &&
         std::memcmp(posted.buffer.data() + posted.arrived, posted.right->data() + posted.arrived, more) != 0)

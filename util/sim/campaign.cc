@@ -1,5 +1,5 @@
-// Each seed is a process of its own, so that one that trips an assert or never ends takes nobody with it. It
-// prints what went wrong itself; the parent reports those that ended in no proper way.
+// Runs each seed in a separate process, so that an assertion or an endless loop affects only one seed. The
+// process prints its own error; the parent reports abnormal ends.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@
 namespace mcastcoll::sim {
 namespace {
 
-// Of real time for one seed. A hundred times what any needs: only an engine that loops for ever needs more.
+// Of real time for one seed, a hundred times the time needed; only an endless loop needs more.
 constexpr unsigned kMostSeconds = 300;
-constexpr int kReported = 3;  // what a process ends with that has told its failure
+constexpr int kReported = 3;  // exit status after a reported failure
 
 // In one write, since several processes report.
 void report(std::uint64_t seed, const std::string& wrong) {
@@ -49,7 +49,7 @@ int run_campaign(const Campaign& campaign) {
         return wrong.empty() ? 0 : 1;
     }
     const bool show = isatty(STDERR_FILENO) != 0;
-    std::map<pid_t, std::uint64_t> seed_of;  // of those at work
+    std::map<pid_t, std::uint64_t> seed_of;  // of running processes
     std::uint64_t begun = 0, failed = 0;
     while (begun < campaign.seeds || !seed_of.empty()) {
         if (begun < campaign.seeds && seed_of.size() < campaign.jobs) {

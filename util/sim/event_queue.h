@@ -1,4 +1,4 @@
-// What travels, and what is going to happen.
+// Parcels in transit, and the queue of events.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace mcastcoll::sim {
 
-// What travels: the bytes of one datagram or message, shared by all its receivers. A multicast to 65,536
-// ranks is one parcel. Events and inboxes hold plain pointers so that they stay small; whoever stores one
-// keeps it, and drops it when done.
+// The bytes of one datagram or message, shared by all its receivers: a multicast to 65,536 ranks is one
+// parcel. Events and inboxes hold plain pointers, to stay small. A holder of a pointer calls keep(), and
+// drop() when done.
 class Parcel {
   public:
     enum class Way : std::uint8_t { message, datagram, multicast };
-    std::uint32_t from = 0, to = 0;  // endpoints; a multicast has an address in `to`
+    std::uint32_t from = 0, to = 0;  // endpoints; for a multicast, `to` is an address
     Way way = Way::message;
-    std::uint8_t range = 0;  // of the group that the address belongs to
+    std::uint8_t range = 0;  // of the group that owns the address
     bool local = false;      // between two processes of one machine
     std::uint32_t payload_bytes = 0;
 
@@ -42,7 +42,7 @@ class Parcel {
     std::uint32_t size() const { return size_; }
 
     void keep() { ++references_; }
-    // True when this was the last one: the parcel is gone.
+    // Returns true if this was the last reference: the parcel is freed.
     bool drop() {
         if (--references_ > 0) return false;
         ::operator delete(this);
@@ -55,14 +55,14 @@ class Parcel {
     std::uint32_t references_ = 1, size_;
 };
 
-// What is going to happen, in order of time and, at the same time, of scheduling. An event is 32 bytes and
-// can stand for a whole run of endpoints to which the same thing happens at the same moment.
+// A future event. Events are ordered by time and, at the same time, in order of scheduling. An event is 32
+// bytes and can stand for a run of consecutive endpoints with the same event at the same moment.
 struct Event {
     enum class What : std::uint8_t {
         enter,   // a parcel reaches the switch of site `first`
         arrive,  // a parcel reaches the hosts of endpoints [first, first + count)
         serve,   // host `first` takes the next parcel out of its inbox
-        wake,    // endpoints [first, first + count) wanted to be woken; tag says what for
+        wake,    // a timer of endpoints [first, first + count); tag has the reason
     };
     Nanoseconds at{};
     std::uint64_t order : 56;

@@ -58,7 +58,7 @@ bool Weather::loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t re
     return in_burst_[receiver] && random_.chance(faults_.burst_loss);
 }
 
-// Fair and foul follow each other, each of a length that is drawn between nothing and twice its mean.
+// Good and bad periods alternate, each with a length drawn between zero and twice its mean.
 bool Weather::fades(Nanoseconds now, std::uint32_t receiver) {
     Fading& one = fading_[receiver];
     const auto foul = static_cast<double>(faults_.fade_length.value);
@@ -95,7 +95,7 @@ Nanoseconds Weather::message_arrival(Nanoseconds at, std::uint32_t sender, std::
     const auto held = held_until_.find(pair);
     if (held != held_until_.end()) {
         at = std::max(at, held->second + Nanoseconds{1});
-        if (at == planned) {  // the late one is in
+        if (at == planned) {  // the late message has arrived
             held_until_.erase(held);
             return at;
         }
@@ -104,8 +104,8 @@ Nanoseconds Weather::message_arrival(Nanoseconds at, std::uint32_t sender, std::
     return at;
 }
 
-// The little language in which faults are written on the command line and in reports: words of the form
-// key=value, separated by commas. Parsing what to_string() wrote gives the same faults.
+// The syntax of faults on the command line and in reports: words of the form key=value, separated by commas.
+// Parsing the output of to_string() gives the same faults.
 namespace {
 
 using Parts = std::vector<std::string_view>;
@@ -155,7 +155,7 @@ std::string show(const Window& when) {
     return to_string(when.from) + "-" + (when.to == kNever ? "" : to_string(when.to));
 }
 
-// The fields of something, with colons between.
+// The fields of a structure, separated by colons.
 template <auto... fields, typename T>
 bool read_fields(T& something, const Parts& parts) {
     std::size_t at = 0;
@@ -166,7 +166,7 @@ std::string show_fields(const T& something) {
     return fmt::format("{}", fmt::join(std::initializer_list<std::string>{show(something.*fields)...}, ":"));
 }
 
-// What is there once, and not worth a word while its first field is what it is in fair weather.
+// A word that may occur once, and is omitted from the output while its first field has the default value.
 template <auto first, auto... others>
 struct Once {
     static bool take(Faults& faults, const Parts& parts) {
@@ -192,7 +192,7 @@ struct Each {
 template <auto outages>
 using AtHost = Each<outages, &Faults::Outage::host, &Faults::Outage::when>;
 
-// What no word may ask for: messages that wait for ever, a burst or a refusal that never ends.
+// Values that must be rejected: messages that wait forever, a burst or a refusal that never ends.
 bool endless(const Faults& f) {
     return f.burst_end <= 0 || f.fade >= 1 || f.fade_length <= Nanoseconds{} || f.backpressure >= 1 ||
            std::ranges::any_of(f.splits, [](const auto& split) { return split.when.to == kNever; });
@@ -201,7 +201,7 @@ bool endless(const Faults& f) {
 struct Word {
     const char *key, *value, *meaning;
     bool (*take)(Faults&, const Parts&);
-    std::vector<std::string> (*words)(const Faults&);  // what is behind each
+    std::vector<std::string> (*words)(const Faults&);  // the values of each
 };
 template <typename Form>
 constexpr Word word(const char* key, const char* value, const char* meaning) {

@@ -1,6 +1,5 @@
-// The weather: everything that can go wrong between a sender and a receiver, as a plain description (Faults)
-// and as the dice that are thrown for every datagram and message (Weather). Hosts are meant wherever a number
-// names somebody.
+// Faults of the network between a sender and a receiver: a plain description (Faults), and the random draws
+// for every datagram and message (Weather). Indices refer to hosts.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +22,13 @@ struct Window {
 
 struct Faults {
     // Of multicast copies, shares from 0 to 1.
-    double loss = 0;         // each receiver by itself
+    double loss = 0;         // independent for each receiver
     double switch_loss = 0;  // all receivers lose the same datagram
-    // Gilbert and Elliott's bursts, per receiver: into the bad state, out of it, and lost while in it.
+    // Bursts after Gilbert and Elliott, per receiver: probabilities to enter the bad state, to leave it, and
+    // to lose a copy while in it.
     double burst_begin = 0, burst_end = 1, burst_loss = 1;
-    // Bursts that last for a time, whatever is sent: a receiver hears nothing for that share of the time, for
-    // so long on average.
+    // Bursts measured in time, independent of traffic: the share of time in which a receiver gets no
+    // datagram, and the mean length of such a burst.
     double fade = 0;
     Nanoseconds fade_length = Nanoseconds::from_us(20);
     std::uint32_t nth = 0;  // every nth copy is lost
@@ -44,10 +44,10 @@ struct Faults {
         Window when;
         std::uint32_t host = 0;
     };
-    std::vector<Outage> dead;        // nobody's multicasts reach anybody
-    std::vector<Outage> deaf, mute;  // nor do those to one receiver, those of one sender
-    // Hosts below this one and the others are apart: multicasts between them are lost, messages, where they
-    // are split, wait until it is over.
+    std::vector<Outage> dead;        // all multicasts are lost
+    std::vector<Outage> deaf, mute;  // multicasts to one receiver, or from one sender, are lost
+    // Hosts below this one are separated from the others: with partitions, multicasts between them are lost;
+    // with splits, messages wait until the end.
     std::vector<Outage> partitions, splits;
 
     // Of messages.
@@ -62,19 +62,18 @@ struct Faults {
         std::uint32_t host = 0;
         float factor = 1;
     };
-    std::vector<Slow> slow;        // all that a host does takes this many times as long
-    double backpressure = 0;       // share of polls at which a host's sending is refused
-    Nanoseconds heal_at = kNever;  // everything above is over from here on
+    std::vector<Slow> slow;        // everything on the host takes this many times as long
+    double backpressure = 0;       // share of polls at which the host's sending is refused
+    Nanoseconds heal_at = kNever;  // end of all faults above
 
-    // By hand, for tests: true drops this datagram for this rank of the only group.
+    // For tests: true drops this datagram for this rank of the only group.
     std::function<bool(const wire::Header&, Rank receiver)> drop;
     Window spikes;  // when messages may be late by spike_delay
-    // Breaks the promise that messages are reliable, to prove that the oracles notice.
+    // Breaks the guarantee that messages are reliable, to test the oracles.
     std::function<bool(const wire::Header&, Rank receiver)> lose_message;
 };
 
-// The little language of --faults: "loss=1%,delay=30us,dead=1ms-5ms,slow=3:10"; faults_help() lists the
-// words.
+// The syntax of --faults: "loss=1%,delay=30us,dead=1ms-5ms,slow=3:10"; faults_help() lists the words.
 Result<Faults> parse_faults(std::string_view text);
 std::string to_string(const Faults& faults);
 const char* faults_help();
@@ -84,14 +83,14 @@ class Weather {
     Weather(const Faults& faults, std::uint32_t hosts, std::uint64_t seed);
 
     const Faults& faults() const { return faults_; }
-    // Nothing can happen to a multicast: its receivers need not be looked at one by one.
+    // Multicasts are not affected by any fault: receivers need not be examined one by one.
     bool fair(Nanoseconds now) const { return fair_for_multicasts_ || healed(now); }
     bool loses_for_all(Nanoseconds now) { return !healed(now) && random_.chance(faults_.switch_loss); }
     bool loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver);
     bool duplicates(Nanoseconds now) { return !healed(now) && random_.chance(faults_.duplicate); }
     bool corrupts(Nanoseconds now) { return !healed(now) && random_.chance(faults_.corrupt); }
     Nanoseconds copy_delay(Nanoseconds now);
-    // When a message that would arrive at `at` really does.
+    // The arrival time of a message that would arrive at `at` without faults.
     Nanoseconds message_arrival(Nanoseconds at, std::uint32_t sender, std::uint32_t receiver,
                                 Nanoseconds retransmission);
     bool refuses(Nanoseconds now) { return !healed(now) && random_.chance(faults_.backpressure); }
@@ -112,8 +111,8 @@ class Weather {
         Nanoseconds until{};
     };
     std::vector<Fading> fading_;
-    std::vector<double> receiver_loss_;  // empty when all have the same
-    // Until when a pair's messages wait for one that is late; only pairs that have one.
+    std::vector<double> receiver_loss_;  // empty if equal for all receivers
+    // End of the delay of a pair's messages behind a late one; only for pairs with a late message.
     std::unordered_map<std::uint64_t, Nanoseconds> held_until_;
 };
 

@@ -14,7 +14,7 @@ using levels::Kind;
 namespace {
 
 const topology::Policy kPolicy;
-// Operations that are done and whose buffers are kept, so that a late write shows.
+// Completed operations whose buffers are kept, to detect late writes.
 constexpr std::size_t kKept = 16;
 
 group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
@@ -131,7 +131,8 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
                                      plan_.script[cookie].bytes));
     posted.right.reset();
     posted.scribbled = true;
-    // They are the application's again: a late write shows in the end, and what is read too late is wrong.
+    // The buffers are the application's again: overwriting them exposes late writes at the end, and late
+    // reads.
     std::ranges::fill(posted.buffer, kScribble);
     std::ranges::fill(posted.input, kScribble);
     if (through()) over_at_ = world().now();
@@ -237,10 +238,10 @@ void GroupMember::send(const wire::HeaderBytes& header, Bytes payload, std::uint
     world().network().multicast(process_.endpoint(), 0, header, payload);
 }
 
-// One process of the simulated groups: hands what comes to the group that it is for, as the station does.
+// One process of the simulated groups: delivers input to the right group, like the collective endpoint.
 namespace {
 
-// More means that something is due again at once.
+// More turns mean that some deadline is due again at once.
 constexpr int kMostTurns = 10'000;
 
 }  // namespace
@@ -322,7 +323,7 @@ void GroupProcess::on_multicast(Bytes datagram) {
             one->core().on_datagram(own(datagram), world_.now());
 }
 
-// Whoever takes it in may change it, and others get it, too.
+// A copy, since the receiver may change the packet, which other receivers get, too.
 MutableBytes GroupProcess::own(Bytes packet) {
     const Unmetered network;
     own_.assign(packet.begin(), packet.end());

@@ -1,4 +1,4 @@
-// What joins groups in virtual time: processes, and their part in each group.
+// Members of groups in virtual time: processes, and their part in each group.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace mcastcoll::sim {
 
-// A process as messages reach it: its number, and how often it was started before. Datagrams go to whoever
-// has the number.
+// The address of a process for messages: its number, and the count of earlier starts. Datagrams are addressed
+// by number alone.
 using Address = group::Outbox::Peer;
 constexpr Address address_of(std::uint32_t number, std::uint32_t restarts) {
     return std::uint64_t{restarts} << 32 | number;
@@ -24,36 +24,36 @@ constexpr std::uint32_t number_of(Address address) {
 class GroupMember;
 class GroupProcess;
 
-// What a process and its members know of the world around them, and what they ask of it: whatever concerns
-// other processes is the world's.
+// The interface of processes and members to the world, for everything between processes.
 class GroupEnvironment : public Simulation {
   public:
     const GroupOptions& options() const { return options_; }
     Random& random() { return random_; }
     using Simulation::begun, Simulation::network;
     Network& network() { return network_; }
-    // What members have told their users.
+    // Warnings of members to their users.
     std::vector<std::string> warnings;
     SharedPlan& shared_plan(std::uint32_t group) { return shared_plans_[group]; }
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
-    // A process that is started again has the endpoint behind all others.
+    // A restarted process has the endpoint after all others.
     std::uint32_t endpoint_of(Address process) const {
         return process == number_of(process) ? number_of(process) : processes();
     }
 
-    // How many operations of this group a member may have posted by now.
+    // Number of operations of this group that a member may have posted by now.
     virtual std::size_t may_post(std::uint32_t group) const = 0;
-    // A member has joined, or come through one more operation.
+    // A member has joined, or has completed one more operation.
     virtual void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
                               bool joined) = 0;
     virtual bool may_send(std::uint32_t endpoint) = 0;
     virtual void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) = 0;
     virtual void watch(std::uint32_t endpoint, Address peer) = 0;
-    // Of the processes of this one's host: made by their leader, found by the others. Null: there is none.
+    // The memory of the processes of this process's host: made by their leader, found by the others. Null: no
+    // such memory.
     virtual std::shared_ptr<HostMemory> make_memory(const group::HostMembers& members,
                                                     const GroupProcess& leader) = 0;
     virtual std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const = 0;
-    // What is left of a member when its process lets go of it.
+    // Takes over a member released by its process.
     virtual void retire(std::unique_ptr<GroupMember> member) = 0;
 
   protected:
@@ -70,7 +70,8 @@ class GroupEnvironment : public Simulation {
     std::vector<SharedPlan> shared_plans_;  // by group
 };
 
-// What the provider's station is, in virtual time: the groups of one process, and how its messages go out.
+// The counterpart of the provider's collective endpoint in virtual time: the groups of one process, and its
+// output of messages.
 class GroupProcess final : private group::Outbox::Port, private group::Joins::Port {
   public:
     GroupProcess(GroupEnvironment& world, Address self);
@@ -79,7 +80,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     GroupEnvironment& world() const { return world_; }
     std::uint32_t endpoint() const { return endpoint_; }
     std::uint32_t number() const { return number_of(self_); }
-    // That it has given to joins of the same members.
+    // Number of joins of the same members so far.
     std::uint32_t counted() const;
     bool has_multicast() const;
     wire::Peer as_peer() const;
@@ -89,17 +90,17 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     void call(std::uint32_t group);
     void on_datagram(std::uint32_t from, Bytes bytes);
     void on_message(Bytes message);
-    // Words that an earlier run of the same members has left, which had the same names and the same secret.
+    // Delivers messages left by an earlier run of the same members, with the same names and the same secret.
     void on_earlier_ends();
     void on_multicast(Bytes datagram);
     void on_peer_lost(Address peer);
-    // Pumps the groups and lets the applications work, until nothing more comes of it.
+    // Runs the groups and the applications until neither makes progress.
     void turn();
     Nanoseconds next_deadline() const { return next_deadline_; }
 
     bool can_send();
     void send_now(Address to, Bytes header, Bytes payload);
-    // No word is longer than a message.
+    // No control message is longer than a message of the provider.
     void tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
@@ -128,16 +129,16 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     const std::uint32_t endpoint_;
     std::size_t under_way_ = 0;  // messages
     group::Outbox outbox_;
-    std::vector<std::unique_ptr<GroupMember>> members_;  // until they are closed and nobody needs them
+    std::vector<std::unique_ptr<GroupMember>> members_;  // until closed and no longer needed by peers
     group::Joins joins_{*this};
     group::RoundTrips round_trips_;
     wire::ByteString own_;
     Nanoseconds next_deadline_ = kNever;
 };
 
-// A process's part in one group, in virtual time: what the provider's group (ofi/group.h) is around the pure
-// one, and the application that uses it and looks at every byte. Most of its many methods are the ports that
-// a group has.
+// A process's part in one group, in virtual time: the counterpart of the provider's group (ofi/group.h)
+// around the pure group, and the application, which checks every byte. Most of the methods implement the
+// ports of a group.
 class GroupMember final : public group::Joins::Member, private group::Port, private group::Multicast {
   public:
     GroupMember(GroupProcess& process, SharedPlan& shared);
@@ -153,26 +154,26 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     bool has_key(GroupKey key) const;
     bool listens() const { return listens_; }
 
-    // The application: posts what it may, and closes when it is through. True if it did something.
+    // The application: posts as far as allowed, and closes at the end. Returns true if it made progress.
     bool work();
-    // The application closes what it has not joined yet.
+    // The application closes groups that it has not joined yet.
     void give_up();
-    // The others go on without it.
+    // The process fails; its peers continue.
     void dies();
 
     // Of the join, of the group, or of an operation.
     int error() const { return error_; }
-    // Joined and through with everything, or told that it will not be.
+    // Has joined and completed everything, or has been notified of a failure.
     bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || through()); }
     Nanoseconds over_at() const { return over_at_; }
-    // Nobody has written into what was done last.
+    // Whether the buffers of the last completed operations are unchanged.
     bool scribbled() const;
     std::string state() const;
 
   private:
     struct Posted {
         std::vector<std::byte> input, buffer;
-        SharedPlan::Content right;  // what is to be in the buffer in the end, until it is done
+        SharedPlan::Content right;  // expected contents of the buffer, until completion
         bool done = false, scribbled = false;
     };
     // group::JoinPort
@@ -232,9 +233,9 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void end(int code);
     void post(std::size_t number);
     Posted& operation(std::size_t number) { return operations_[number - forgotten_]; }
-    // What an operation takes and is to bring.
+    // Fills in the input and the expected result of an operation.
     void fill(std::size_t number);
-    // Of those that are done, all but the last few.
+    // Drops completed operations except the last few.
     void forget_old();
 
     GroupProcess& process_;
@@ -242,7 +243,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     const GroupPlan& plan_;
     const wire::JoinId id_;
     const std::uint32_t rank_;
-    std::vector<Posted> operations_;  // from the first that is not forgotten to the last posted
+    std::vector<Posted> operations_;  // from the first kept operation to the last posted
     std::size_t forgotten_ = 0, posted_ = 0, completed_ = 0;
     bool join_over_ = false, closed_ = false;
     bool listens_ = false;  // to the group's multicasts

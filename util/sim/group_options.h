@@ -1,4 +1,4 @@
-// What a world of whole groups is told: who is where, which groups there are, and what goes wrong.
+// Options of a world of whole groups: placement, groups, and faults.
 #pragma once
 
 #include <optional>
@@ -10,33 +10,33 @@
 
 namespace mcastcoll::sim {
 
-struct GroupOptions : Conditions {       // the model's layout follows from the rest
+struct GroupOptions : Conditions {       // the model's layout follows from the other options
     std::vector<std::uint32_t> host_of;  // of each process
     std::vector<std::uint32_t> site_of;  // of each host
-    std::vector<GroupPlan> groups;       // joined by each of their processes in this order
-    wire::JoinKey key;                   // of all groups; none: strangers are not told from members
+    std::vector<GroupPlan> groups;       // each process joins its groups in this order
+    wire::JoinKey key;                   // of all groups; empty: no authentication
     wire::Security security = wire::Security::off;
-    // Of what is heard: comes first as a stranger has changed it, whose checksum is right; of messages: comes
-    // again.
+    // Share of received packets preceded by a copy forged by a stranger, with a valid checksum; a message is
+    // then repeated, too.
     double forged = 0;
-    double words_doubled = 0;           // of a join, later, as by somebody who has heard them
-    double ends_repeated = 0;           // of messages: words of an earlier run's end come before them
-    std::size_t messages_at_once = 32;  // that one process may have under way
-    bool tells_failed_sends = true;     // to processes that are gone
+    double words_doubled = 0;           // share of join messages repeated later, as in a replay
+    double ends_repeated = 0;           // share of messages preceded by end messages of an earlier run
+    std::size_t messages_at_once = 32;  // messages that one process may have in flight
+    bool tells_failed_sends = true;     // reports failed sends to lost processes
     Nanoseconds watch_delay = Nanoseconds::from_ms(20);
     Nanoseconds calls_within;  // joins are called up to this late
     Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);
-    // after: all members together have completed that many. Hosts are processes here.
+    // `after`: completions of all members together. Hosts are processes here.
     std::optional<Strike> death, pause;
-    std::optional<Strike> restart;   // dies, and another starts in its place, which counts its joins anew
-    std::optional<Strike> gives_up;  // closes what it has not joined yet
-    std::uint32_t counted = 0;       // joins of the same members before, by processes that have not restarted
+    std::optional<Strike> restart;   // fails, and a new process starts in its place with fresh join counts
+    std::optional<Strike> gives_up;  // closes groups that it has not joined yet
+    std::uint32_t counted = 0;  // earlier joins of the same members, in processes that have not restarted
     std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
     std::optional<std::uint32_t>
-        other_secret;  // a process that has another one: its lists have other numbers
+        other_secret;  // a process with another secret: its member lists have other numbers
     Nanoseconds pause_length;
-    Nanoseconds stall_timeout = kNever;                    // after which whoever is waited for is given up
-    std::optional<std::uint32_t> no_memory, no_multicast;  // a process that has none
+    Nanoseconds stall_timeout = kNever;                    // after which a member gives up an awaited peer
+    std::optional<std::uint32_t> no_memory, no_multicast;  // lacked by this process
 };
 
 }  // namespace mcastcoll::sim

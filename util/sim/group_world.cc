@@ -7,22 +7,22 @@
 namespace mcastcoll::sim {
 namespace {
 
-// Beyond every deadline, and every patience.
+// Beyond every deadline and timeout.
 constexpr Nanoseconds kTimeLimit = Nanoseconds::from_ms(120'000);
-// Events: for any group, and for each member and each of its operations. Only what never ends needs more.
+// Events: for any group, and for each member and each of its operations. Only an endless run needs more.
 constexpr std::uint64_t kLeastSteps = 20'000'000;
 constexpr std::uint64_t kStepsPerOperation = 2'000;
 // Long enough for a join to be over, and short enough for the group to be at work.
 constexpr Nanoseconds kHeardAgainWithin = Nanoseconds::from_ms(10);
-// Nobody waits longer than this for somebody who is dead, once it has joined: for 100 ms it does not ask for
-// a watch, and each of those it waits for may itself wait so for the next.
+// The longest wait for a failed member after the join: for 100 ms a member does not request a watch, and each
+// awaited peer may itself wait for the next in the same way.
 constexpr Nanoseconds kPatience = Nanoseconds::from_ms(5'000);
 
 bool has(const GroupPlan& plan, std::uint32_t process) {
     return std::find(plan.members.begin(), plan.members.end(), process) != plan.members.end();
 }
 
-// Somebody may be started again.
+// One more for a restarted process.
 std::uint32_t endpoints_of(const GroupOptions& options) {
     return static_cast<std::uint32_t>(options.host_of.size()) + (options.restart ? 1 : 0);
 }
@@ -82,7 +82,7 @@ void GroupWorld::start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds 
     send(endpoint, at, [group](GroupProcess& process) { process.call(group); });
 }
 
-// Whatever is due later is looked at again after every turn, so one wake is enough, the earliest.
+// Later deadlines are checked again after every turn, so one wake-up, the earliest, is enough.
 void GroupWorld::wake(std::uint32_t endpoint, Nanoseconds at) {
     if (at >= slots_[endpoint].wake_at) return;
     slots_[endpoint].wake_at = at;
@@ -91,7 +91,7 @@ void GroupWorld::wake(std::uint32_t endpoint, Nanoseconds at) {
 
 void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
     Slot& slot = slots_[endpoint];
-    if (slot.wake_at > now()) return;  // an earlier one has done it
+    if (slot.wake_at > now()) return;  // an earlier wake-up has handled it
     slot.wake_at = kNever;
     if (const Nanoseconds busy = network_.busy_until(endpoint); busy > now()) return wake(endpoint, busy);
     turn(endpoint, [](GroupProcess&) {});
@@ -99,7 +99,7 @@ void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
 
 namespace {
 
-// Everything is known to the stranger but the key.
+// The stranger has all information except the key.
 std::vector<std::byte> forge(Bytes packet) {
     const Unmetered own;
     std::vector<std::byte> forged(packet.begin(), packet.end());
@@ -115,7 +115,7 @@ std::vector<std::byte> forge(Bytes packet) {
 
 }  // namespace
 
-// What a process, if it lives, is given, and what has come due; and what it makes of it.
+// Delivers input and due deadlines to a live process, and runs the process.
 void GroupWorld::turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given) {
     Slot& slot = slots_[endpoint];
     if (!slot.process) return;
@@ -194,7 +194,7 @@ void GroupWorld::watch(std::uint32_t endpoint, Address peer) {
 
 std::shared_ptr<HostMemory> GroupWorld::make_memory(const group::HostMembers& members,
                                                     const GroupProcess& leader) {
-    std::vector<std::byte> table(members.table.begin(), members.table.end());  // the leader's to answer for
+    std::vector<std::byte> table(members.table.begin(), members.table.end());  // part of the leader's memory
     const Unmetered own;
     auto memory = std::make_shared<HostMemory>(*this, members.size, leader.endpoint(), std::move(table));
     return memories_[{members.name.key, host_of(leader.number())}] = std::move(memory);
@@ -263,7 +263,7 @@ void GroupWorld::start_again(std::uint32_t process) {
         if (has(options_.groups[group], process)) start(next, group, now());
 }
 
-// What the plan has in store, when its time has come.
+// Applies the faults of the plan at their time.
 void GroupWorld::strike() {
     const auto due = [&](const std::optional<Strike>& event, bool& done) {
         if (!event || done || (now() < event->at && completions_ < event->after)) return false;
@@ -292,7 +292,7 @@ std::string GroupWorld::run() {
     return wrong_.empty() ? judge() : wrong_;
 }
 
-// Whether a group of these has a reason to fail.
+// Whether a group has a reason to fail.
 bool GroupWorld::harmed(const GroupPlan& plan) const {
     const bool stalls = paused_ && options_.stall_timeout <= options_.pause_length;
     return stalls || (died_ && has(plan, death_->host)) ||
@@ -323,7 +323,7 @@ std::vector<const GroupMember*> GroupWorld::members_of(std::uint32_t group) cons
     return all;
 }
 
-// Everybody is through, or has been told that it will not be: soon after whoever died did.
+// Checks that every member has completed, or has been notified soon after a failure.
 std::string GroupWorld::judge_group(std::uint32_t number) const {
     const GroupMember* failed = nullptr;
     const std::vector<const GroupMember*> all = members_of(number);
@@ -337,7 +337,7 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
     }
     if (failed == nullptr) return {};
     for (const GroupMember* member : all) {
-        // Who has not been welcomed knows nobody, and waits until its own deadline.
+        // A member without a welcome has no addresses, and waits until its own deadline.
         const Nanoseconds known = member->error() == ETIMEDOUT ? called_at_ + options_.join_timeout
                                                                : std::max(harmed_at_, failed->over_at());
         if (member->over_at() > known + kPatience)

@@ -1,7 +1,7 @@
 // Whole groups in virtual time: the provider's own groups (group/group.h), in processes on hosts and sites,
-// from the greeting to the close, in the network of network.h: a process is a processor with an endpoint, a
-// host a machine. Messages come in order, as long as both ends live. One seed, one run. Its methods are what
-// a network tells, what a process asks for, and the troubles of the plan.
+// from the hello to the close, in the network of network.h. A process is a processor with an endpoint, a host
+// is a machine. Messages arrive in order while both ends live. A run is determined by one seed. The methods
+// handle events of the network, requests of processes, and faults of the plan.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@
 
 namespace mcastcoll::sim {
 
-// One group of all processes of a layout, which can have as many messages under way as links hold.
+// One group of all processes of a layout, with as many messages in flight as the links hold.
 GroupOptions one_group(Model model);
 
-// Events after which a world of these is held to go on for ever.
+// Limit of events, after which a world counts as endless.
 std::uint64_t most_steps(const GroupOptions& options);
 
 class GroupWorld final : public GroupEnvironment, public MemoryReaders {
@@ -30,21 +30,19 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
 
     std::uint64_t completions() const { return completions_; }
     std::uint64_t events() const { return steps_; }
-    // When the last process so far has let go of a group.
+    // The time at which the last process so far released a group.
     Nanoseconds left_at() const { return left_at_; }
-    // What the provider's groups and joins have allocated in this process, and still have after a turn of its
-    // own, at most.
+    // Peak memory allocated by the provider's groups and joins in this process, at the end of a turn.
     std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
-    // This process instead of whom the plan has die.
+    // Kills this process instead of the one in the plan.
     void will_die(std::uint32_t process, Nanoseconds at) { death_ = {process, at}; }
-    // Those that live, in no order.
+    // Live members, in no order.
     std::vector<const GroupMember*> members_of(std::uint32_t group) const;
 
   private:
-    // For a process at a moment: a join to call, a peer that is lost, a word that comes again, or only a
-    // look.
+    // Work for a process at a given time: a call of a join, a lost peer, a repeated message, or only a poll.
     using Errand = std::function<void(GroupProcess&)>;
-    // Where a process is, or will be if it is started.
+    // A process, running or yet to be started.
     struct Slot {
         std::unique_ptr<GroupProcess> process;
         Nanoseconds wake_at = kNever;
@@ -74,7 +72,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     void start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at);
     void wake(std::uint32_t endpoint, Nanoseconds at);
     void turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given);
-    // Every call into a process goes through here: its memory is accounted for.
+    // Wraps every call into a process, to account for its memory.
     void metered(Slot& slot, FunctionRef<void(GroupProcess&)> body);
     void tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at);
 
@@ -92,8 +90,8 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     std::string judge_group(std::uint32_t number) const;
 
     std::optional<Strike> death_;
-    Nanoseconds harmed_at_{};                              // when somebody died or gave up, the last of them
-    Nanoseconds called_at_{};                              // the last that a join is called
+    Nanoseconds harmed_at_{};                              // the last failure, or close without a join
+    Nanoseconds called_at_{};                              // the last call of a join
     std::vector<Slot> slots_;                              // by endpoint
     std::set<std::pair<std::uint32_t, Address>> watches_;  // by endpoint
     std::map<std::pair<GroupKey, std::uint32_t>, std::shared_ptr<HostMemory>> memories_;  // by host

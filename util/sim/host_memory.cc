@@ -53,8 +53,8 @@ int MemoryLevel::post(levels::Leg& leg, Nanoseconds) {
     return 0;
 }
 
-// Those who can go on with what this member has posted, and itself. Where somebody has died, all: each looks
-// whether it is now the dead one that it waits for.
+// Wakes the members that can continue with this member's data, and itself. After a failure wakes all: each
+// checks whether the failed member is the one awaited.
 void MemoryLevel::wake_readers(const levels::Leg& leg, HostMemory::Operation& operation) {
     if (memory_->somebody_died) return memory_->changed();
     memory_->changed_for(self_);

@@ -1,7 +1,6 @@
-// The memory that the processes of a host share, and the level that a group makes of it, in virtual time.
-// What one member has put there the others see when they look next; whoever changes something has those look
-// who wait for it.
-// Members may die at any moment, and whoever waits for one finds out.
+// The shared memory of the processes of a host, and a group's level in that memory, in virtual time. A member
+// sees changes of its peers at its next poll; a change makes the waiting peers poll. Members may fail at any
+// moment, and waiting peers detect the failure.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +13,12 @@
 
 namespace mcastcoll::sim {
 
-// The processes of a host, which are at work elsewhere: when they look into the memory is not its business.
+// Notifies the processes of a host, which are simulated elsewhere and decide when to poll the memory.
 class MemoryReaders {
   public:
-    // Something has changed for this one.
+    // The memory has changed for this endpoint.
     virtual void look(std::uint32_t endpoint) = 0;
-    // It has read so much, which takes its processor's time.
+    // The endpoint has read so many bytes, which occupies its processor.
     virtual void has_read(std::uint32_t endpoint, std::size_t bytes) = 0;
 
   protected:
@@ -28,7 +27,7 @@ class MemoryReaders {
 
 class HostMemory {
   public:
-    // At first all places are held to be the leader's.
+    // Initially all places belong to the leader.
     HostMemory(MemoryReaders& readers, std::uint32_t members, std::uint32_t leader,
                std::vector<std::byte> its_table)
         : table(std::move(its_table)),
@@ -43,11 +42,11 @@ class HostMemory {
     struct Operation {
         explicit Operation(std::size_t members) : parts(members) {}
         std::vector<Part> parts;
-        std::vector<std::byte> result;  // of a broadcast: as far as the root has got
+        std::vector<std::byte> result;  // of a broadcast: the root's bytes so far
         bool released = false;
-        std::uint32_t done = 0, all_before = 0;  // places: those before this one have posted
+        std::uint32_t done = 0, all_before = 0;  // places: those before all_before have posted
 
-        // The first that has not posted; behind the last, if all have.
+        // The first place without a post; past the end if there is none.
         std::uint32_t missing() {
             while (all_before < parts.size() && parts[all_before].posted) ++all_before;
             return all_before;
@@ -56,24 +55,24 @@ class HostMemory {
     Operation& at(std::uint64_t number) {
         return operations_.try_emplace(number, dead_from.size()).first->second;
     }
-    // The last one takes it away.
+    // The last member to leave erases the operation.
     void leave(std::uint64_t number) {
         if (++at(number).done == dead_from.size()) operations_.erase(number);
     }
     void fail(int error, std::uint32_t because_of);
-    // Has everybody look, or one member.
+    // Makes all members poll, or one member.
     void changed();
     void changed_for(std::uint32_t member) { readers_.look(endpoints[member]); }
     void copied(std::uint32_t member, std::size_t bytes) { readers_.has_read(endpoints[member], bytes); }
-    // The others can tell from a moment on.
+    // Peers can detect the failure from `known` on.
     void dies(std::uint32_t endpoint, Nanoseconds known);
 
     static constexpr std::uint32_t kNobody = UINT32_MAX;
-    const std::vector<std::byte> table;  // the leader's, for the others
+    const std::vector<std::byte> table;  // made by the leader, for the other members
     int failure = 0;
     std::uint32_t lost = kNobody;
-    std::vector<std::uint32_t> endpoints;  // by place; those that have opened it
-    std::vector<Nanoseconds> dead_from;    // as far as those who are left can tell
+    std::vector<std::uint32_t> endpoints;  // by place; members that have opened the memory
+    std::vector<Nanoseconds> dead_from;    // as detectable by the survivors
     bool somebody_died = false;
 
   private:

@@ -1,4 +1,5 @@
-# The simulator.  The library leaves engine and group to whoever links it: mcastcoll-sim takes the provider's own archives.
+# The simulator. The library does not contain engine and group: a program links its own, and mcastcoll-sim links the
+# provider's archives.
 MCC_SIMULATED = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la $(MCC_ARGUMENTS)
 noinst_LTLIBRARIES += %reldir%/libmccsim.la
 mcc_parts += \
@@ -57,8 +58,8 @@ bin_PROGRAMS += %reldir%/mcastcoll-sim
 %canon_reldir%_mcastcoll_sim_SOURCES = %reldir%/program/main.cc
 %canon_reldir%_mcastcoll_sim_LDADD = %reldir%/libmccsim.la $(MCC_SIMULATED)
 
-# What is broken on purpose, the campaign must catch.  The engine or the group is compiled anew, without optimisation, and its archive
-# has nothing left to give.  Sanitizers would find nothing in it that matters.
+# The campaign must catch these deliberate faults. The engine or the group is compiled anew, without optimisation, so the linker
+# takes no object from its archive. Not built with sanitizers, which would add nothing here.
 if !SANITIZED
 check_PROGRAMS += %reldir%/broken-duplicates %reldir%/broken-ring %reldir%/broken-welcome %reldir%/broken-death
 %canon_reldir%_broken_duplicates_SOURCES = %reldir%/program/main.cc

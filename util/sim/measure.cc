@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kManyRanks = 1024;  // from which on a member's memory counts
 
-// The lower one of two in the middle.
+// Of two values in the middle, the lower.
 template <typename T>
 T quantile_of(std::vector<T> values, double share) {
     if (values.empty()) return {};
@@ -26,7 +26,7 @@ Measured::Times received(Measured::Times times, std::uint32_t root) {
     return times;
 }
 
-// Of what `pick` says of each operation: of everybody's times, and of the receivers'.
+// A quantile of `pick` over all operations, with the times of all ranks and of the receivers.
 template <typename Pick>
 auto quantile_over(const Measured& measured, double share, Pick&& pick) {
     std::vector<decltype(pick(measured.times[0], measured.times[0]))> picked;
@@ -80,7 +80,7 @@ Measured measure_binomial(const Experiment& experiment) {
     return result;
 }
 
-// Memory per member decides how many fit: large groups get fewer slots, smaller retransmit buffers and
+// Memory per member limits the size of a group: large groups get fewer slots, smaller retransmit buffers and
 // windows.
 engine::GroupConfig config_for(const Experiment& experiment) {
     engine::GroupConfig config;
@@ -110,7 +110,7 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     config.root_sync = experiment.root_sync;
     config.root_delay = experiment.root_delay;
     config.epoch = Epoch{1};
-    // These hosts are never busy with anything else, so deadlines follow from measured round trips alone.
+    // Simulated hosts have no other load, so deadlines follow from measured round trips alone.
     config.least_silence = config.least_tail = config.least_gap = config.lossless_silence = Nanoseconds{};
     return config;
 }

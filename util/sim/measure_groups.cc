@@ -29,7 +29,7 @@ GroupOptions group_options_for(const GroupExperiment& experiment) {
     return options;
 }
 
-// Of what `pick` says of each process, which are the ranks.
+// Statistics of `pick` over the processes, whose numbers are the ranks.
 template <typename Pick>
 GroupMeasured::Share share_of(std::uint32_t members, Pick&& pick) {
     GroupMeasured::Share share;
@@ -65,7 +65,7 @@ void take_operations(GroupMeasured& result, const GroupWorld& world, const Group
     }
 }
 
-// A complaint, or "".
+// Returns an error message or "".
 std::string take_death(GroupMeasured& result, const GroupWorld& world, Nanoseconds died_at) {
     const std::vector<const GroupMember*> living = world.members_of(0);
     const auto told = [](const GroupMember* member) { return member->error() != 0; };

@@ -1,5 +1,5 @@
-// What whole groups cost on many hosts with several processes each: they join, do separated operations, each
-// timed on every rank, and leave.
+// Cost of whole groups on many hosts with several processes each: the members join, do separated operations,
+// each timed on every rank, and leave.
 #pragma once
 
 #include <utility>
@@ -13,10 +13,10 @@ struct GroupExperiment : Conditions {
     std::vector<CollectiveKind> kinds;  // in this order, each so many times
     std::uint32_t operations = 1;
     std::uint64_t bytes = 8;
-    std::optional<std::uint32_t> root;  // none: every rank in turn
+    std::optional<std::uint32_t> root;  // empty: every rank in turn
     engine::Repair policy = engine::Repair::pull;
     Nanoseconds settle = Nanoseconds::from_us(200);
-    // A rank that dies in the middle of an operation, counted over all kinds: everybody else is to be told.
+    // A rank that fails during an operation, counted over all kinds: all survivors must be notified.
     struct Kill {
         std::uint32_t rank = 0;
         std::size_t operation = 0;
@@ -27,19 +27,19 @@ struct GroupExperiment : Conditions {
 };
 
 struct GroupMeasured {
-    // What rank 0 has, and the most that any other has.
+    // Rank 0's value, and the maximum of the other ranks.
     struct Share {
         std::uint64_t rank0 = 0, most = 0;
         double mean = 0;  // of all
     };
     Nanoseconds join{};   // from the first call until all have joined
-    Nanoseconds leave{};  // from the end of the last operation until all have let go of the group
+    Nanoseconds leave{};  // from the end of the last operation until all members have released the group
     // Until then: sent, and bytes also received.
     Share join_messages, join_datagrams, join_bytes_sent, join_bytes_received;
     Share peak_bytes;                                             // memory of groups and joins, at any time
-    std::vector<std::pair<CollectiveKind, Measured>> operations;  // before somebody died
-    Nanoseconds known{};         // from the death until the last of the others was told
-    std::uint64_t failures = 0;  // what an oracle found
+    std::vector<std::pair<CollectiveKind, Measured>> operations;  // before the failure
+    Nanoseconds known{};         // from the failure until the last survivor was notified
+    std::uint64_t failures = 0;  // findings of an oracle
     std::string trouble;         // the first of them
     std::uint64_t events = 0;
 };

@@ -9,7 +9,7 @@
 
 namespace {
 
-// The simulator has one thread; what other threads of a test runner allocate is none of its business.
+// The simulator has one thread; allocations of other threads of a test runner do not count.
 thread_local std::int64_t live_bytes = 0;
 thread_local int metering = 0;
 
@@ -35,7 +35,7 @@ void give_back(void* memory) {
 
 }  // namespace
 
-// Those for arrays call these. The standard library's nothrow ones do, too, but not the sanitizers'.
+// The forms for arrays call these. The standard library's nothrow forms do, too, but not the sanitizers'.
 void* operator new(std::size_t bytes) {
     return checked(allocate(bytes, 1));
 }

@@ -1,6 +1,5 @@
-// How much memory a part of the program has: every allocation made between the construction of a MemoryMeter
-// and its end counts. The program's operator new does the counting, so engine and group need to know nothing
-// of it.
+// Measures the memory of a part of the program: every allocation between the construction of a MemoryMeter
+// and its destruction counts. The program's operator new counts, so engine and group need no changes.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,14 @@ class MemoryMeter {
     MemoryMeter(const MemoryMeter&) = delete;
     MemoryMeter& operator=(const MemoryMeter&) = delete;
     ~MemoryMeter();
-    // Bytes allocated less bytes freed since the construction.
+    // Bytes allocated minus bytes freed since construction.
     std::int64_t grown() const;
 
   private:
     std::int64_t before_;
 };
 
-// What is allocated and freed meanwhile is the simulator's own, or stands for the application's.
+// Excludes allocations of the simulator itself, and of the simulated application.
 class Unmetered {
   public:
     Unmetered();

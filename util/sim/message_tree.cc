@@ -9,7 +9,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-// A message of an MPI library carries a header, too; one as long as ours keeps the comparison fair.
+// An MPI library's message has a header, too; the same length as ours keeps the comparison fair.
 constexpr wire::HeaderBytes kHeader{};
 
 }  // namespace
@@ -66,7 +66,7 @@ namespace {
 
 using Ranks = std::vector<std::uint32_t>;
 
-// Members of one number belong together.
+// Members with the same number belong together.
 struct Level {
     std::uint32_t (Layout::*cluster)(std::uint32_t rank) const;
     void (*connect_leaders)(Tree& tree, const Ranks& members);  // members[0] is the root of the others
@@ -76,8 +76,8 @@ void connect_flat(Tree& tree, const Ranks& members) {
     tree[members[0]].insert(tree[members[0]].end(), members.begin() + 1, members.end());
 }
 
-// Counted from the root, member v passes the message on to v + 2^k for every 2^k below v's lowest set bit,
-// the farthest first.
+// Counted from the root, member v forwards the message to v + 2^k for every 2^k below v's lowest set bit, the
+// farthest first.
 void connect_binomial(Tree& tree, const Ranks& members) {
     const auto count = static_cast<std::uint32_t>(members.size());
     for (std::uint32_t v = 0; v < count; ++v) {
@@ -87,7 +87,7 @@ void connect_binomial(Tree& tree, const Ranks& members) {
     }
 }
 
-// The root first, then those behind it, then those before it, all in order.
+// Puts the root first, then the members after the root, then the members before the root, in order.
 void rotate_to(Ranks& members, std::uint32_t root) {
     std::rotate(members.begin(), std::ranges::find(members, root), members.end());
 }

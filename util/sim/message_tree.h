@@ -1,6 +1,5 @@
-// The yardstick: broadcasts along a tree of whole point-to-point messages, in the same network and without an
-// engine. The tree is the binomial one that MPI libraries use, or whatever the caller hands in.
-// Barriers have no place here.
+// The reference: broadcasts along a tree of whole point-to-point messages, in the same network and without an
+// engine. The tree is the binomial tree of MPI libraries, or the caller's. Barriers are not supported.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +11,20 @@
 
 namespace mcastcoll::sim {
 
-// The trees that broadcasts of point-to-point messages walk, for Karonis et al., "Exploiting Hierarchy in
-// Parallel Computer Networks to Optimize Collective Operation Performance" (IPDPS 2000). All are built of one
-// piece: the members of a cluster are split into the clusters inside, whose leaders get the message first,
-// and so on inwards. The root leads its cluster at every level, otherwise the lowest rank does.
+// The trees of point-to-point broadcasts, for Karonis et al., "Exploiting Hierarchy in Parallel Computer
+// Networks to Optimize Collective Operation Performance" (IPDPS 2000). All are built from one step: the
+// members of a cluster are split into the inner clusters, whose leaders get the message first, and so on
+// inwards. The root leads its cluster at every level, otherwise the lowest rank does.
 //
-//   binomial    no clusters: what MPICH does without knowing where its processes are
+//   binomial    no clusters: as in MPICH without topology information
 //   by machine  MagPIe's two levels with machines as clusters: flat between machines, binomial inside
 //   by site     the same with sites as clusters
 //   multilevel  sites, then machines, then processes; flat between sites, binomial otherwise
 //
-// Flat between sites, since with latencies that long all messages are under way at once; binomial where
-// sending costs more than waiting.
+// Flat between sites, since with long latencies all messages are in flight at once; binomial where sending
+// costs more than waiting.
 //
-// The children of each rank, in the order in which it sends to them.
+// The children of each rank, in the order of sending.
 using Tree = std::vector<std::vector<std::uint32_t>>;
 using TreeOf = std::function<Tree(std::uint32_t ranks, std::uint32_t root)>;
 
@@ -46,7 +45,8 @@ class MessageTree : public Simulation {
                 Nanoseconds settle, TreeOf tree_of = sim::tree_of(TreeShape::binomial),
                 const Arrival& arrival = {});
 
-    // All broadcasts, each when the one before is over everywhere. Returns what went wrong, or "".
+    // Runs all broadcasts, each after the previous broadcast has completed everywhere. Returns an error
+    // message or "".
     std::string run() override;
 
   private:
@@ -61,7 +61,7 @@ class MessageTree : public Simulation {
     const Arrival arrival_;
     const Nanoseconds settle_;
     const TreeOf tree_of_;
-    Tree tree_;  // of the step under way
+    Tree tree_;  // of the current step
     std::vector<std::byte> content_;
     std::vector<bool> entered_, has_;
 };

@@ -121,7 +121,7 @@ void Network::send(std::uint32_t from, Parcel* parcel) {
     schedule(Event::What::enter, start + Nanoseconds{model_.latency.value / 2}, host.site, 1, parcel);
 }
 
-// What the receiver's processor has to do with it.
+// The time of the receiver's processor for a parcel.
 Nanoseconds Network::receiving(const Parcel& parcel) const {
     if (!parcel.local) return model_.receive_overhead;
     return model_.memory.copy_time(parcel.size());
@@ -135,8 +135,7 @@ void Network::send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
 void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
     const Unmetered own;
     Parcel* parcel = Parcel::make(Parcel::Way::message, from, to, header, payload);
-    // Hosts are machines of their own unless a layout says otherwise, and several endpoints on one host have
-    // always talked through its adapter.
+    // Without a layout, hosts are separate machines, and endpoints on a host communicate through its adapter.
     parcel->local = !model_.layout.machine_of.empty() && host_at(from).machine == host_at(to).machine;
     if (!parcel->local) {
         ++traffic_.messages;
@@ -155,7 +154,7 @@ void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, B
     send(from, parcel);
 }
 
-// A switch. What is for another site takes the link there first.
+// A switch. A parcel for another site takes the link to that site first.
 void Network::enter(Parcel* parcel, std::uint32_t site) {
     if (parcel->way == Parcel::Way::multicast) return enter_copies(parcel);
     const std::uint32_t to = host_at(parcel->to).site;
@@ -166,8 +165,8 @@ void Network::enter(Parcel* parcel, std::uint32_t site) {
     schedule(Event::What::enter, wan_.cross(site, next, *parcel, now_, onward), next, 1, parcel);
 }
 
-// The output port to the receiver, and the wire behind it: when it is there. The receive overhead is part of
-// that, so that an idle processor needs one event per parcel.
+// Passes the output port to the receiver and the wire behind it; returns the arrival time. The receive
+// overhead is included, so that an idle processor needs one event per parcel.
 Nanoseconds Network::through_port(std::uint32_t endpoint, const Parcel& parcel) {
     Machine& machine = machine_at(endpoint);
     machine.port_free = std::max(machine.port_free, now_) + model_.wire_time(parcel.size());
@@ -185,7 +184,7 @@ void Network::enter_message(Parcel* parcel) {
     schedule(Event::What::arrive, at, parcel->to, 1, parcel);
 }
 
-// A datagram for one, or a multicast for all that listen at its site.
+// A datagram for an endpoint, or a multicast for every receiver at the site.
 void Network::enter_copies(Parcel* parcel) {
     run_ = Event{};
     if (parcel->way == Parcel::Way::datagram) {
@@ -200,7 +199,7 @@ void Network::enter_copies(Parcel* parcel) {
     release(parcel);
 }
 
-// One copy on its way through the output port of a receiver.
+// One copy, through the output port of a receiver.
 void Network::copy_to(std::uint32_t endpoint, Parcel* parcel) {
     const std::uint32_t receiver = host_of_[endpoint];
     if (host_dead(receiver) && hosts_[receiver].heir == kNothing) return;
@@ -249,14 +248,14 @@ void Network::flush_run() {
     run_.parcel = nullptr;
 }
 
-// When a host that looks at the network now and then sees what is there at a moment.
+// When a host that polls at intervals reads input with arrival time `at`.
 Nanoseconds Network::serving_time(std::uint32_t host, Nanoseconds at) const {
     if (host >= model_.read_every.size() || model_.read_every[host].value <= 0) return at;
     const std::int64_t every = model_.read_every[host].value;
     return {(at.value + every - 1) / every * every};
 }
 
-// At once when the processor has been idle for the receive overhead, otherwise through the inbox.
+// Delivers at once if the processor has been idle for the receive overhead, otherwise through the inbox.
 void Network::arrive(std::uint32_t endpoint, Parcel* parcel) {
     const std::uint32_t number = host_of_[endpoint];
     Host& host = hosts_[number];
@@ -266,7 +265,7 @@ void Network::arrive(std::uint32_t endpoint, Parcel* parcel) {
     }
     const bool empty = host.inbox.empty();
     const Nanoseconds overhead = receiving(*parcel);
-    // What comes over the wire has the overhead in its time already; memory is copied from now on.
+    // Input from the wire has the overhead in its time already; memory is copied from now on.
     const Nanoseconds begun = parcel->local ? now_ : now_ - overhead;
     const Nanoseconds done = std::max(begun, host.processor_free) + scaled(host, overhead);
     const Nanoseconds served = empty ? serving_time(number, done) : kNever;

@@ -1,20 +1,20 @@
-// A network in virtual time. Hosts are those of LogGP (Culler et al. 1993, Alexandrov et al. 1995): a
-// processor is busy for an overhead with everything it sends and receives, an adapter sends one byte per G
-// and at most one packet per gap, a wire has a latency. All hosts hang on one switch that cuts through,
-// copies multicasts to its output ports, and has a queue at each port: a multicast that finds it full is
-// dropped there, a message waits. At most a multicast costs one event plus one per run of receivers it
-// reaches at the same moment.
+// A network in virtual time. Hosts follow LogGP (Culler et al. 1993, Alexandrov et al. 1995): a processor is
+// busy for an overhead with each packet sent or received, an adapter sends one byte per G and at most one
+// packet per gap, a wire has a latency. All hosts are connected to one cut-through switch, which copies
+// multicasts to its output ports and has a queue at each port: a multicast is dropped at a full queue, a
+// message waits. A multicast costs at most one event, plus one for each run of receivers that it reaches at
+// the same moment.
 //
-// So far a host is a machine with one processor. A layout may say otherwise: hosts that share a machine are
-// its processors, each with an inbox, behind one adapter and one port; messages between them go through
-// memory, where the receiver copies. Machines may stand in several sites, each with a switch, between which
-// there are links (WanLinks) that take messages and no multicast.
+// By default a host is a machine with one processor. With a layout, hosts that share a machine are its
+// processors, each with an inbox, behind one adapter and one port; messages between them go through memory,
+// and the receiver copies. Machines may be in several sites, each with a switch, connected by links
+// (WanLinks) that carry messages but no multicast.
 //
-// One class, however many methods: what goes out meets processor, adapter, switch, port and inbox in one
-// event after the other, and each step has one.
+// One class with many methods: a packet passes processor, adapter, switch, port and inbox in consecutive
+// events, with one method per step.
 //
-// An endpoint is a member of a group on a host; several may share one. The network knows nothing of engines:
-// it tells its Sink what arrives where.
+// An endpoint is a member of a group on a host; several endpoints may share a host. The network does not
+// depend on engines: packets are delivered to a Sink.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct Wan {
     bool mesh = false;
 };
 
-// What went through one place in one direction.
+// Traffic through a place in one direction.
 struct Crossed {
     std::uint64_t packets = 0, bytes = 0, payload_bytes = 0;
 
@@ -54,8 +54,8 @@ struct Crossed {
     }
 };
 
-// What has crossed the links between sites, and gone from the switches into each machine: the figure by which
-// hierarchy is judged.
+// Traffic over the links between sites, and from the switches into each machine: the measure of a hierarchy's
+// benefit.
 struct Crossings {
     std::vector<Crossed> links;  // from one site to another: [from * sites + to]
     std::vector<Crossed> into;   // by machine
@@ -68,21 +68,21 @@ struct Crossings {
     }
 };
 
-// The links between sites. Every link has two directions, each with a latency, a time per byte and a queue in
-// which packets wait; none is dropped, since only reliable messages cross. Either all sites hang on site 0,
-// and what goes from site 1 to site 2 crosses two links, or each two sites have a link of their own.
+// The links between sites. Every link has two directions, each with a latency, a time per byte and a queue of
+// waiting packets; no packet is dropped, since only reliable messages cross. Either every site has a link to
+// site 0, and a packet from site 1 to site 2 crosses two links, or each two sites have a link.
 //
-// A link cuts through like the switches: a packet's last byte is what comes late, not its first. No link may
-// be faster than a host's adapter, or it would have to wait for bytes.
+// A link is cut-through like the switches: the time per byte delays a packet's last byte, not its first. A
+// link must not be faster than a host's adapter, since the link would run out of bytes.
 class WanLinks {
   public:
     WanLinks(std::uint32_t sites, const Wan& wan)
         : wan_(wan), sites_(sites), free_(std::size_t{sites} * sites), crossed_(free_.size()) {}
 
-    // Where a packet at site `at` that is for site `to` goes next.
+    // The next site of a packet at site `at` with destination `to`.
     std::uint32_t next(std::uint32_t at, std::uint32_t to) const { return wan_.mesh || at == 0 ? to : 0; }
-    // Takes a packet across one link; when it enters the switch there. onward: the time that its bytes take
-    // on the next wire, if it is a host's.
+    // Moves a packet across one link and returns when the packet enters the next switch. onward: the time of
+    // its bytes on the next wire, if that leads to a host.
     Nanoseconds cross(std::uint32_t from, std::uint32_t to, const Parcel& parcel, Nanoseconds now,
                       Nanoseconds onward) {
         const std::size_t link = std::size_t{from} * sites_ + to;
@@ -101,7 +101,7 @@ class WanLinks {
     std::vector<Crossed> crossed_;
 };
 
-// Which machine each host belongs to, and which site each machine.
+// The machine of each host, and the site of each machine.
 struct Layout {
     std::vector<std::uint32_t> machine_of;  // empty: each host is a machine
     std::vector<std::uint32_t> site_of;     // empty: all in site 0
@@ -114,9 +114,9 @@ struct Layout {
 
 // Memory between the processes of a machine.
 struct Memory {
-    Nanoseconds latency{200};  // until the other one sees it
-    Nanoseconds overhead{50};  // of telling
-    double ns_per_byte = 0.1;  // 10 GB/s a core
+    Nanoseconds latency{200};  // until the other process sees the data
+    Nanoseconds overhead{50};  // of a notification
+    double ns_per_byte = 0.1;  // 10 GB/s per core
 
     Nanoseconds copy_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
 };
@@ -131,12 +131,13 @@ struct Model {
     std::uint32_t socket_buffer = 1024;      // datagrams that wait for a host's processor
     std::uint32_t send_buffer = 128 * 1024;  // bytes that wait in an adapter before sending is refused
     Nanoseconds retransmission{};            // of a lost message; 0: four round trips
-    bool own_copies = false;                 // a sender hears its own multicasts
+    bool own_copies = false;                 // a sender receives its own multicasts
     bool shared_address = false;             // all groups multicast to one address
     Layout layout{};
     Memory memory{};
     Wan wan{};
-    std::vector<Nanoseconds> read_every{};  // hosts that look at their inbox only this often; shorter: all do
+    std::vector<Nanoseconds> read_every{};  // interval at which each host reads its inbox; hosts beyond the
+                                            // end of the vector always read
 
     Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
     Nanoseconds one_way(std::size_t bytes) const {
@@ -151,7 +152,7 @@ class Sink {
     virtual void on_packet(std::uint32_t endpoint, Bytes datagram) = 0;
     virtual void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) = 0;
     virtual void on_datagram(std::uint32_t, std::uint32_t, Bytes) {}
-    // A message that `from` has sent has arrived, or its receiver is dead.
+    // A message of `from` has arrived, or its receiver has failed.
     virtual void on_sent(std::uint32_t, std::uint32_t) {}
     virtual void on_wake(std::uint32_t endpoint, std::uint32_t tag) = 0;
 };
@@ -161,14 +162,14 @@ class Network {
     struct Traffic {
         std::uint64_t datagrams = 0, messages = 0;
     };
-    // What an endpoint has sent and has been handed. Here datagrams are those to one, too, and messages those
-    // that stay on a machine.
+    // Traffic sent by an endpoint and delivered to it. Here datagrams include unicast, and messages include
+    // those inside a machine.
     struct Exchanged {
         Traffic sent, received;
         std::uint64_t bytes_sent = 0, bytes_received = 0;
     };
 
-    // host_of: of every endpoint. group_of: of every endpoint, ascending; groups have addresses of their own.
+    // host_of: of every endpoint. group_of: of every endpoint, ascending; each group has its own addresses.
     Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
             std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink);
     Network(const Network&) = delete;
@@ -178,23 +179,23 @@ class Network {
     Nanoseconds now() const { return now_; }
     const Traffic& traffic() const { return traffic_; }
     const std::vector<Exchanged>& exchanged() const { return exchanged_; }  // by endpoint
-    // Of everything that was delivered and when, to tell whether two runs were the same.
+    // A digest of all deliveries and their times, to compare two runs.
     std::uint64_t digest() const { return digest_; }
 
     void send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload);
-    // To one endpoint, and lost like a copy of a multicast.
+    // To one endpoint, lost like a copy of a multicast.
     void send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes);
-    // Each range of a group has an address of its own.
+    // Each range of a group has its own address.
     void multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload);
-    // Which of its group's addresses an endpoint listens to; kNoRange without a multicast socket.
+    // The range whose address an endpoint receives; kNoRange without a multicast socket.
     static constexpr std::uint8_t kNoRange = UINT8_MAX;
     void listen(std::uint32_t endpoint, std::uint8_t range) { listens_to_[endpoint] = range; }
-    // False while the adapter's queue is full or the weather refuses: free_at() says when to look again.
+    // False while the adapter's queue is full or a fault refuses: free_at() has the time to retry.
     bool may_send(std::uint32_t endpoint);
     Nanoseconds free_at(std::uint32_t endpoint) const;
-    // The processor of this endpoint's host has something to do until then.
+    // The processor of this endpoint's host is busy until then.
     Nanoseconds busy_until(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]].processor_free; }
-    // Has it do something that takes so long, or longer on a slow host; or something else until a moment.
+    // Keeps the processor busy for a time, longer on a slow host; or until a moment.
     void occupy(std::uint32_t endpoint, Nanoseconds time);
     void occupy_until(std::uint32_t endpoint, Nanoseconds time) {
         host_at(endpoint).processor_free = std::max(busy_until(endpoint), time);
@@ -209,11 +210,11 @@ class Network {
         schedule(Event::What::wake, at, first, count, nullptr, tag);
     }
     void kill(std::uint32_t host) { hosts_[host].dead = true; }
-    // What comes as a datagram to a dead host is from now on for this endpoint.
+    // Delivers datagrams for a dead host to this endpoint from now on.
     void succeed(std::uint32_t host, std::uint32_t endpoint) { hosts_[host].heir = endpoint; }
     bool dead(std::uint32_t endpoint) const { return host_dead(host_of_[endpoint]); }
     bool host_dead(std::uint32_t host) const { return hosts_[host].dead; }
-    // Does what comes next; false when nothing does.
+    // Processes the next event; false if there is none.
     bool step();
 
   private:
@@ -221,9 +222,9 @@ class Network {
     struct Host {
         Nanoseconds processor_free{};
         std::uint32_t machine = 0, site = 0;
-        std::list<std::pair<Parcel*, std::uint32_t>> inbox{};  // and for which endpoint
+        std::list<std::pair<Parcel*, std::uint32_t>> inbox{};  // with the receiving endpoint
         std::uint32_t datagrams_waiting = 0, heir = kNothing;
-        float factor = 1;  // how much longer everything takes here
+        float factor = 1;  // slowdown of this host
         bool dead = false;
     };
     struct Machine {
@@ -265,11 +266,11 @@ class Network {
     const std::vector<std::uint32_t> host_of_;
     std::vector<std::uint32_t> group_of_, group_begin_;
     std::vector<std::uint8_t> listens_to_;
-    std::vector<std::uint32_t> in_flight_;  // parcels of each endpoint that are not yet gone
+    std::vector<std::uint32_t> in_flight_;  // parcels of each endpoint in flight
     std::vector<Exchanged> exchanged_;
     EventQueue events_;
     Nanoseconds now_{1};
-    Event run_;  // of arrivals that are being collected
+    Event run_;  // of arrivals, being collected
     Traffic traffic_;
     std::uint64_t digest_ = 14695981039346656037ULL;
 };

@@ -1,4 +1,4 @@
-// The simulator's only source of chance: SplitMix64 (Steele, Lea, Flood 2014), so that a seed gives the same
+// The simulator's only random generator: SplitMix64 (Steele, Lea, Flood 2014), so that a seed gives the same
 // run with every compiler and standard library.
 #pragma once
 
@@ -27,7 +27,7 @@ class Random {
     // In [least, most].
     std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + below(most - least + 1); }
     double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-    // What cannot or must happen draws nothing.
+    // Impossible and certain events draw no number.
     bool chance(double share) { return share > 0 && (share >= 1 || unit() < share); }
     Nanoseconds up_to(Nanoseconds most) {
         return most.value <= 0
@@ -39,7 +39,7 @@ class Random {
     std::uint64_t state_;
 };
 
-// A number whose bytes are in the same order on every processor.
+// A number with the same byte order on every processor.
 template <typename Number>
 constexpr Number little_endian(Number number) {
     if constexpr (std::endian::native == std::endian::little) return number;

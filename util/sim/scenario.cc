@@ -11,7 +11,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-// What all members of a scenario receive together, so that a campaign stays quick.
+// Limit for all members of a scenario together, so that a campaign stays fast.
 constexpr std::uint64_t kMostBytes = 6ULL << 20;
 constexpr std::uint64_t kMostCompletions = 1200;
 
@@ -59,12 +59,12 @@ engine::GroupConfig draw_config(Random& random) {
     config.early_buffers = number(random, 0, 4);
     config.pending_operations = 64;
     config.probes = number(random, 1, 6);
-    // Not drawn, so that seeds keep their meaning.
+    // Derived rather than drawn, so that existing seeds keep the same scenarios.
     config.gather_bytes = config.channels % 2 == 0 ? 16384 : 1024;
     config.redundancy = static_cast<engine::Redundancy>(config.channels % engine::kRedundancyCount);
     if (config.channels % 5 < 3) config.lossless_silence = {};
     config.late_copies = config.channels % 4;
-    // Messages of many fragments that are kept for repair, which a provider has.
+    // Room for messages of many fragments in the retransmit buffer, as in the provider.
     if (config.channels % 3 == 1)
         config.retransmit_bytes =
             std::min(4 * config.retransmit_bytes, config.window * config.fragment_bytes);
@@ -72,7 +72,7 @@ engine::GroupConfig draw_config(Random& random) {
     return config;
 }
 
-// Some groups speak to several addresses: runs of ranks, each with one of its own.
+// Some groups use several multicast addresses: runs of ranks, each with its own.
 void draw_ranges(Random& random, engine::GroupConfig& config) {
     if (!random.chance(0.2)) return;
     config.ranges = number(random, 1, std::min(config.members, 4U));
@@ -87,7 +87,7 @@ std::vector<std::uint32_t> in_any_order(Random& random, std::uint32_t count) {
     return members;
 }
 
-// Some hosts in any order; the first group has all of them, so that every host has something to do.
+// Some hosts in any order; the first group has all of them, so that every host takes part.
 std::vector<std::uint32_t> draw_members(Random& random, std::uint32_t hosts, bool all) {
     if (all) return first_numbers(hosts);
     std::vector<std::uint32_t> members = in_any_order(random, hosts);
@@ -171,7 +171,7 @@ void draw_busy_hosts(Random& random, std::uint32_t host, Faults& faults) {
 }
 
 void draw_faults(Random& random, std::uint32_t hosts, Faults& faults) {
-    if (random.chance(0.1)) return;  // fair weather
+    if (random.chance(0.1)) return;  // no faults
     draw_losses(random, hosts, faults);
     const auto host = one_of(random, hosts);
     if (random.chance(0.08)) faults.dead.push_back({draw_window(random)});
@@ -197,7 +197,7 @@ void draw_timing(Random& random, Options& options) {
     if (random.chance(0.5)) options.think = us_between(random, 1, 500);
     if (random.chance(0.5)) options.start_skew = us_between(random, 1, 3000);
     options.stream_pace = us_between(random, 1, pick(random, {20U, 300U, 3000U}));
-    Random own(options.seed ^ 0x7475726e);  // so that seeds keep their meaning
+    Random own(options.seed ^ 0x7475726e);  // separate, so that existing seeds keep the same scenarios
     options.turn = Nanoseconds::from_us(pick<std::int64_t>(own, {0, 0, 20, 300}));
 }
 
@@ -212,7 +212,7 @@ Collective draw_collective(Random& random, std::uint32_t members) {
     return what;
 }
 
-// An algorithm for a kind, whatever the sizes.
+// An algorithm for a kind, for all sizes.
 levels::Row draw_row(Random& random) {
     levels::Row row;
     do {
@@ -247,8 +247,8 @@ Strike draw_event(Random& random, std::uint32_t processes, std::uint64_t operati
     return event;
 }
 
-// Troubles of joins. A generator of their own leaves what a seed drew before there were any, which the seeds
-// in fabtests/unit/test_groups.cc depend on; the constant gives the older ones of those no trouble here.
+// Faults of joins. A separate generator keeps earlier draws of each seed unchanged, as the seeds in
+// fabtests/unit/test_groups.cc require; with this constant, the older of those seeds draw no faults here.
 void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
     Random random(seed ^ 0x6a6f696e55);
     const auto processes = static_cast<std::uint32_t>(options.host_of.size());
@@ -260,7 +260,7 @@ void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
     if (random.chance(0.05)) options.silent = somebody();
 }
 
-// Drawn from the seed alone, for the same reason.
+// Derived from the seed alone, for the same reason.
 void draw_security(std::uint64_t seed, GroupOptions& options) {
     if (seed % 2 == 0) return;
     options.key = wire::Key{std::byte{1}};
@@ -283,7 +283,7 @@ GroupOptions draw_groups(std::uint64_t seed) {
     options.faults.loss = pick(random, {0.0, 0.0, 0.02, 0.2});
     options.faults.duplicate = pick(random, {0.0, 0.1});
     options.faults.jitter = Nanoseconds::from_us(pick<std::int64_t>(random, {5, 100, 3'000}));
-    Random own(seed ^ 0x6d6f64656c);  // so that the others keep what they drew before there was this
+    Random own(seed ^ 0x6d6f64656c);  // separate, so that earlier draws stay unchanged
     draw_model(own, processes, options.model);
     draw_late_messages(own, options.faults);
     draw_busy_hosts(own, one_of(own, processes), options.faults);
@@ -313,7 +313,7 @@ std::string describe(const char* what, const std::optional<Strike>& event) {
 }
 
 Options draw_scenario(std::uint64_t seed) {
-    Random random(Random(seed).next());  // neighbouring seeds have nothing in common
+    Random random(Random(seed).next());  // decorrelates neighbouring seeds
     Options options;
     options.seed = random.next();
     const std::uint32_t hosts = draw_hosts(random);

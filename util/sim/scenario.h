@@ -1,5 +1,5 @@
-// What a seed draws: engines alone, and whole groups, with scripts, a network and its weather, deaths.
-// Everything that the protocol promises to survive is in here somewhere.
+// Scenarios drawn from a seed: engines alone, and whole groups, with scripts, a network and its faults, and
+// failures. Together the scenarios cover everything that the protocol must survive.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,26 @@
 
 namespace mcastcoll::sim {
 
-// What went wrong in the groups as a seed draws them, or "": who is where, what they do, which weather, who
-// dies or computes.
+// Runs whole groups drawn from a seed: placement, operations, network faults, and members that fail or
+// compute. Returns an error message or "".
 std::string run_groups(std::uint64_t seed);
-// The same of groups, and then of engines alone.
+// The result of whole groups, and then of engines alone.
 struct SeedRun {
     std::string wrong;
-    std::uint64_t packets = 0;  // a digest of all that arrived, and when: the same on all processors
+    std::uint64_t packets = 0;  // a digest of arrivals and times: the same on every processor
 };
 SeedRun run_seed(std::uint64_t seed);
 // One line for a report.
 std::string summary_of_seed(std::uint64_t seed);
 
-// Many seeds, each its own scenario, in several processes.
+// Many seeds, each with its own scenario, in several processes.
 struct Campaign {
     std::uint64_t seeds = 0, first = 1;
     std::uint32_t jobs = 1;
 };
 
-// Prints every failure with the command that replays it, and "seeds N failed M" in the end. Returns the
-// program's exit code: 0, or 1 when a seed failed.
+// Prints every failure with the command that replays it, and "seeds N failed M" at the end. Returns the
+// program's exit code: 0, or 1 if a seed failed.
 int run_campaign(const Campaign& campaign);
 
 }  // namespace mcastcoll::sim

@@ -29,7 +29,7 @@ std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::u
 
 namespace {
 
-// out = one op other, for elements of N words, which have the same bytes on every processor.
+// out = one op other, for elements of N words, with the same bytes on every processor.
 template <std::size_t N, typename Op>
 void for_each(void* out, const void* one, const void* other, std::size_t elements, Op op) {
     for ([[maybe_unused]] const void* at : {static_cast<const void*>(out), one, other})
@@ -56,7 +56,7 @@ void mix(void* out, const void* one, const void* other, std::size_t elements) {
                 [](std::uint32_t* a, const std::uint32_t* b) { *a = *a * 2654435761U + (*b ^ *b >> 15); });
 }
 
-// The same, of three words: fragments hold no whole number of them.
+// The same with elements of three words: fragments hold no whole number of them.
 void wide(void* out, const void* one, const void* other, std::size_t elements) {
     for_each<3>(out, one, other, elements, [](std::uint32_t* a, const std::uint32_t* b) {
         const std::uint32_t first = a[0];
@@ -73,7 +73,7 @@ std::vector<std::byte> fold(std::uint32_t group, std::uint64_t number, const Ste
     return result;
 }
 
-// Makes a reduction of a broadcast.
+// Turns a broadcast into a reduction.
 Step reduction_of(Step step, Random& random) {
     step.kind = random.chance(0.4) ? CollectiveKind::reduce : CollectiveKind::allreduce;
     step.root = rank_of(0);
@@ -125,7 +125,7 @@ std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const 
 
 std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::uint64_t bytes,
                                   std::uint64_t offset) {
-    // The generator counts in steps of this, and so does what leads to the word at the offset.
+    // The state of the generator advances in steps of this, so an offset is reached by a multiple.
     constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15ULL;
     Random random((step + 1 + offset / 8) * kStride + group);
     std::vector<std::byte> content(bytes);

@@ -20,7 +20,7 @@ bool only_for_root(Kind kind) {
     return kind == Kind::reduce || kind == Kind::gather;
 }
 
-// Different for every member of every group. Ranks above 999 go above what the others take.
+// Different for every member of every group. Ranks above 999 use higher bits than the group.
 std::uint64_t content_seed(std::uint64_t group, std::uint32_t rank) {
     return group * 1000 + rank % 1000 + (std::uint64_t{rank / 1000} << 32);
 }

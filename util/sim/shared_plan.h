@@ -1,5 +1,5 @@
-// What all members of a simulated group have in common, kept once for the group: who they are, and what each
-// operation takes and must come to.
+// Data common to all members of a simulated group, stored once per group: the members, and the inputs and
+// expected results of each operation.
 #pragma once
 
 #include <cstring>
@@ -20,12 +20,12 @@ struct GroupPlan {
     std::vector<Collective> script;      // without buffers
     std::vector<levels::Row> selection;  // of rank 0
     std::size_t in_flight = 1;
-    // Operations are separated: each begins so long after the one before is over everywhere.
+    // Separated operations: each begins this long after the previous one has completed everywhere.
     std::optional<Nanoseconds> settle;
     engine::Repair repair = engine::Repair::pull;
 };
 
-// As a private address, an Address; where datagrams go, the number: what applications know of a process.
+// Encodes an Address as a private address, or a process's number as a datagram address.
 template <typename Number>
 wire::ByteString bytes_of(Number number) {
     wire::ByteString bytes(sizeof number);
@@ -40,7 +40,7 @@ Number value_of(const wire::ByteString& bytes) {
     return little_endian(number);
 }
 
-// The only one that takes vectors of every length, in every order.
+// The only combination for vectors of every length, in every order.
 void combine_by_xor(void* out, const void* one, const void* other, std::size_t bytes);
 
 class SharedPlan {
@@ -54,13 +54,12 @@ class SharedPlan {
     std::uint64_t number() const { return number_; }
     std::uint32_t members() const { return static_cast<std::uint32_t>(plan_.members.size()); }
     const group::MemberList& addresses() const { return addresses_; }  // by rank
-    // Of a process that is a member.
+    // For a process that is a member.
     std::uint32_t rank_of(std::uint32_t process) const;
 
-    // What a member gives to an operation.
+    // A member's input of an operation.
     std::vector<std::byte> given(std::size_t operation, std::uint32_t rank) const;
-    // What it has in the end. Where that is the same for all who get something, it is there once, as long as
-    // somebody holds it.
+    // A member's result. A result common to all members is stored once, while referenced.
     Content right(std::size_t operation, std::uint32_t rank);
 
   private:

@@ -1,5 +1,4 @@
-// What every simulation in virtual time has, whoever the members of its groups are: conditions, a network,
-// one source of chance, and the first thing that went wrong.
+// Base of all simulations in virtual time: conditions, a network, one random generator, and the first error.
 #pragma once
 
 #include <functional>
@@ -15,37 +14,38 @@ struct Conditions {
     std::uint64_t seed = 1;
 };
 
-// What befalls a host: at a moment, or when so many operations are complete.
+// A fault of a host: at a time, or after so many completed operations.
 struct Strike {
     std::uint32_t host = 0;
     Nanoseconds at = kNever;
     std::uint64_t after = UINT64_MAX;
 };
 
-// Separated operations of a group: each begins some time after the one before is over everywhere, and is
-// timed on every rank.
+// Separated operations of a group: each begins some time after the previous one has completed everywhere, and
+// is timed on every rank.
 struct Separated {
-    std::size_t unfinished = 0;  // ranks that are not through with what has begun, or have not joined
+    std::size_t unfinished = 0;  // ranks that have not completed the current operation, or have not joined
     Nanoseconds began_at{};
-    std::vector<std::vector<Nanoseconds>> times;  // of each that has begun, by rank: until it was through
+    std::vector<std::vector<Nanoseconds>> times;  // of each operation begun, by rank: until completion
 };
 
 class Simulation : public Sink {
   public:
-    // Until all is done. Returns what went wrong, or "". Once.
+    // Runs to the end. Returns an error message or "". Call once.
     virtual std::string run() = 0;
     const Network& network() const { return network_; }
     Nanoseconds now() const { return network_.now(); }
-    // The first complaint is what run() returns.
+    // run() returns the first error.
     void complain(std::string what) {
         if (wrong_.empty()) wrong_ = std::move(what);
     }
-    // Of every rank, from the start of a separated operation until it was through; empty if it never began.
+    // For every rank, the time from the start of a separated operation to completion; empty if the operation
+    // never began.
     std::vector<Nanoseconds> times(std::size_t operation, std::uint32_t group = 0) const {
         const Separated& track = tracks_[group];
         return operation < track.times.size() ? track.times[operation] : std::vector<Nanoseconds>();
     }
-    // Called when a separated operation is over everywhere, and before the first.
+    // Called when a separated operation has completed everywhere, and before the first.
     std::function<void(std::size_t operations_done)> step_over;
 
   protected:
@@ -57,14 +57,15 @@ class Simulation : public Sink {
                    random_.next(), *this),
           tracks_(groups) {}
 
-    // How many separated operations of a group have begun.
+    // Number of separated operations of a group that have begun.
     std::size_t begun(std::uint32_t group) const { return tracks_[group].times.size(); }
     void begin(std::uint32_t group, std::size_t ranks, std::size_t living, Nanoseconds at) {
         tracks_[group].unfinished = living;
         tracks_[group].began_at = at;
         tracks_[group].times.emplace_back(ranks);
     }
-    // A rank is through with what has begun, or has joined. True when all are: the next may begin.
+    // A rank has completed the current operation, or has joined. Returns true if all have: the next may
+    // begin.
     bool through(std::uint32_t group, std::uint32_t rank, Nanoseconds at) {
         Separated& track = tracks_[group];
         if (!track.times.empty()) track.times.back()[rank] = at - track.began_at;

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A campaign over many scenarios finds nothing wrong with the engine and the join, and finds each that is broken on purpose
-# within 1,000 seeds; the seeds it found them with are fine in what is proper.  MCC_SEEDS: how many [600].  MCC_QUICK: nothing that is
-# broken, which is not built with sanitizers.
+# A campaign over many scenarios finds no error in the engine and the join, and finds each deliberate fault within 1,000 seeds;
+# the same seeds pass with the right program. MCC_SEEDS: number of seeds [600]. MCC_QUICK: skips the deliberate faults, which are
+# not built with sanitizers.
 set -u
 sim=util/sim/mcastcoll-sim
 work=$(mktemp -d)
@@ -17,7 +17,7 @@ else
     fail "the campaign: MCC_SEEDS=$seeds"
 fi
 
-# Defects that longer campaigns have found: the stall timeout of operations ended a join between far sites (16376).
+# Defects found by longer campaigns: the stall timeout of operations ended a join between distant sites (16376).
 for seed in 16376; do
     if "$sim" --campaign 1 --first $seed >"$work/found"; then echo "ok   seed $seed"; else fail "seed $seed: $(head -n 1 "$work/found")"; fi
 done
@@ -28,7 +28,7 @@ for broken in "${broken_builds[@]}"; do
     caught=''
     for ((first = 1; first <= 951 && ${#caught} == 0; first += 50)); do
         util/sim/broken-$broken --campaign 50 --first "$first" --jobs 2 >"$work/$broken" 2>&1
-        # By an oracle: what an assert of the engine stops proves nothing about them.
+        # An oracle must find it: an assertion in the engine does not test the oracles.
         caught=$(sed -n '/ended by signal/d; s/^seed \([0-9]*\):.*/\1/p' "$work/$broken")
     done
     if [ -z "$caught" ]; then

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The command line of mcastcoll-sim is a contract: what the JSON holds, that a seed gives the same run, what bad input is told.
+# The command line of mcastcoll-sim is a contract: the contents of the JSON, equal runs for equal seeds, messages about bad
+# input.
 set -u
 sim=util/sim/mcastcoll-sim
 failures=0
@@ -21,7 +22,7 @@ done
 [ "$("$sim" --ranks 12 --loss 5 --seed 1 --json)" != "$("$sim" --ranks 12 --loss 5 --seed 2 --json)" ] ||
     fail "the seed makes no difference"
 
-# A whole group: what its join costs, and each collective; the same seed gives the same run.
+# A whole group: the cost of its join, and of each collective; the same seed gives the same run.
 options=(--hosts 4 --per-host 3 --collectives 'allreduce,broadcast' --ops 5 --size 3000 --loss 2 --seed 7 --json)
 json=$("$sim" "${options[@]}") || fail "a group: code $?"
 [ "$("$sim" "${options[@]}")" = "$json" ] || fail "a group: the same seed gave another run"
@@ -36,7 +37,7 @@ for kind in "allreduce broadcast".split():
     assert 0 < o[kind + "_median_ns"] <= o[kind + "_last_median_ns"] < o["join_ns"], o
 assert o["leave_ns"] >= 0 and o["events"] > 0, o' || fail "a group: $json"
 
-# Who dies in the middle of the third operation: all others are told, and what was before is timed.
+# A rank fails during the third operation: all survivors are notified, and earlier operations have times.
 json=$("$sim" --hosts 4 --per-host 3 --collectives 'broadcast,allreduce' --ops 2 --kill 7:2 --json) || fail "a death: code $?"
 printf '%s' "$json" | python3 -c 'import json, sys
 o = json.load(sys.stdin)
@@ -44,7 +45,7 @@ assert (o["killed_rank"], o["killed_in_operation"], o["failures"]) == (7, 2, 0) 
 assert o["broadcast_median_ns"] > 0 and "allreduce_median_ns" not in o, o' || fail "a death: $json"
 "$sim" --hosts 2 --per-host 2 --root 0 --ops 3 --kill 3 >/dev/null 2>&1 && fail "a death that nobody needs to notice passes"
 
-# What travels farther takes longer; what is far too late is told.
+# A higher latency gives a longer time; a far too long latency is reported.
 a=$("$sim" --ranks 4 --latency 10us --json | sed 's/.*"median_ns":\([0-9]*\).*/\1/')
 b=$("$sim" --ranks 4 --latency 90us --json | sed 's/.*"median_ns":\([0-9]*\).*/\1/')
 [ "$((b - a))" = 80000 ] || fail "80 us more of latency gave $((b - a)) ns"

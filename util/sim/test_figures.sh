@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every figure can be computed, twice the same, and holds what it must: the shapes that the papers report. Then the criteria of
-# acceptance, in virtual time, for small groups. MCC_QUICK: each figure once.
+# Every figure can be computed, with equal results twice, and has the shapes reported in the papers. Then the acceptance
+# criteria, in virtual time, for small groups. MCC_QUICK: each figure once.
 set -u
 sim=util/sim/mcastcoll-sim
 failures=0
@@ -43,7 +43,7 @@ redundancy = {row["loss_percent"]: row for row in table("redundancy")}
 for what in ("bcast8_16", "bcast64k_16", "barrier_16", "allreduce8_16"):
     fair = redundancy[0][what + "_auto_median_us"]
     assert redundancy[0][what + "_auto_datagrams"] == redundancy[0][what + "_off_datagrams"], what
-    # So few operations say nothing of the slowest hundredth: fabtests/unit/test_simulator_redundancy.cc does.
+    # Too few operations for the slowest hundredth: fabtests/unit/test_simulator_redundancy.cc tests that.
     assert redundancy[5][what + "_auto_median_us"] < 1.2 * fair, (what, redundancy[5])
     assert redundancy[5][what + "_auto_median_us"] < 0.9 * redundancy[5][what + "_off_median_us"], (what, redundancy[5])
 cost = table("channels-cost")

@@ -1,4 +1,4 @@
-// Reading and writing the small values of the command line: times with a unit, shares, numbers.
+// Parses and prints the small values of the command line: times with a unit, shares, numbers.
 #pragma once
 
 #include <charconv>
@@ -12,7 +12,7 @@
 
 namespace mcastcoll::sim {
 
-// All of the text.
+// Parses the whole text.
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
     Number value{};
@@ -22,7 +22,7 @@ std::optional<Number> parse(std::string_view text) {
 }
 // "500ns", "20us", "1.5ms", "2s"; "0" needs no unit.
 std::optional<Nanoseconds> parse_time(std::string_view text);
-// The shortest that parse_time() reads back as the same time.
+// The shortest text that parse_time() reads as the same time.
 std::string to_string(Nanoseconds time);
 // "0.05" or "5%", from 0 to 1.
 std::optional<double> parse_share(std::string_view text);

@@ -1,4 +1,4 @@
-// The world around the engines: what goes in, what comes out, time, death. application.cc is the other half.
+// The world around the engines: input, output, time, failures. application.cc is the other half.
 #include "world.h"
 
 #include <fmt/format.h>
@@ -8,21 +8,22 @@
 namespace mcastcoll::sim {
 namespace {
 
-// The provider's own rule for when a closed group can go.
+// The provider's condition for releasing a closed group.
 bool is_over(const engine::Engine& engine) {
     return engine.phase() == engine::Phase::left ||
            (engine.phase() == engine::Phase::failed && engine.failure_told());
 }
 
-// What a member may have on the way at once: for every slot a window of fragments to everybody it supplies,
-// a window of multicasts and a few words about it; and the join's and a failure's word to everybody.
+// Limit of a member's packets in flight: for every slot a window of fragments to each downstream member, a
+// window of multicasts and a few control messages; and a message of the join and of a failure to every
+// member.
 std::uint32_t most_in_flight(const engine::GroupConfig& config) {
     const std::uint64_t per_slot = (engine::kMaxArity + 2ULL) * config.window + 16;
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(UINT32_MAX, config.operation_slots * per_slot + 4ULL * config.members + 64));
 }
 
-// By endpoint: the members of one group after those of the other.
+// By endpoint: group after group.
 std::vector<std::uint32_t> hosts_of(const std::vector<Plan>& plans) {
     std::vector<std::uint32_t> hosts;
     for (const Plan& plan : plans) {
@@ -103,7 +104,8 @@ void World::pump(std::uint32_t index) {
         member.engine->check_invariants();
         check_arrived(index);
     }
-    // Elections in mid-run may list more exceptions than the join's: ranks in two verdicts and a message.
+    // Elections during operation may list more exceptions than the join's: ranks in two reachability maps and
+    // a message.
     const std::int64_t verdicts = 48 * std::int64_t{group_at(index).members} + 256;
     if (member.joined && member.bytes > member.joined_bytes + verdicts)
         complain(fmt::format("the engine of {} has grown from {} to {} bytes since the join", name_of(index),
@@ -172,7 +174,8 @@ void World::on_message(std::uint32_t index, std::uint32_t from, Bytes message) {
     post_pipelined(index);
 }
 
-// A timer that is moved into the future is left where it is and looked at again when it comes: most are.
+// A timer that moves into the future stays in the queue and is checked again when it expires: most timers
+// move.
 void World::arm_timer(std::uint32_t index) {
     Member& member = members_[index];
     const Nanoseconds deadline = std::max(member.engine->next_deadline(), now());
@@ -183,7 +186,7 @@ void World::arm_timer(std::uint32_t index) {
 
 void World::on_timer(std::uint32_t index) {
     Member& member = members_[index];
-    if (member.timer > now()) return;  // an earlier one has done it
+    if (member.timer > now()) return;  // an earlier timer has handled it
     const Nanoseconds busy = network_.busy_until(index);
     if (busy > now()) {
         member.timer = busy;
@@ -234,7 +237,7 @@ void World::kill_after(std::uint64_t completed) {
         if (death.after <= completed && !network_.host_dead(death.host)) doomed_.push_back(death.host);
 }
 
-// A process ends: all its members stop at once, and whoever watched them hears of it.
+// A process ends: all its members stop at once, and its watchers are notified.
 void World::kill(std::uint32_t host) {
     if (network_.host_dead(host)) return;
     for (std::uint32_t index = 0; index < members_.size(); ++index) {
@@ -249,7 +252,7 @@ void World::kill(std::uint32_t host) {
                 network_.wake(other, now() + options_.model.latency, kPeerLost);
     }
     network_.kill(host);
-    // The others no longer wait for it to come to an operation.
+    // The survivors no longer wait for its arrival at an operation.
     for (std::uint32_t index = 0; index < members_.size(); ++index) {
         const Member& member = members_[index];
         const bool waited_for = !member.joined || member.posted.size() < begun(member.group) ||

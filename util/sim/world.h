@@ -1,10 +1,10 @@
-// Whole groups of production engines in virtual time, the applications that use them, and the oracles that
-// watch: every byte right and exactly once, nothing written into a buffer that is the application's again,
-// nothing from another group or operation, no memory beyond what the join left, no more in flight than
-// stated, every operation finished or failed by the deadline, everybody gone after the close.
+// Whole groups of production engines in virtual time, their applications, and the oracles: every byte is
+// right and delivered exactly once; no write into a buffer returned to the application; no data from another
+// group or operation; no memory beyond that of the join; no more packets in flight than stated; every
+// operation completed or failed by the deadline; all members gone after the close.
 //
-// The world owns the network, the engines and all buffers. One seed decides everything. It has many methods,
-// since each oracle looks at the same member that the application and the network move.
+// The world owns the network, the engines and all buffers. A run is determined by one seed. The class has
+// many methods, since each oracle examines the same member that the application and the network change.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace mcastcoll::sim {
 
-// One group and what it does.
+// A group and its operations.
 struct Plan {
     engine::GroupConfig config{};        // self is filled in for every member
     std::vector<std::uint32_t> hosts{};  // of the ranks; empty: rank r is on host r
@@ -32,9 +32,10 @@ struct Plan {
 
 struct Options : Conditions {
     std::vector<Plan> plans = std::vector<Plan>(1);
-    std::vector<Strike> deaths;  // after: some member has completed that many
-    // Either all members come to an operation when the one before is over everywhere, plus the arrival
-    // pattern, or each keeps some posted and waits up to `think` between two posts.
+    std::vector<Strike> deaths;  // after: completions of any one member
+    // Separated: all members arrive at an operation when the previous one has completed everywhere, plus the
+    // arrival pattern. Otherwise each member keeps `in_flight` operations posted and waits up to `think`
+    // between two posts.
     bool separated = false;
     Arrival arrival;
     Nanoseconds settle = Nanoseconds::from_us(100);  // between two separated operations
@@ -42,12 +43,12 @@ struct Options : Conditions {
     Nanoseconds think{};
     Nanoseconds start_skew{};                            // members join up to this late
     Nanoseconds stream_pace = Nanoseconds::from_us(50);  // a streaming root gets more up to this late
-    Nanoseconds turn{};  // what comes within so long is read in one turn, which has one time
+    Nanoseconds turn{};  // input within this time is read in one turn, with one time
     Nanoseconds time_limit = Nanoseconds::from_ms(60'000);
     bool check_invariants = true;  // after every call into an engine; slow for large groups
-    // A member's own word on its configuration.
+    // Changes a member's configuration.
     std::function<void(engine::GroupConfig&)> each;
-    // What the application of a member really posts, when it is not what the script says. Only for canaries.
+    // Changes an operation before a member posts it. Only for mutation tests of the oracles.
     std::function<void(Rank, std::uint64_t step, Collective&)> tamper;
     std::function<void(Nanoseconds now, std::uint64_t events)> progress;  // called now and then
 
@@ -60,29 +61,29 @@ class World : public Simulation {
   public:
     explicit World(Options options);
 
-    // Joins, does the scripts, closes. Returns what went wrong, or "". Once.
+    // Joins, runs the scripts, closes. Returns an error message or "". Call once.
     std::string run() override;
-    // The same for the first group, whose script it is.
+    // The same, with this script for the first group.
     std::string run(std::vector<Step> script);
 
     // Of the first group.
     const engine::Engine& engine(std::uint32_t rank) const { return *members_[rank].engine; }
-    // What ended the first group for a member: 0 while nothing has.
+    // The error of the first group on a member; 0 without an error.
     int status(std::uint32_t rank) const { return members_[rank].status; }
     engine::Counters total() const;
     Nanoseconds killed_at() const { return killed_at_; }
-    // From the first post of a step until its last completion.
+    // From the first post of a step to its last completion.
     Nanoseconds duration(std::uint64_t step) const { return span(step, step); }
-    // From the first post of step `from` until the last completion of step `to`.
+    // From the first post of step `from` to the last completion of step `to`.
     Nanoseconds span(std::uint64_t from, std::uint64_t to, std::uint32_t group = 0) const;
-    // What was sent from the start of the first separated operation to the end of the last.
+    // Traffic from the start of the first separated operation to the end of the last.
     Network::Traffic traffic_of_operations() const { return traffic_of_operations_; }
     std::int64_t peak_bytes_per_member() const;
     std::uint64_t events() const { return steps_; }
     std::uint64_t failed_operations() const { return failed_operations_; }
-    // Hands a member a datagram as if it had come from the wire.
+    // Delivers a datagram to a member, as if from the wire.
     void inject(std::uint32_t member, Bytes datagram);
-    // Called with every datagram that is multicast: what a listener on the wire sees.
+    // Called with every multicast datagram, as seen by a listener on the wire.
     std::function<void(Bytes)> tap;
 
   private:
@@ -91,20 +92,20 @@ class World : public Simulation {
     struct Posted {
         std::vector<std::byte> buffer;
         std::vector<std::byte> input;   // of a reduction that is not in place
-        std::vector<std::byte> source;  // what a stream brings, while it does
-        Content right;                  // what is to be in the buffer in the end, until it is done
+        std::vector<std::byte> source;  // of a stream, until all bytes have arrived
+        Content right;                  // expected contents of the buffer, until completion
         Nanoseconds posted_at{}, done_at{};
-        std::uint64_t ready = UINT64_MAX;  // as a streaming root, what the engine was told
-        std::uint64_t arrived = 0;         // what it said has come, and was looked at
+        std::uint64_t ready = UINT64_MAX;  // bytes announced to the engine by a streaming root
+        std::uint64_t arrived = 0;         // bytes reported as arrived, and checked
         int status = 0;
         bool done = false;
     };
     struct Member {
         std::unique_ptr<engine::Engine> engine;
         std::vector<Posted> posted;
-        std::vector<std::uint64_t> held;     // steps that rank 0 is to release
-        std::vector<std::uint64_t> streams;  // steps whose bytes have not all come to this root
-        std::vector<Rank> watched;           // whose death it wants to know of
+        std::vector<std::uint64_t> held;     // steps that rank 0 must release
+        std::vector<std::uint64_t> streams;  // steps for which this root has not got all bytes
+        std::vector<Rank> watched;           // members watched for failure
         std::uint64_t completed = 0;
         Nanoseconds next_post{}, timer = kNever, turn_at{};
         std::int64_t bytes = 0, peak_bytes = 0, joined_bytes = 0;
@@ -115,7 +116,7 @@ class World : public Simulation {
     };
     struct Group {
         std::uint32_t begin = 0, members = 0;                            // of members_
-        std::vector<std::weak_ptr<const std::vector<std::byte>>> right;  // by step, while somebody needs it
+        std::vector<std::weak_ptr<const std::vector<std::byte>>> right;  // by step, while in use
     };
 
     // world.cc
@@ -123,15 +124,15 @@ class World : public Simulation {
     void on_packet(std::uint32_t member, Bytes datagram) override;
     void on_message(std::uint32_t member, std::uint32_t from, Bytes message) override;
     void on_wake(std::uint32_t member, std::uint32_t tag) override;
-    // Every call into an engine goes through here: its memory is accounted for.
+    // Wraps every call into an engine, to account for its memory.
     void metered(std::uint32_t member, FunctionRef<void(engine::Engine&)> body);
-    // And what comes out is taken.
+    // Calls the engine and takes its effects.
     void call(std::uint32_t member, FunctionRef<void(engine::Engine&)> body) {
         members_[member].turn_at = now();
         metered(member, body);
         pump(member);
     }
-    // What came belongs to the turn that has begun, or begins another.
+    // Delivers input in the current turn, or begins another.
     void read(std::uint32_t member, FunctionRef<void(engine::Engine&, Nanoseconds)> body);
     void pump(std::uint32_t member);
     void take_effect(std::uint32_t member, const engine::Effect& effect);
@@ -180,11 +181,11 @@ class World : public Simulation {
     std::vector<Group> groups_;
     std::vector<Member> members_;
     std::deque<std::pair<std::uint32_t, std::uint64_t>>
-        retired_;  // members' steps whose buffers are still watched
+        retired_;  // members' steps with buffers still being watched
     std::uint64_t retired_bytes_ = 0;
     std::uint64_t steps_ = 0, failed_operations_ = 0;
     std::uint32_t over_ = 0, groups_begun_ = 0, groups_done_ = 0;
-    std::vector<std::uint32_t> doomed_;  // hosts to end when the present event is over
+    std::vector<std::uint32_t> doomed_;  // hosts to end after the current event
     Network::Traffic traffic_at_begin_, traffic_of_operations_;
     Nanoseconds killed_at_ = kNever;
 };

@@ -1,5 +1,5 @@
-// The C library's own functions past ours of the same name, waiting with a bound, and endpoints as sockets
-// have them.
+// Calls the C library's functions that this library interposes; waits with a bound; converts endpoints to
+// socket addresses.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,11 +13,11 @@
 
 namespace mcastcoll::split {
 
-// What a connection inside a site needs at most, with a lost packet or two left out: longer, and others go on
-// with it.
+// Upper bound of connection set-up inside a site, with one or two lost packets. Slower connections continue
+// in a thread.
 inline constexpr int kPatience_ms = 50;
 
-// Each is looked up when it is first needed: other libraries' constructors may call them before ours runs.
+// Resolved on the first call: constructors of other libraries may call interposed functions before ours run.
 template <typename Function>
 class Real {
   public:
@@ -46,7 +46,7 @@ class KeepErrno {
   public:
     KeepErrno() noexcept : before_(errno) {}
     ~KeepErrno() { errno = before_; }
-    bool instead(int error) const noexcept {  // false, for the caller to hand on
+    bool instead(int error) const noexcept {  // returns false, so that the caller can return the result
         before_ = error;
         return false;
     }
@@ -57,17 +57,17 @@ class KeepErrno {
     mutable int before_;
 };
 
-// Whether one of the events, an error or an end came within so many milliseconds; -1: without bound.  Signals
-// do not end it.
+// Waits for one of the events, an error or an end, at most this many milliseconds; -1: without bound. Signals
+// do not end the wait.
 bool wait_for(int fd, short events, int milliseconds) noexcept;
-// For a part of a preface to become a whole: polling would return at once.
+// Waits for the rest of a preface: with a part already readable, poll() would return at once.
 void pause_a_little() noexcept;
 
-// An option of the socket that is a number, not negative; -1 with errno if there is none.
+// A numeric, nonnegative socket option; -1 with errno on error.
 int option_of(int fd, int option) noexcept;
 
-// What a socket of this domain (SO_DOMAIN) takes for an endpoint; 0 if it cannot have it.  An IPv4 address on
-// an IPv6 socket is a mapped one.
+// Writes an endpoint as an address of this domain (SO_DOMAIN) and returns its length; 0 if the domain cannot
+// express the endpoint. An IPv4 address on an IPv6 socket becomes a mapped address.
 socklen_t write_address(const relay::Endpoint& endpoint, int domain, sockaddr_storage& address) noexcept;
 
 }  // namespace mcastcoll::split

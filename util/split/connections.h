@@ -1,5 +1,5 @@
-// Connections that go through gateways: what the library knows of them (ledger.cc), the true peer and whether
-// the preface has passed; and what passes before the program's own bytes (prefaces.cc).  README.md says how.
+// Connections that go through gateways: their state (ledger.cc), which is the true peer and whether the
+// preface has passed; and the transfer of prefaces (prefaces.cc). See README.md.
 #pragma once
 
 #include <pthread.h>
@@ -17,8 +17,8 @@ namespace mcastcoll::split {
 
 enum class Stage : std::uint8_t {
     settled,  // the preface has passed
-    to_send,  // the connection to the gateway is not made yet, or has taken only a part of the preface
-    to_take,  // accepted from the gateway, and nothing has come yet
+    to_send,  // the connection to the gateway is incomplete, or has taken only a part of the preface
+    to_take,  // accepted from the gateway; no data has arrived
 };
 
 struct Connection {
@@ -29,8 +29,8 @@ struct Connection {
     std::array<std::byte, relay::kPrefaceSize> preface{};
 };
 
-// What is known is under one lock, also of the thread that sends prefaces.  While it is held signals wait, so
-// that a handler that writes cannot meet the lock its own thread holds.
+// One lock guards the state, also for the thread that sends prefaces. Signals are blocked while the lock is
+// held, so that a signal handler that writes cannot wait for a lock of its own thread.
 class Locked {
   public:
     Locked() noexcept;
@@ -42,33 +42,32 @@ class Locked {
     sigset_t before_;
 };
 
-// How many entries are not settled: what calls look at that mostly concern other sockets.
+// Number of entries that are not settled: a fast check for calls on unrelated sockets.
 extern std::atomic<std::uint32_t> unsettled;
 
-// 0 if there is none: no socket, or no cookies in this kernel.
+// 0 if there is none: not a socket, or a kernel without cookies.
 std::uint64_t cookie_of(int fd) noexcept;
 
-// All of these under Locked.  An entry stays where it is until it is removed or another one is added.
+// Call all of these under Locked. An entry's address is valid until the next add or remove.
 Connection* find(std::uint64_t cookie) noexcept;
-// In place of one with the same cookie; false without memory.
+// Replaces an entry with the same cookie; false without memory.
 bool add(const Connection& connection) noexcept;
 void remove(std::uint64_t cookie) noexcept;
 void settle(Connection& connection) noexcept;
 
-// For a call that moves bytes, while the connection is at this stage: attempts to settle it, under Locked,
-// and says whether the call may go on; otherwise errno says why not.  An attempt gives 0, EAGAIN, or what
-// else the call is to fail of.  May wait, where the socket blocks.
+// For a call that moves bytes while the connection is at this stage: calls `attempt` under Locked until the
+// connection is settled. Returns whether the call may proceed; otherwise sets errno. `attempt` returns 0,
+// EAGAIN, or the error of the call. Waits if the socket blocks.
 bool may_go_on(int fd, int flags, Stage stage, FunctionRef<int(Connection&)> attempt) noexcept;
 
-// As connect(2): a connection to the target, which is in another site, by way of the gateway.
+// Like connect(2), for a target in another site: connects through the gateway.
 int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target) noexcept;
 
-// Of a connection that came from the gateway's address: takes the preface and puts the true peer in place of
-// the gateway's. False, with errno, if what came is a preface that this library does not understand.
+// Takes the preface from a connection of the gateway's address and replaces `peer` by the true peer. False,
+// with errno, if this library does not understand the preface.
 bool receive_accepted(int fd, relay::Endpoint& peer) noexcept;
 
-// Whether the program may write or read now; otherwise errno says why not.  May wait, where the socket
-// blocks.
+// Whether the program may write or read now; otherwise sets errno. Waits if the socket blocks.
 bool may_write(int fd, int flags) noexcept;
 bool may_read(int fd, int flags) noexcept;
 

@@ -1,5 +1,5 @@
-// The calls that stand before the C library's.  Those that make connections look where they lead; those that
-// move bytes pass at once unless some connection's preface has not gone through yet, which is rare and short.
+// The interposed calls. Calls that make connections check the destination. Calls that move bytes pass at
+// once, unless the preface of some connection is outstanding, which is rare and short.
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -26,22 +26,22 @@ using namespace mcastcoll::split;
 
 namespace {
 
-constexpr int kBadSites = 126;  // what shells report for a program that cannot be run
+constexpr int kBadSites = 126;  // the status with which shells report a program that cannot be run
 
-// Read once, when the library is loaded, and never destroyed, as other threads may still connect while the
-// process exits.  No own site: there is nothing for the library to do in this process.
+// Read once, when the library is loaded, and never destroyed, because other threads may still connect while
+// the process exits. If the own site is unknown, the library does nothing in this process.
 const relay::Sites* sites = nullptr;
 const relay::Site* own = nullptr;
 bool verbose = false;
 
-// A file that cannot be used ends the program, since going on would mean to go astray in silence.
+// An unusable sites file ends the program: without the file, connections would go to wrong places unnoticed.
 [[noreturn]] void end(const std::string& why) {
     std::fprintf(stderr, "libmcastcoll-split: %s\n", why.c_str());
     _exit(kBadSites);
 }
 
-// The site of one of this host's addresses.  A host that is in several, as a gateway's may be, is told by
-// MCASTCOLL_SITE.
+// The site of one of this host's addresses. MCASTCOLL_SITE selects the site of a host in several sites, such
+// as a gateway.
 const relay::Site* site_here() {
     ifaddrs* all = nullptr;
     if (getifaddrs(&all) != 0) end(std::string("cannot tell this host's addresses: ") + std::strerror(errno));
@@ -74,15 +74,15 @@ __attribute__((constructor)) void load() try {
     end("no memory for the sites file");
 }
 
-// The own site's gateway if the target is in another site, nullptr if the connection is nothing to the
-// library.  Gateways talk to each other themselves.
+// The own site's gateway if the target is in another site; nullptr if the connection needs no gateway.
+// Gateways connect to each other directly.
 const relay::Endpoint* gateway_to(const relay::Endpoint& target) noexcept {
     const relay::Site* const site = sites->site_of(target);
     const bool ours = site == nullptr || site == own || target == site->gateway || target == site->wan;
     return ours ? nullptr : &own->gateway;
 }
 
-// With MCASTCOLL_SPLIT_VERBOSE: a line on standard error.
+// With MCASTCOLL_SPLIT_VERBOSE: prints a line on standard error.
 void tell(const char* what, int fd, const relay::Endpoint& peer) noexcept try {
     if (!verbose) return;
     const KeepErrno keep;
@@ -109,7 +109,7 @@ bool read_now(int fd, int flags = 0) noexcept {
 constinit Real<int(int, sockaddr*, socklen_t*, int)> real_accept4{"accept4"};
 constinit Real<int(int, sockaddr*, socklen_t*)> real_getpeername{"getpeername"};
 
-// As accept() and getpeername() do: as much as there is room for, and how much there would have been.
+// Writes an address like accept() and getpeername(): as much as fits, and the full length.
 void hand_out(const sockaddr_storage& address, socklen_t length, sockaddr* to, socklen_t* room) noexcept {
     if (to == nullptr || room == nullptr) return;
     std::memcpy(to, &address, std::min(length, *room));
@@ -117,7 +117,7 @@ void hand_out(const sockaddr_storage& address, socklen_t length, sockaddr* to, s
 }
 
 int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexcept {
-    // With a wrong address it is the kernel that says so.
+    // The kernel reports invalid arguments.
     if (own == nullptr || (address != nullptr && room == nullptr))
         return real_accept4(fd, address, room, flags);
     sockaddr_storage peer;
@@ -142,10 +142,10 @@ int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexce
     return accepted;
 }
 
-// The peer as the program knows it; invalid if the kernel knows best.
+// The peer as the program sees it; invalid if the kernel's answer is right.
 relay::Endpoint true_peer(int fd) noexcept {
     if (own == nullptr) return {};
-    if (!nothing_unsettled()) may_read(fd, MSG_DONTWAIT);  // to learn it, if it has come
+    if (!nothing_unsettled()) may_read(fd, MSG_DONTWAIT);  // takes a preface that has arrived
     const std::uint64_t cookie = cookie_of(fd);
     const Locked locked;
     const Connection* const known = cookie == 0 ? nullptr : find(cookie);
@@ -184,7 +184,8 @@ MCC_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* room) noexcept 
     return result;
 }
 
-// The rest only differs in names and arguments: look whether the socket is ready for the program, then go on.
+// The remaining calls differ only in names and arguments: check whether the socket is ready for the program,
+// then call.
 #define MCC_MOVE(result, name, parameters, ready, ...)           \
     namespace {                                                  \
     constinit Real<result parameters> real_before_##name{#name}; \
@@ -222,7 +223,7 @@ MCC_MOVE(ssize_t, recvmsg, (int fd, msghdr* message, int flags), read_now(fd, fl
 MCC_MOVE(int, recvmmsg, (int fd, mmsghdr* messages, unsigned count, int flags, timespec* limit),
          read_now(fd, flags), fd, messages, count, flags, limit)
 
-// What programs call that were built with checks of their buffers' sizes.
+// Called by programs built with checks of buffer sizes.
 MCC_MOVE(ssize_t, __read_chk, (int fd, void* to, size_t size, size_t room), read_now(fd), fd, to, size, room)
 MCC_MOVE(ssize_t, __recv_chk, (int fd, void* to, size_t size, size_t room, int flags), read_now(fd, flags),
          fd, to, size, room, flags)

@@ -29,7 +29,7 @@ Map& map() {
     return *made;
 }
 
-// Drops what no descriptor of this process leads to any more.
+// Drops the entries of sockets that this process has closed.
 void sweep() {
     DIR* const folder = opendir("/proc/self/fd");
     if (folder == nullptr) return;
@@ -43,12 +43,12 @@ void sweep() {
         if (const auto here = at++; !alive.contains(here->first)) remove(here->first);
 }
 
-// An entry that nobody will settle, its socket being gone, must not make all calls look for ever.
+// An unsettled entry of a closed socket would make all calls look up their sockets forever.
 void tidy_now_and_then() noexcept try {
     static unsigned looks = 0;
     if (++looks % kLooksPerSweep == 0) sweep();
 } catch (const std::bad_alloc&) {
-    return;  // then another time
+    return;  // retried later
 }
 
 bool is_nonblocking(int fd) noexcept {
@@ -56,7 +56,7 @@ bool is_nonblocking(int fd) noexcept {
     return flags >= 0 && (flags & O_NONBLOCK) != 0;
 }
 
-// How long a blocking call may take by SO_RCVTIMEO or SO_SNDTIMEO, in milliseconds; -1 without.
+// The timeout of a blocking call (SO_RCVTIMEO or SO_SNDTIMEO) in milliseconds; -1: none.
 int timeout_of(int fd, int option) noexcept {
     timeval limit{};
     socklen_t length = sizeof limit;
@@ -65,7 +65,7 @@ int timeout_of(int fd, int option) noexcept {
     return static_cast<int>(limit.tv_sec * 1000 + (limit.tv_usec + 999) / 1000);
 }
 
-// Before the waiter's own handler for the child, which changes what is under the lock.
+// Registered before the fork handler of the waiting thread, which changes data under the lock.
 __attribute__((constructor(200))) void prepare_for_fork() {
     const auto leave = [] { pthread_mutex_unlock(&lock); };
     pthread_atfork([] { pthread_mutex_lock(&lock); }, leave, leave);

@@ -1,4 +1,5 @@
-# The library that is loaded into unmodified programs and leads their connections to other sites through gateways.
+# The library that is preloaded into unmodified programs and routes their connections to other sites through
+# gateways.
 noinst_LTLIBRARIES += %reldir%/libmccsplit.la
 mcc_parts += \
 	%reldir%/call.cc \
@@ -15,9 +16,9 @@ lib_LTLIBRARIES += libmcastcoll-split.la
 module_links += lib/split/libmcastcoll-split.so
 lib/split/libmcastcoll-split.so: | libmcastcoll-split.la
 libmcastcoll_split_la_SOURCES =
-# For C++ among things without sources of their own.
+# Makes automake link with C++, although the library has no sources of its own.
 nodist_EXTRA_libmcastcoll_split_la_SOURCES = dummy.cc
-# Without libfabric, fmt and the like: foreign programs are to load nothing that they do not need.
+# Without libfabric, fmt and similar libraries: programs should not load libraries that they do not need.
 libmcastcoll_split_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-split.map -Wl,--no-undefined
 libmcastcoll_split_la_LIBADD = %reldir%/libmccsplit.la -ldl -lpthread

@@ -27,7 +27,7 @@ std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpo
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0)
         preface.source = relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
     preface.target = target;
-    // The host's number is the end of its address, which tells a site's hosts apart.
+    // The host's number is the end of its address, which is unique within a site.
     const std::size_t size = preface.source.address_size();
     for (std::size_t i = size < 4 ? 0 : size - 4; i < size; i++)
         preface.node = preface.node << 8 | std::to_integer<std::uint32_t>(preface.source.address[i]);
@@ -35,15 +35,15 @@ std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpo
     return relay::encode_preface(preface);
 }
 
-// A connection that is being made: 0 once it is, EINPROGRESS while it is not, or why it failed.
+// State of a connection attempt: 0 if connected, EINPROGRESS, or the error.
 int outcome_of(int fd, int patience_ms) noexcept {
     if (!wait_for(fd, POLLOUT, patience_ms)) return EINPROGRESS;
     const int error = option_of(fd, SO_ERROR);
     return error < 0 ? errno : error;
 }
 
-// Sends what is left of a preface; under Locked.  0, EAGAIN, or what the connection failed of, when its entry
-// is gone.
+// Sends the rest of a preface; call under Locked. Returns 0, EAGAIN, or the connection's error, and then the
+// entry has been removed.
 int flush(int fd, Connection& connection) noexcept {
     while (connection.sent < relay::kPrefaceSize) {
         const ssize_t n = real_send(fd, connection.preface.data() + connection.sent,
@@ -60,10 +60,9 @@ int flush(int fd, Connection& connection) noexcept {
     return 0;
 }
 
-// What the thread below looks after.  More than these at once, and the rest is left to the programs' first
-// writes.
+// Limit of connections watched by the thread below. Beyond it, the programs' first writes send the prefaces.
 constexpr std::size_t kMost = 256;
-constexpr int kLook_ms = 20;  // how long a new connection waits for the thread to see it
+constexpr int kLook_ms = 20;  // delay until the thread notices a new connection
 
 struct Watched {
     int fd = -1;  // a duplicate: the program may close its own at any time
@@ -79,12 +78,12 @@ void forget(std::size_t index) noexcept {
     watched[index] = watched[--watched_count];
 }
 
-// Under Locked.
+// Call under Locked.
 void look_at(std::size_t index, short events) noexcept {
     Connection* known = find(watched[index].cookie);
     const bool waits = known != nullptr && known->stage == Stage::to_send;
     const bool failed = (events & (POLLERR | POLLHUP)) != 0;
-    if (waits && failed) remove(watched[index].cookie);  // the program finds out why
+    if (waits && failed) remove(watched[index].cookie);  // the program gets the error from its own call
     if (!waits || failed || flush(watched[index].fd, *known) != EAGAIN) forget(index);
 }
 
@@ -100,21 +99,23 @@ void* watch_all(void*) {
         }
         poll(polled.data(), count, kLook_ms);
         const Locked locked;
-        // Others only append, so that what was polled is still where it was.
+        // Other threads only append, so the polled entries are still at their indices.
         for (std::size_t i = count; i-- > 0;)
             if (polled[i].revents != 0) look_at(i, polled[i].revents);
     }
 }
 
-// The child has no such thread: its parent's sends what is to be sent, the connection being the same.
+// The child has no such thread. The parent's thread sends the prefaces, since parent and child share the
+// connections.
 void in_child() noexcept {
     while (watched_count > 0) forget(watched_count - 1);
     running = false;
 }
 
-// A thread sends the prefaces of connections that were not made within connect(), so that a program that only
-// reads gets its answer.  It runs while there are such connections, and makes no call that the program could
-// notice.  Under Locked.  Without a thread or a descriptor to be had the program's first write has to do.
+// Sends the prefaces of connections that were incomplete after connect(), in a thread, so that a program
+// without writes gets an answer. The thread runs while there are such connections, and makes no call that the
+// program could notice. Call under Locked. If no thread or descriptor is available, the program's first write
+// sends the preface.
 void watch(int fd, std::uint64_t cookie) noexcept {
     static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
     if (prepared != 0 || watched_count == kMost) return;
@@ -123,7 +124,7 @@ void watch(int fd, std::uint64_t cookie) noexcept {
     watched[watched_count++] = {copy, cookie};
     if (running) return;
     pthread_t thread;
-    // With all signals held, as its creator has them.
+    // The thread inherits the blocked signals of its creator.
     running = pthread_create(&thread, nullptr, watch_all, nullptr) == 0;
     if (running)
         pthread_detach(thread);
@@ -131,7 +132,8 @@ void watch(int fd, std::uint64_t cookie) noexcept {
         forget(watched_count - 1);
 }
 
-// Whether the same socket asks again, as programs do to learn how a connection gets on.
+// Whether the same socket connects to the same target again, as programs do to query the state of a
+// connection.
 bool asks_again(std::uint64_t cookie, const relay::Endpoint& target) noexcept {
     const Locked locked;
     const Connection* const known = find(cookie);
@@ -141,10 +143,10 @@ bool asks_again(std::uint64_t cookie, const relay::Endpoint& target) noexcept {
 }
 
 enum class Found {
-    nothing,   // nothing yet, or only a part of a preface
+    nothing,   // no data, or only a part of a preface
     ordinary,  // no preface: the gateway's host itself, an error, or the end
-    preface,   // taken off
-    unknown,   // a preface, but not one of ours
+    preface,   // removed from the input
+    unknown,   // a preface with an unsupported format
 };
 
 bool begins_as_preface(const std::byte* bytes, std::size_t length) noexcept {
@@ -153,7 +155,7 @@ bool begins_as_preface(const std::byte* bytes, std::size_t length) noexcept {
     return std::memcmp(bytes, magic.data(), std::min(length, magic.size())) == 0;
 }
 
-// Looks without taking, so that what is no preface is left for the program.
+// Peeks first, so that data without a preface stays for the program.
 Found take_preface(int fd, relay::Endpoint& source) noexcept {
     std::array<std::byte, relay::kPrefaceSize> bytes;
     ssize_t n = 0;
@@ -196,7 +198,7 @@ int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoin
     }
     int error = result == 0 ? 0 : errno;
     const int told = error;
-    // Interrupted, or out of the time that SO_SNDTIMEO gives, the kernel goes on with it.
+    // After a signal, or after SO_SNDTIMEO, the kernel continues to connect.
     if (error == EINPROGRESS) error = outcome_of(fd, kPatience_ms);
     if (error != 0 && error != EINPROGRESS && error != EINTR) {
         errno = error;
@@ -221,7 +223,7 @@ int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoin
 bool may_write(int fd, int flags) noexcept {
     return may_go_on(fd, flags, Stage::to_send, [fd](Connection& known) {
         const int error = flush(fd, known);
-        return error == EPIPE ? 0 : error;  // for the program's own call to find, and its signal with it
+        return error == EPIPE ? 0 : error;  // the program's own call returns the error, with its signal
     });
 }
 

@@ -36,7 +36,7 @@ std::optional<std::vector<std::byte>> unhex(const std::string& text) {
     return bytes;
 }
 
-// JSON's numbers may be of any size, and fractions.
+// JSON numbers may have any size, and fractions.
 template <typename Number>
 Number number_from(const json& value) {
     const auto* const number = value.get_ptr<const json::number_unsigned_t*>();
@@ -134,7 +134,7 @@ ReadReports read_reports(const std::vector<std::string>& folders) {
         }
         for (const std::string& name : topology::list_reports(opened.value())) {
             auto file = read_report(opened.value().get(), name);
-            if (!file && file.error().code == ENOENT) continue;  // it has just gone
+            if (!file && file.error().code == ENOENT) continue;  // removed after the listing
             const std::string path = fmt::format("{}/{}", folder, name);
             if (!file) {
                 read.complaints.push_back(fmt::format("{}: {}", path, file.error().message));

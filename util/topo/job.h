@@ -1,4 +1,4 @@
-// Running jobs, from what their processes report (topology/report.h).
+// Running jobs, from the reports of their processes (topology/report.h).
 #pragma once
 
 #include "topology/report.h"
@@ -14,7 +14,7 @@ struct LoadedReport {
 
 struct LoadedReports {
     std::vector<LoadedReport> reports;
-    std::vector<std::string> complaints;  // files that are not to be understood
+    std::vector<std::string> complaints;  // files that could not be parsed
 };
 
 struct ReportFile {
@@ -25,22 +25,22 @@ struct ReadReports {
     std::vector<ReportFile> files;
     std::vector<std::string> complaints;
 };
-// Out of all folders that are given; removes what dead processes have left.
+// Reads the reports in all these folders; removes the reports of dead processes.
 ReadReports read_reports(const std::vector<std::string>& folders);
 LoadedReports parse_reports(const ReadReports& read);
 LoadedReports load_reports(const std::vector<std::string>& folders);
-// A report's text; whatever it holds, this returns.
+// Parses a report's text; returns on any input.
 Result<LoadedReport> parse_report(const std::string& text);
 
-// A group, and those of its processes that report.
+// A group, and its processes that report.
 struct JobGroup {
-    topology::ReportedGroup group;  // the word of the lowest rank that knows where all are
-    std::string program;            // that it runs
+    topology::ReportedGroup group;  // from the lowest rank that has the places of all members
+    std::string program;            // run by the group
     std::vector<Rank> reporting;
 };
-// Of which somebody here knows where all are.
+// Groups for which at least one reporting process has the places of all members.
 std::vector<JobGroup> groups_of(const LoadedReports& loaded);
-// Leaves this process's report and groups only.
+// Keeps only the report and the groups of one process.
 void keep_only(std::uint64_t pid, LoadedReports& loaded, std::vector<JobGroup>& groups);
 
 }  // namespace mcastcoll::topo

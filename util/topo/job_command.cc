@@ -17,14 +17,14 @@
 namespace mcastcoll::topo {
 namespace {
 
-constexpr std::size_t kMostSamples = 3600;  // of a page's charts
+constexpr std::size_t kMostSamples = 3600;  // in a page's charts
 constexpr const char* kProgram = "mcastcoll-topo " MCC_VERSION;
 
 std::vector<std::string> folders_of(const JobCommand& command) {
     return command.folder.empty() ? topology::report_folders() : std::vector<std::string>{command.folder};
 }
 
-// Each complaint once: the same reports are looked at again and again.
+// Prints each message once, although the same reports are parsed again and again.
 class Complaints {
   public:
     void tell(const std::vector<std::string>& complaints) {

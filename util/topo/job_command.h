@@ -1,4 +1,4 @@
-// mcastcoll-topo --job: running jobs, of this host or of many.
+// mcastcoll-topo --job: running jobs, of one host or of many.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace mcastcoll::topo {
 
 struct JobCommand {
     std::string folder, svg, page;
-    crew::Options crew;  // no hosts: those of a launcher, or this one
+    crew::Options crew;  // without hosts: the launcher's, or this host
     std::uint64_t pid = 0;
     unsigned root = 0, times = 0;
     double every = 1;
     bool json = false, watch = false, metrics = false;
 };
 
-// Both return what the program ends with. serve_job: started by another one's --hosts.
+// Both return the exit status. serve_job runs in processes started by another process's --hosts.
 int run_job(const JobCommand& command);
 int serve_job(const JobCommand& command);
 

@@ -1,4 +1,4 @@
-# mcastcoll-topo: shows where processes are and which trees that makes.
+# mcastcoll-topo: shows the places of processes and the trees that result.
 bin_PROGRAMS += %reldir%/mcastcoll-topo
 mcc_parts += \
 	%reldir%/job_command.cc \
@@ -22,12 +22,12 @@ nodist_%canon_reldir%_mcastcoll_topo_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_topo_LDADD = %reldir%/libmccjob.a $(MCC_CREW)
 
-# What processes have left of their groups is read by a test, too.
+# The reports of processes are parsed by a test, too.
 noinst_LIBRARIES += %reldir%/libmccjob.a
 %canon_reldir%_libmccjob_a_SOURCES = %reldir%/job.cc %reldir%/job.h
 %canon_reldir%_libmccjob_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 
-# A process that reports groups as the provider does, for the test.
+# A process that reports groups like the provider, for the test.
 check_PROGRAMS += %reldir%/reporter
 %canon_reldir%_reporter_SOURCES = %reldir%/reporter.cc
 %canon_reldir%_reporter_LDADD = prov/mcastcoll/topology/libmccdiscover.la

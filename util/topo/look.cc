@@ -9,10 +9,10 @@
 namespace mcastcoll::topo {
 namespace {
 
-// What the head says before each exchange of the others' reports.
+// Requests of the head, sent before each exchange of reports.
 const std::string kNews = "news", kReports = "reports", kOver = "over";
 constexpr unsigned kAnswer_s = 10;
-// Between two words of the head's, whose user may look once an hour.
+// Between two requests of the head; a user may look once an hour.
 constexpr unsigned kPatience_s = 4000;
 
 std::string as_bytes_of(const ReadReports& read) {
@@ -25,7 +25,7 @@ std::string as_bytes_of(const ReadReports& read) {
     return writer.take();
 }
 
-// On different hosts files may have the same name.
+// The host is part of the path, since files on different hosts may have the same name.
 void add_from(const std::string& host, std::string_view bytes, ReadReports& all) {
     crew::Reader reader(bytes);
     for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left) {

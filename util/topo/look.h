@@ -1,4 +1,4 @@
-// Where the reports of running jobs come from: this host, or all hosts of a crew.
+// Collects the reports of running jobs, from this host or from all hosts of a host set.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@ namespace mcastcoll::topo {
 
 class Look {
   public:
-    // No crew: this host alone.
+    // Without a host set (nullptr): this host only.
     Look(std::vector<std::string> folders, std::unique_ptr<crew::Crew> crew);
     ~Look();
     Look(const Look&) = delete;
     Look& operator=(const Look&) = delete;
 
     bool is_head() const { return crew_ == nullptr || crew_->is_head(); }
-    // Asks all writers for news during the next seconds. An error: the crew is lost.
+    // Requests new reports from all writers within the next seconds. An error: the host set is lost.
     Result<void> ask_for_news();
-    // What all have reported. A host that is lost is complained about once.
+    // The reports of all hosts. A lost host is reported once.
     Result<LoadedReports> take();
-    // What the others do until the head is done.
+    // Serves the head's requests until the head ends.
     Result<void> serve();
 
   private:

@@ -1,5 +1,5 @@
-// mcastcoll-topo: where processes are, and which trees that makes; of this host, of groups that are
-// described, and of running jobs.
+// mcastcoll-topo: places of processes, and the trees that result; of this host, of described groups, and of
+// running jobs.
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ struct Command {
     std::string topology, address, members;
     MadeUp made_up;
     bool job = false, selection = false;
-    JobCommand of_job;  // and what else is drawn or printed: root, svg, json
+    JobCommand of_job;  // also holds root, svg, json of the other modes
 };
 
 int show_group(const Command& command, const std::vector<topology::Place>& places,

@@ -30,7 +30,7 @@ std::vector<std::string_view> words_of(std::string_view line, std::string_view s
     return words;
 }
 
-// Puts LEVEL=VALUE into the place; a complaint, or "".
+// Stores LEVEL=VALUE in the place; returns an error message or "".
 std::string take_coordinate(std::string_view word, Place& place) {
     const std::size_t equals = word.find('=');
     const auto level = topology::level_named(word.substr(0, equals));
@@ -73,7 +73,7 @@ Result<std::vector<Site>> parse_hosts(const std::string& text) {
     return sites;
 }
 
-// Where each of the ranks of a host runs.
+// The place of each rank of a host.
 Result<std::vector<Place>> ranks_of_host(const MadeUp& wanted) {
     std::vector<topology::Processors> slots;
     std::optional<topology::Machine> machine;

@@ -1,4 +1,4 @@
-// The page that mcastcoll-topo --html writes.
+// Writes the page of mcastcoll-topo --html.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace mcastcoll::topo {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 180, kLeft = 64, kBottom = 24, kTop = 12;
-// Told apart by people who do not see red or green.
+// Distinct for red-green colour blindness.
 constexpr std::array<const char*, 8> kLineColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#e69f00", "#56b4e9", "#000000", "#999999"};
 

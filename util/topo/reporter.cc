@@ -1,6 +1,6 @@
-// Reports a group of four on two hosts, as one rank of a job does, until its standard input ends: with each
-// line of it anew, as if a hundred operations had been done since.
-//     reporter FOLDER RANK [fork]     with fork: a child exits first, which must not take the report along
+// Writes a report of a group of four on two hosts, like one rank of a job, until standard input ends. Each
+// input line makes a new report, a hundred operations later.
+//     reporter FOLDER RANK [fork]     with fork: a child exits first, and must not remove the report
 #include <sys/wait.h>
 #include <unistd.h>
 

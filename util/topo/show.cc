@@ -30,7 +30,7 @@ std::string where(const Map& map, Rank rank) {
     std::string text;
     for (std::size_t i = 1; i < topology::kLevels; ++i) {
         const Level level = topology::level_of(i);
-        // A level at which all are together tells nothing.
+        // A level with a single cluster is omitted.
         if (map.clusters(level) < 2) continue;
         const std::string title = map.title(level, map.cluster(rank, level));
         if (title.empty()) continue;

@@ -1,5 +1,5 @@
-// The tree as a picture: leaves side by side, parents above the middle of their children, the edges in the
-// colours of their levels.
+// Draws the tree: leaves side by side, parents above the middle of their children, edges in the colours of
+// their levels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using topology::Map;
 using topology::Tree;
 
 constexpr double kRowHeight = 64, kMargin = 24, kLegendWidth = 190;
-// From far to near; told apart by people who do not see red or green.
+// From far to near; distinct for red-green colour blindness.
 constexpr std::array<const char*, topology::kLevels> kColours{
     "#d55e00", "#e69f00", "#0072b2", "#009e73", "#56b4e9", "#cc79a7", "#999999", "#666666", "#bbbbbb"};
 
@@ -71,7 +71,7 @@ std::string as_html(const std::string& text) {
 
 std::string as_svg(const Map& map, const Tree& tree) {
     const Layout layout = lay_out(tree);
-    // Large groups get small circles, so that the picture stays one.
+    // Large groups get small circles, to limit the width of the picture.
     const double step = std::clamp(4000.0 / static_cast<double>(layout.leaves), 4.0, 30.0);
     const double radius = std::min(11.0, step * 0.42);
     const auto x = [&](Rank rank) { return kMargin + radius + layout.x[index_of(rank)] * step; };

@@ -1,7 +1,7 @@
 #!/bin/bash
-# mcastcoll-topo: trees of groups that are described, what bad input is told, and the reports of running processes.
+# mcastcoll-topo: trees of described groups, messages about bad input, and the reports of running processes.
 set -u
-shopt -s lastpipe  # so that what a pipeline ends with can count failures
+shopt -s lastpipe  # so that the end of a pipeline can count failures
 topo=util/topo/mcastcoll-topo
 reporter=util/topo/reporter
 failures=0
@@ -22,7 +22,7 @@ $2" || fail "$1"
 "$topo" --json --address 127.0.0.1 | check "this host" 'assert o["place"]["site"]["name"] == "127.0.0.0/8", o
 assert "host" in o["place"] and isinstance(o["notes"], list), o'
 
-# The table of algorithms: what is printed can be read again.
+# The table of algorithms: the output can be read again.
 printf 'allgather * * -4K none # mine\nallreduce 2-8 * 1M- split:2\n' >"$scratch/selection"
 FI_MCASTCOLL_SELECTION=$scratch/selection "$topo" --selection >"$scratch/printed" || fail "cannot print the table of algorithms"
 grep -q "selection line 2\$" "$scratch/printed" || fail "a row of the file has no reason"
@@ -35,7 +35,7 @@ echo 'allgather * * * ring' >"$scratch/selection"
 FI_MCASTCOLL_SELECTION=$scratch/selection "$topo" --selection 2>&1 | grep -q 'line 1: algorithm .ring. of allgather may be ' ||
     fail "a bad row is not refused"
 
-# A group that is described.
+# A described group.
 cat >"$scratch/members" <<'END'
 2* site=A host=a core=0   # two on one core
    site=A host=b
@@ -61,13 +61,14 @@ assert o["tree"][3]["parent"] == 2 and o["tree"][2]["parent"] == 0, o["tree"]'
 printf 'site A 10.0.0.0/8\nlevel host off\n' >"$scratch/words"
 "$topo" --members "$scratch/members" --topology "file:$scratch/words" | grep -q 'left out by the policy' || fail "the file of words"
 
-# In a segment the first of the root's host sends; between sites the others follow the root in their order.
+# In a segment the first rank of the root's host sends; between sites the other sites follow the root in their
+# order.
 "$topo" --members "$scratch/members" --root 1 --json | check "a root that leads no host" '
 assert [n["parent"] for n in o["tree"]] == [1, None, 0, 1, 3, 3], o["tree"]'
 "$topo" --hosts A:1,B:1,C:1 --root 1 --topology chain@wan --json | check "a chain of sites" '
 assert [n["parent"] for n in o["tree"]] == [1, None, 0], o["tree"]'
 
-# Machines that are made up.
+# Synthetic machines.
 if "$topo" --json | grep -q '"processors"'; then
     "$topo" --synthetic 'package:2 l3:2 core:4 pu:2' --hosts A:2,B:1 --json | check "made-up machines" '
 assert o["members"] == 48
@@ -107,9 +108,9 @@ refused 'is not an IPv4' --address nowhere
 printf 'site=A\nrack=3\n' >"$scratch/bad"
 refused 'bad line 2' --members "$scratch/bad"
 
-# Running processes.  A process that is killed leaves its report behind; the next reader takes it away.
+# Running processes. A killed process leaves its report; the next reader removes the report.
 jobs=$scratch/jobs
-report() { # report RANK [fork]: starts a reporter that lives until its pipe is closed
+report() { # report RANK [fork]: starts a reporter that runs until its pipe is closed
     mkfifo "$scratch/in$1"
     "$reporter" "$jobs" "$@" <"$scratch/in$1" >"$scratch/out$1" &
     pids+=($!)
@@ -134,7 +135,7 @@ assert {l["level"]: l["why"] for l in g["levels"]}["segment"] == "nobody hears t
 grep -q '^# TYPE mcastcoll_group_operations_total counter$' "$scratch/metrics" || fail "metrics without their types"
 grep -q '^mcastcoll_group_operations_total{host="[^"]*",pid="'"${pids[0]}"'",program="reporter",group="000000001234abcd",rank="0"} 17$' \
     "$scratch/metrics" || fail "metrics: $(cat "$scratch/metrics")"
-# Between two looks rank 0 does something, and rank 1 nothing.
+# Between two samples rank 0 is active, and rank 1 is idle.
 "$topo" --job --folder "$jobs" --watch --every 0.5 --times 2 --json --html "$scratch/page.html" >"$scratch/watched" &
 watcher=$!
 for _ in $(seq 1200); do [ -s "$scratch/watched" ] && break; sleep 0.05; done

@@ -1,5 +1,4 @@
-// What mcastcoll-topo is made of: members of groups that are described, and what it shows, for people and for
-// programs.
+// Parts of mcastcoll-topo: members of described groups, and the output for people and for programs.
 #pragma once
 
 #include "job.h"
@@ -10,12 +9,12 @@
 
 namespace mcastcoll::topo {
 
-// members.cc: a group that is described, not running, by a file of places or by ranks put on machines made
-// up.
+// members.cc: a group that is described rather than running, by a file of places or by ranks on a synthetic
+// machine.
 
-// A line for each member, or for COUNT of them:
+// A line for each member, or for COUNT members:
 //     [COUNT*] [LEVEL=VALUE ...]      # site=A host=h1 package=0 core=3
-// A value inside a host is a number. `file` is its name, for complaints.
+// A value inside a host is a number. `file` is the file's name, for error messages.
 Result<std::vector<topology::Place>> parse_members(std::string_view text, std::string_view file);
 
 struct MadeUp {
@@ -29,38 +28,38 @@ Result<std::vector<topology::Place>> make_members(const MadeUp& wanted);
 
 // show.cc and svg.cc: for people.
 
-// On standard error, after the program's name; returns the code.
+// Prints on standard error, after the program's name; returns `code`.
 int complain(const std::string& what, int code = 2);
 
 std::string levels_as_text(const topology::Map& map, const std::vector<topology::ReportedLevel>& levels);
-// Indented; neighbours without children stand on one line, as ranges of ranks.
+// Indented; siblings without children are on one line, as ranges of ranks.
 std::string tree_as_text(const topology::Map& map, const topology::Tree& tree);
-// With the characters that HTML and SVG want written otherwise.
+// Escapes characters that are special in HTML and SVG.
 std::string as_html(const std::string& text);
 std::string as_svg(const topology::Map& map, const topology::Tree& tree);
-// No file: nothing is to be written, and that has been done.
+// With an empty file name, writes nothing and returns true.
 bool write_svg(const std::string& file, const topology::Map& map, const topology::Tree& tree);
 
 // "0-3,7,9"
 std::string ranges(std::span<const Rank> ranks);
-// What its clusters are called at the levels that tell members apart: "site A, host h3".
+// The names of the rank's clusters, at levels with several clusters: "site A, host h3".
 std::string where(const topology::Map& map, Rank rank);
-// The table of algorithms that groups would have if this process led them: rows with the reason for each; it
-// can be edited and used as a file. `file`: where the user's rows come from.
+// The table of algorithms for groups led by this process: rows with the reason for each, in a form that can
+// be edited and used as a file. `file`: the file of the user's rows.
 std::string selection_as_text(const std::vector<levels::Row>& user, const std::string& file);
-// The user's rows, then those that are built in.
+// The user's rows, then the built-in rows.
 std::vector<levels::Row> all_rows(const std::vector<levels::Row>& user);
-// Why a row is there.
+// The reason for a row.
 std::string reason(const levels::Row& row, const std::string& file);
 
-// json.cc: for programs, one JSON object each, as text. One file knows JSON, since its library takes seconds
-// to compile.
+// json.cc: for programs, one JSON object each, as text. Only one file includes the JSON library, which takes
+// seconds to compile.
 
 std::string group_as_json(const topology::Map& map, const topology::Tree& tree,
                           const std::vector<topology::ReportedLevel>& levels);
 std::string host_as_json(const topology::Discovery& found, const Result<topology::Machine>& machine);
 std::string selection_as_json(const std::vector<levels::Row>& user, const std::string& file);
-// root: of the trees; less than each group's members.
+// root: of the trees; below the number of each group's members.
 std::string job_as_json(const LoadedReports& loaded, const std::vector<JobGroup>& groups, Rank root);
 
 }  // namespace mcastcoll::topo

@@ -13,7 +13,7 @@ namespace {
 using topology::Counts;
 using topology::ReportedGroup;
 
-// What happened since; a counter that is not there is 0.
+// Increase of a counter; a missing counter is 0.
 double growth(const Counts& before, const Counts& now, std::string_view name) {
     const auto value = [name](const Counts& counts) {
         const auto found = std::ranges::find(counts, name, [](const auto& one) { return one.first; });
@@ -31,7 +31,7 @@ const ReportedGroup* find(const LoadedReport& report, std::uint64_t key) {
 void name_lane(Activity& activity, const ReportedGroup& group) {
     for (const topology::ReportedLevel& level : group.levels) {
         if (!level.connects) continue;
-        // From far to near: what goes between hosts says more than what goes inside one.
+        // From far to near: the path between hosts is more informative than the path inside a host.
         activity.lane = level.lane;
         activity.repair = level.algorithm;
         if (level.level >= topology::Level::segment) break;
@@ -42,7 +42,8 @@ void add(Activity& activity, const ReportedGroup& before, const ReportedGroup& n
     const auto rate = [&](std::string_view name) {
         return seconds > 0 ? growth(before.counters, now.counters, name) / seconds : 0.0;
     };
-    // Inside one host the fast way counts for itself; elsewhere the host's memory carries parts.
+    // Inside one host, operations on the fast path have their own counters; with several hosts, shared memory
+    // carries only parts of operations.
     const bool one_host = rate("group_operations") == 0;
     activity.operations =
         std::max(activity.operations, rate(one_host ? "host_operations" : "group_operations"));
@@ -111,7 +112,7 @@ std::string as_metrics(const LoadedReports& loaded) {
             out += c == '\n' ? "\\n" : c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
         return '"' + out + '"';
     };
-    std::map<std::string, std::string> lines;  // by counter: the format wants each one's together
+    std::map<std::string, std::string> lines;  // by counter: the format requires one block per counter
     for (const LoadedReport& one : loaded.reports)
         for (const ReportedGroup& group : one.report.groups)
             for (const auto& [name, value] : group.counters)

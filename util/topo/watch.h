@@ -1,41 +1,41 @@
-// What running jobs do: the difference between two looks at what their processes report.
+// Activity of running jobs: the difference between two sets of reports.
 #pragma once
 
 #include "job.h"
 
 namespace mcastcoll::topo {
 
-// Of a group on one host, between two looks. The rates are a second's.
+// Activity of a group on one host between two sets of reports. Rates are per second.
 struct Activity {
     std::uint64_t key = 0;
     std::string program, host;
-    std::vector<Rank> reporting;       // those of the host's processes that wrote both times
-    double operations = 0, bytes = 0;  // that one member took part in: the most of the host's
-    double sent = 0;                   // multicast datagrams, by all of them
-    double heard = 0, repaired = 0;    // fragments: by multicast; asked for or computed instead
+    std::vector<Rank> reporting;       // processes of the host that wrote both times
+    double operations = 0, bytes = 0;  // of one member; the maximum of the host's members
+    double sent = 0;                   // multicast datagrams, sum of the members
+    double heard = 0, repaired = 0;    // fragments: received by multicast; retransmitted or computed
     std::string lane, repair, state;
     Rank awaited = kNoRank;
 
-    // The share of fragments that the multicast did not bring, 0 to 1.
+    // The share of fragments that did not arrive by multicast, 0 to 1.
     double loss() const { return heard + repaired > 0 ? repaired / (heard + repaired) : 0; }
 };
 
-// By group, then host. Processes and groups that are in one of the looks only are left out; who has written
-// nothing in between, since it is outside of MPI or libfabric, did nothing.
+// Sorted by group, then host. Processes and groups in only one of the two sets are left out. A process
+// without a new report counts as idle: processes write while they are inside MPI or libfabric.
 std::vector<Activity> compare(const LoadedReports& before, const LoadedReports& now);
 
-// Everything that was seen, for the charts of a page.
+// One point in time of the charts of a page.
 struct Sample {
-    double at = 0;  // seconds since the first look
+    double at = 0;  // seconds since the first sample
     std::vector<Activity> activities;
 };
 
 std::string as_table(const std::vector<Activity>& activities);
-// One object on a line.
+// A JSON object, on a single line.
 std::string as_json_line(const Sample& sample);
 // All counters of all processes in Prometheus's text format (exposition format 0.0.4).
 std::string as_metrics(const LoadedReports& loaded);
-// One HTML page that needs nothing else: the trees, the latest table, charts over time.
+// A self-contained HTML page: the trees, the latest table, charts over time.
 std::string as_page(const std::vector<JobGroup>& groups, const std::vector<Sample>& history, Rank root);
 
 }  // namespace mcastcoll::topo

@@ -1,4 +1,4 @@
-// The criteria of acceptance.
+// The acceptance criteria.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -35,7 +35,7 @@ class Acceptance {
     }
 
   private:
-    // 8-byte broadcasts; each is computed once.
+    // 8-byte broadcasts; each result is computed once.
     const Measured& result(const Policy& policy, std::uint32_t ranks, double loss_percent) {
         const auto key = std::make_tuple(std::string(name_of(policy)), ranks, loss_percent);
         const auto found = results_.find(key);
@@ -55,7 +55,7 @@ class Acceptance {
         missed_ += met ? 0 : 1;
     }
 
-    // At 1 % loss the typical rank notices nothing, and the last one not much.
+    // At 1 % loss the median rank is not delayed, and the last rank only a little.
     void check_loss(engine::Repair repair, std::uint32_t ranks) {
         const Measured& without = result(repair, ranks, 0);
         const Measured& with = result(repair, ranks, 1);
@@ -98,7 +98,8 @@ class Acceptance {
         }
     }
 
-    // Says how long the largest group takes on this machine; no criterion, since that depends on it.
+    // Reports the time of the largest group on this machine; not a criterion, since it depends on the
+    // machine.
     void report_largest() {
         Experiment experiment;
         experiment.policy = engine::Repair::pull;

@@ -42,7 +42,7 @@ Figure latency(const FigureOptions& options) {
     return figure;
 }
 
-// Back to back: what reliability costs shows between the broadcasts.
+// Back to back: the cost of reliability shows between the broadcasts.
 Figure cost(const FigureOptions& options) {
     const std::uint32_t ranks = options.quick ? 16 : kLaMpiRanks;
     Figure figure{

@@ -12,8 +12,8 @@ namespace {
 
 const NamedNetwork kNetworks[] = {
     {"ethernet", "10 Gbit/s Ethernet and kernel sockets, one switch; assumed", {}},  // Model's defaults
-    // 4x SDR carries 8 Gbit/s of data, which is 1 ns a byte. A small MPI message took about 4.5 us one way;
-    // how that divides into wire and processors is assumed.
+    // 4x SDR carries 8 Gbit/s of data, or 1 ns per byte. A small MPI message took about 4.5 us one way; the
+    // division between wire and processors is assumed.
     {"infiniband-2007",
      "4x SDR InfiniBand, MPI on verbs: 8 Gbit/s, 4.5 us one way; the division is assumed",
      {.latency = Nanoseconds{2900},
@@ -29,8 +29,7 @@ const NamedNetwork kNetworks[] = {
       .receive_overhead = Nanoseconds{700},
       .gap = Nanoseconds{500},
       .ns_per_byte = 1.1}},
-    // Sites 30 ms apart, machines that talk TCP over fast Ethernet, processes of a machine through its own
-    // MPI.
+    // Sites 30 ms apart, machines with TCP over fast Ethernet, processes of a machine with its own MPI.
     {"grid-2000",
      "machines of a grid in 2000: TCP at 100 Mbit/s between, 100 MB/s inside, 10 Mbit/s and 30 ms between "
      "sites; assumed",
@@ -55,7 +54,7 @@ std::string table_of(const Figure& figure) {
     return text;
 }
 
-// gnuplot leaves out what it cannot draw: the names of the columns, and what a logarithm has no place for.
+// gnuplot omits values that it cannot draw: the names of the columns, and values without a logarithm.
 std::string script_of(const Figure& figure, const std::string& path) {
     std::string script = fmt::format(
         "$table << END\n{}END\nset datafile separator ','\n"
@@ -127,7 +126,7 @@ Experiment trial_for(const FigureOptions& options, const Policy& policy, std::ui
     experiment.bytes = bytes;
     experiment.root = 0;
     experiment.warm_up = 8;
-    experiment.redundancy = engine::Redundancy::off;  // the papers' protocols know none
+    experiment.redundancy = engine::Redundancy::off;  // the papers' protocols have no redundancy
     experiment.seed = options.seed;
     if (options.network != nullptr) experiment.model = options.network->model;
     return experiment;

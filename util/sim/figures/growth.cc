@@ -1,5 +1,5 @@
-// How whole groups grow: what the join costs, what a member holds, and when the last rank is through, from 16
-// to 65,536 ranks on hosts of up to 64 processes.
+// Growth of whole groups: the cost of the join, the memory of a member, and the completion of the last rank,
+// from 16 to 65,536 ranks on hosts of up to 64 processes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-// As many processes on a host as there are hosts, up to 64.
+// As many processes per host as there are hosts, up to 64.
 GroupExperiment group_of(const FigureOptions& options, std::uint32_t ranks, double loss) {
     GroupExperiment group;
     group.model = options.network->model;
@@ -31,7 +31,8 @@ constexpr const char* kColumns[] = {"join_us",        "messages_rank0", "message
                                     "received_most",  "memory_mean",    "memory_most",   "broadcast_us",
                                     "allreduce_us"};
 
-// To three digits: the C library may give a few bytes more than it was asked for, and not always the same.
+// To three digits: the C library may allocate a few bytes more than requested, and not always the same
+// number.
 double rounded(double bytes) {
     const double digit = std::pow(10, std::floor(std::log10(bytes)) - 2);
     return std::round(bytes / digit) * digit;

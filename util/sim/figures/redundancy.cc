@@ -1,4 +1,4 @@
-// What losses cost the last rank, with what is multicast beyond a message and without it.
+// The cost of losses for the last rank, with and without redundant multicast datagrams.
 #include <fmt/format.h>
 
 #include "figure.h"
@@ -18,8 +18,8 @@ constexpr What kWhat[] = {{"bcast8", CollectiveKind::broadcast, 8},
                           {"barrier", CollectiveKind::barrier, 0},
                           {"allreduce8", CollectiveKind::allreduce, 8}};
 
-// Fewer operations of larger groups, and of long messages. Before them as many as it takes to measure losses
-// and to tell them.
+// Fewer operations for larger groups and for long messages. The warm-up is long enough to measure losses and
+// to distribute the result.
 struct Steps {
     std::uint32_t warm_up, counted;
 };
@@ -42,7 +42,7 @@ Experiment trial(const FigureOptions& options, const What& what, std::uint32_t r
     return experiment;
 }
 
-// A row for every loss, group and collective: of 8 and 16 ranks all of them, of larger groups short ones.
+// A row for every loss, group and collective: all of them with 8 and 16 ranks, short ones with larger groups.
 Figure figure_redundancy(const FigureOptions& options) {
     Figure figure{.title = "the last rank against loss, with and without redundancy",
                   .x = {"percent of the datagrams that each receiver loses"},

@@ -1,8 +1,8 @@
 // The three figures of Karonis, de Supinski, Foster, Gropp, Lusk and Bresnahan, "Exploiting Hierarchy in
 // Parallel Computer Networks to Optimize Collective Operation Performance" (IPDPS 2000): broadcasts over a
-// wide area, over a local one, and over both, by a tree that knows nothing of the network, by trees that know
-// two levels, by one that knows all, and by ours. Every rank is the root once. What each costs on the slow
-// links is counted, not derived.
+// wide area, over a local one, and over both, by a tree without topology information, by trees with two
+// levels, by a tree with all levels, and by our protocol. Every rank is the root once. The traffic on the
+// slow links is counted, not derived.
 #include <fmt/format.h>
 
 #include <array>
@@ -27,12 +27,12 @@ struct Places {
     std::uint32_t ranks() const { return static_cast<std::uint32_t>(layout().machine_of.size()); }
 };
 
-// Of a broadcast, the mean over all roots: microseconds until the last rank has it; how often its bytes
-// crossed links between sites, all links and directions together; and how often they went into the machine
-// that got most.
+// Cost of a broadcast, the mean over all roots: microseconds until the last rank has it; how often its bytes
+// crossed links between sites, over all links and directions; and how often its bytes entered the machine
+// that received most.
 using Cost = std::array<double, 3>;
 
-// Looks at the network's counters whenever a broadcast is over; the first few are not counted.
+// Reads the network's counters after each broadcast; the first few are warm-up.
 Cost cost_of(Simulation& world, const char* name, std::uint32_t warm_up, std::uint32_t ranks,
              std::uint64_t bytes) {
     Cost sum{};

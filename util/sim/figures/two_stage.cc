@@ -29,7 +29,7 @@ std::vector<std::uint32_t> sizes(const FigureOptions& options) {
     return sizes;
 }
 
-// A row for every number of ranks: of each policy what `sooner` says, and the last rank.
+// A row for every number of ranks: for each policy the value of `sooner`, and the last rank.
 void fill(Figure& figure, const FigureOptions& options, const std::vector<Policy>& policies,
           Nanoseconds (Measured::*sooner)() const) {
     for (const std::uint32_t ranks : sizes(options)) {
@@ -105,14 +105,14 @@ Figure figure_first_last(const FigureOptions& options) {
     return figure;
 }
 
-// Counts penalty rounds by looking at the wires: who gets a broadcast by multicast has waited none; who gets
-// it from its ring predecessor one more than that one.
+// Counts penalty rounds by observing packets: a rank that receives the multicast has waited zero rounds; a
+// rank served by its ring predecessor has waited one round more than the predecessor.
 class Hops {
   public:
     Hops(std::uint32_t ranks, double loss, std::uint64_t seed, std::uint64_t warm_up)
         : loss_(loss), random_(seed), warm_up_(warm_up), rounds_(ranks), operation_of_(ranks, UINT64_MAX) {}
 
-    // Called once for each copy of a multicast; the join is spared.
+    // Called once for each copy of a multicast; packets of the join are not dropped.
     bool drops(const wire::Header& header, std::uint32_t receiver) {
         if (header.kind != wire::Kind::fragment) return false;
         const std::uint64_t operation = number_of(header.operation);
@@ -123,7 +123,7 @@ class Hops {
     void sees(const wire::Header& header, std::uint32_t receiver) {
         if (header.kind != wire::Kind::data) return;
         const std::uint64_t operation = number_of(header.operation);
-        if (operation_of_[receiver] == operation) return;  // had it already
+        if (operation_of_[receiver] == operation) return;  // already present
         const std::uint32_t supplier = index_of(header.sender);
         const bool known = operation_of_[supplier] == operation;  // the root has no entry
         set(receiver, operation, known ? rounds_[supplier] + 1 : 1);
@@ -182,8 +182,8 @@ Figure figure_penalty(const FigureOptions& options) {
     return figure;
 }
 
-// Damages real packets in every way, a few bytes to all of the payload, and asks the checksum. Of a good
-// checksum, k bits miss one in 2^k.
+// Damages real packets in every way, from a few bytes to the whole payload, and verifies the checksum. A good
+// checksum of k bits misses one packet in 2^k.
 struct Missed {
     static constexpr unsigned kBits[] = {8, 12, 16, 32};
     std::uint64_t tried = 0;
@@ -201,7 +201,7 @@ Missed damage_packets(std::uint64_t count, Random& random) {
     Missed result;
     for (; result.tried < count; ++result.tried) {
         damaged = sound;
-        const std::uint64_t bytes = 5 + random.below(28);  // CRC-32 finds all that 4 can hold
+        const std::uint64_t bytes = 5 + random.below(28);  // CRC-32 detects any change of up to 4 bytes
         const std::uint64_t at = random.below(damaged.size() - bytes);
         for (std::uint64_t i = 0; i < bytes; ++i)
             damaged[at + i] = static_cast<std::byte>(random.next() >> 56);
@@ -215,8 +215,8 @@ Missed damage_packets(std::uint64_t count, Random& random) {
     return result;
 }
 
-// Damage is injected around the rate that the paper reports, and what the checksum and the engines make of it
-// is counted; any wrong byte in a buffer would end the run.
+// Injects damage around the rate reported in the paper, and counts the reactions of checksum and engines; any
+// wrong byte in a buffer would end the run.
 Figure figure_crc(const FigureOptions& options) {
     const std::uint32_t ranks = options.quick ? 16 : kHoeflerRanks;
     Figure figure{
@@ -248,12 +248,12 @@ Figure figure_crc(const FigureOptions& options) {
     return figure;
 }
 
-// The odds that any two of `groups` share one of `choices`.
+// The probability that any two of `groups` share one of `choices`.
 double birthday(double groups, double choices) {
     return -std::expm1(-groups * (groups - 1) / 2 / choices);
 }
 
-// The share of `rounds` in which two of `groups` addresses of the provider's own rule were the same.
+// The share of `rounds` in which two of `groups` addresses drawn by the provider's own rule were equal.
 double drawn(std::uint32_t groups, std::uint32_t rounds, Random& random) {
     std::uint32_t shared = 0;
     std::unordered_set<std::uint32_t> seen;

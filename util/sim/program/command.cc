@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMostRanks = 1 << 20;
 
-// What is bound to the options before it is understood.
+// Raw values of the options, before parsing.
 struct Words {
     std::string root = "rotate", arrival = "together", faults = "none", root_sync = "none",
                 redundancy = "auto", size = "8", kill;
@@ -93,7 +93,7 @@ std::string take_kill(const std::string& text, Command& command) {
     return {};
 }
 
-// What whole groups have and engines alone have not, or the other way round.
+// Checks options that exist only for whole groups, or only for engines alone.
 std::string take_group(const Arguments& arguments, const Words& words, Command& command) {
     if (!command.hosts) {
         for (const char* name : {"--per-host", "--collectives", "--kill"})
@@ -115,7 +115,7 @@ std::string take_group(const Arguments& arguments, const Words& words, Command& 
     return take_kill(words.kill, command);
 }
 
-// Understands the words; returns a complaint or "".
+// Parses the values; returns an error message or "".
 std::string digest(const Arguments& arguments, const Words& words, Command& command) {
     Experiment& experiment = command.experiment;
     if (std::string wrong = take_group(arguments, words, command); !wrong.empty()) return wrong;
@@ -200,7 +200,7 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
         .option("--stash", e.retransmit_bytes,
                 "bytes up to which a message counts as small: its retransmit buffer")
         .range(64, 1 << 20);
-    // Before what is changed of it: options are taken in this order.
+    // Before options that change parts of the network: options are applied in this order.
     arguments
         .option("--network", command.network,
                 fmt::format("a network of this name: {}", fmt::join(names_of(all_networks()), ", ")))

@@ -1,4 +1,4 @@
-// The command line of mcastcoll-sim, understood.
+// The parsed command line of mcastcoll-sim.
 #pragma once
 
 #include <optional>
@@ -23,13 +23,13 @@ struct Command {
     std::string figure, out, network;
     std::optional<std::uint32_t> largest;  // of a figure's groups
     bool quick = false, acceptance = false, full = false;
-    std::string replay;  // this command again
+    std::string replay;  // a command line that repeats the run
 };
 
-// What the program ends with at once, after --help or after a complaint on stderr.
+// The exit status if the program must end at once, after --help or after an error message on stderr.
 std::optional<int> parse(int argc, char** argv, Command& command);
 
-// Returns the exit code for a command line that makes no sense.
+// Prints the message and returns the exit code for an invalid command line.
 int complain(const std::string& what);
 
 }  // namespace mcastcoll::sim

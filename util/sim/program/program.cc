@@ -42,14 +42,14 @@ nlohmann::ordered_json report_of(const Command& command, const Measured& measure
             {"configuration", measured.configuration}};
 }
 
-// As one JSON object, or a line for each of its fields.
+// As a JSON object, or a line for each field.
 void print(const Command& command, const nlohmann::ordered_json& report) {
     if (command.json) return fmt::print("{}\n", report.dump());
     for (const auto& [key, value] : report.items())
         fmt::print("{:<24} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-// The program's exit code.
+// Prints the error, if any, and returns the program's exit code.
 int judge(const Command& command, std::uint64_t failures, const std::string& trouble) {
     if (failures == 0) return 0;
     fmt::print(stderr, "mcastcoll-sim: {}\nreplay with: {}\n", trouble, command.replay);
