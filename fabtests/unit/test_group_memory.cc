@@ -1,4 +1,4 @@
-// What a station remembers from one join for another, and where it begins to forget.
+// Data that a Station keeps from one join for another, and when it discards them.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"

@@ -1,4 +1,4 @@
-// The joins of a process: what it answers where no group of its own is asked for.
+// The joins of a process: its answers to messages for groups that it does not have.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"

@@ -17,7 +17,7 @@ TestSuite(transport_interceptor, .timeout = 300);
 
 namespace {
 
-// Hands back what was put in, one batch per receive().
+// Returns the datagrams that were sent, one batch per receive().
 class Queue final : public MulticastTransport {
   public:
     Sent send(std::span<const Datagram> datagrams, const Outlet&) override {
@@ -53,7 +53,7 @@ InterceptorSpec spec_of(std::string_view text) {
     return spec.value();
 }
 
-// Sends `count` numbered datagrams and lets time pass until nothing is held back any more.
+// Sends `count` numbered datagrams and advances the time until no datagram is delayed any more.
 Outcome run(std::string_view text, int count) {
     Interceptor interceptor(std::make_unique<Queue>(), spec_of(text));
     Outcome outcome;
@@ -108,7 +108,7 @@ Test(transport_interceptor, loses_as_much_as_asked) {
     cr_assert_eq(run("loss=100,burst=20", 1000).lost, 1000);
 }
 
-// The seeds are fixed and the generator is the standard's, so that these figures never change.
+// The seeds are fixed and the generator is the standard's, so the expected figures never change.
 Test(transport_interceptor, bursts_have_the_share_and_length_asked_for) {
     struct Case {
         const char* spec;
