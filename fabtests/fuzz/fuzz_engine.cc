@@ -1,4 +1,4 @@
-// One engine whose fellow members say anything at any time, while its application posts operations.
+// One engine whose peers send any packet at any time, while its application posts operations.
 #include <deque>
 
 #include "engine/engine.h"

@@ -1,4 +1,4 @@
-// A trunk whose peer sends any frames, and the greetings before them.
+// A gateway session whose peer sends any frames, and the hellos before them.
 #include "fuzz.h"
 #include "relay/preface.h"
 #include "trunk/hello.h"

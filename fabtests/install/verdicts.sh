@@ -2,7 +2,7 @@
 # Sourced by the tests of what is installed: counts verdicts.
 
 passed=0 failed=0
-check() { # check TEXT COMMAND...: what the command said is shown where it fails
+check() { # check TEXT COMMAND...: prints the command's output if it fails
     local text=$1 said
     shift
     if said=$("$@" 2>&1); then
