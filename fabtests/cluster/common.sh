@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by the tests on the virtual cluster: options, the cluster's life, and counting.
 #
-# Who owns what: a test has one cluster of its own, named after the test and the process, which goes when the test ends.
+# Each test owns one cluster, named after the test and the process; the cluster is removed when the test ends.
 ME=${0##*/}
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 LAB=$TOP/util/cluster
