@@ -7,7 +7,7 @@ import json
 import sys
 
 AHEAD = (("barrier", 0), ("allreduce", 8), ("allgather", 65536))
-# Blocks that a member may send in an allgather: its own, headers, repairs, and the barrier that follows.
+# Blocks sent by a member in an allgather at most: its own, headers, repairs, and the barrier after it.
 MOST_BLOCKS = 2.0
 
 

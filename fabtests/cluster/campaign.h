@@ -18,8 +18,8 @@ enum class Fault {
     stop_joining,
     cable,      // a host's cable is unplugged, and plugged in again
     hears_not,  // a host sends, but receives nothing
-    says_not,   // a host receives, but its packets reach no other host
-    lossy,      // a host loses a part of all packets that it receives, TCP included
+    says_not,   // a host receives, but no host receives from it
+    lossy,      // a host loses a part of the packets to it, TCP included
     mtu,        // a host's link has a smaller MTU for a while
     datagrams,  // multicast datagrams are lost, duplicated, corrupted and reordered
     memory,     // a host's /dev/shm is full, or nearly full
@@ -66,15 +66,15 @@ inline constexpr std::size_t kLifted = 0;    // the fault is over
 inline constexpr std::size_t kDiedAtUs = 1;  // all hosts share this clock
 inline constexpr std::size_t kHeardUs = 2;   // the longest time from the death to an error
 inline constexpr std::size_t kErrors = 3;
-inline constexpr std::size_t kJoins = 100;  // plus a member's rank: groups that it has begun
-inline constexpr std::size_t kDone = 1100;  // plus a member's rank: operations that it has completed
+inline constexpr std::size_t kJoins = 100;  // plus a member's rank: groups begun
+inline constexpr std::size_t kDone = 1100;  // plus a member's rank: operations completed
 
 // Runs in the process of a member; returns its exit code.
 int be_member(const Round& round, const Options& options, Board& board, unsigned rank);
 // Runs in the process that injects the fault.
 int be_fate(const Round& round, const std::string& cluster, Board& board);
 
-// A condition that must exist before the processes start; the destructor removes it.
+// A condition that must exist before the processes start; removed by the destructor.
 class Preparation {
   public:
     Preparation(const Round& round, const std::string& cluster);

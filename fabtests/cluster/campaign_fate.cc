@@ -132,7 +132,7 @@ int be_fate(const Round& round, const std::string& cluster, Board& board) {
     }
 }
 
-// A host's /dev/shm with little space. Only processes that enter the host afterwards see it.
+// A host's /dev/shm with little space. Only processes entering the host afterwards see this.
 Preparation::Preparation(const Round& round, const std::string& cluster) {
     if (round.fault != Fault::memory) return;
     const std::string at = fmt::format("/run/mcastcoll/{}/shm/h{}", cluster, round.host_of(round.victim));

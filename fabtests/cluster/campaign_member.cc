@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kJoinEnds{kJoinTimeoutMs + kBusyMs}, kOperationEnds{kHostTimeoutMs + kBusyMs};
 constexpr unsigned kLastOperations = 8;
 
-// All hosts' clocks differ by hours, like those of machines that were started at different times. Members on
-// one host share a clock.
+// The hosts' clocks differ by hours, like those of machines started at different times. Members on one host
+// share a clock.
 void enter_clock(unsigned host) {
     const auto must = [](const char* what, bool done) {
         if (!done) fail("no clock of its own: {}", what);

@@ -100,8 +100,8 @@ link set docker0 up
 END
 }
 
-# judge_listener WHAT LOG: checks the report of fabtests/mpi/listener.c, which is preloaded into all ranks. It records
-# the secrets and private keys that a process draws, and searches for them in everything that the process sends.
+# judge_listener WHAT LOG: checks the report of fabtests/mpi/listener.c, which is preloaded into each rank, records the
+# secrets and private keys drawn by the process, and searches for them in all data sent by the process.
 LISTENER=$BUILD/fabtests/mpi/.libs/liblistener.so
 judge_listener() {
     local secrets secrets_sent salts salts_sent

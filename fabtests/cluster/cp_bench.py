@@ -120,7 +120,7 @@ def uftp(cluster, source):
     kbps = int(95 * int(cluster.rate[:-4]) * {"g": 10000, "m": 10}[cluster.rate[-4]])
     began = time.monotonic()
     sender = cluster.start("h0", "uftp", "-q", "-I", "eth0", "-R", str(kbps), "-H", ",".join(cluster.addresses), source)
-    good = finish([sender])  # it ends when all receivers have confirmed
+    good = finish([sender])  # ends when each receiver has confirmed
     took = time.monotonic() - began
     end([sender, *daemons])
     return good, took

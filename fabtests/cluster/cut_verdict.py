@@ -20,7 +20,7 @@ def holds(good, text):
 
 
 def receptions(first, count, host, args):
-    """Number of the broadcasts [first, first + count) that the host receives, because it is not their root."""
+    """Number of the broadcasts [first, first + count) received by the host, which is not their root."""
     if args.root != "rotate":
         return 0 if host == int(args.root) else count
     return sum(1 for number in range(first, first + count) if number % args.hosts != host)
@@ -38,7 +38,7 @@ def main():
     stats = counters(args.folder)
     holds(sorted(stats) == list(range(args.hosts)), f"every host left its counters ({len(stats)})")
 
-    # The hosts that do not receive during the cut: the victim, or all that the victim no longer reaches, or all.
+    # The hosts that do not receive during the cut: the victim, or the hosts no longer reached by the victim, or all.
     deaf = [int(args.victim)] if args.case in ("deaf", "large") else [h for h in stats if args.case == "all" or h != int(args.victim)]
     periods, number = [], 0
     for phase in phases:

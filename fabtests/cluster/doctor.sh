@@ -345,7 +345,7 @@ lift "$VC-h0" inet
 "$LAB/cut" in h0
 here "a firewall that may hold for others" 1 firewall-suspected:limits
 "$LAB/cut" off
-# IPsec policies are not firewall rules: packets that they refuse are visible only by the effect.
+# IPsec policies are not firewall rules: refused packets are visible only by the effect.
 if ip -n "$VC-h0" xfrm policy add src 0.0.0.0/0 dst 224.0.0.0/4 dir in action block 2>"$work/said"; then
     here "a host that does not hear itself" 2 self-deaf:broken
     ip -n "$VC-h0" xfrm policy flush

@@ -35,7 +35,7 @@ enum Word : std::size_t { kReady, kSent, kDone, kLateIsIn, kExpelled, kPort, kSt
 
 struct Plan {
     std::string kind = "multicast";  // or tcp, tcp-batch
-    std::string cluster;             // members run on its hosts; empty: all on this host
+    std::string cluster;             // members run on its hosts; empty: on this host
     std::uint64_t count = 100'000;
     std::size_t size = 64;  // 0: mixed
     unsigned subscribers = 8;
@@ -71,7 +71,7 @@ std::uint64_t resident_kib() {
     return static_cast<std::uint64_t>(resident) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
 }
 
-// Shared by all members: their ranks, and how they wait for each other.
+// Shared by the members: their ranks, and how to wait for each other.
 class Party {
   public:
     Party(const Plan& its_plan, Board& its_board, unsigned its_rank)
@@ -152,7 +152,7 @@ void publish_by_multicast(Party& me) {
         CHECK(got > 0 || got == -FI_EAGAIN || got == -FI_EINTR);
         return me.word(kDone) == living;
     });
-    // The stalled subscriber learns only now that it has been expelled.
+    // The stalled subscriber learns only now of its expulsion.
     if (me.plan.trouble)
         me.wait_for("the stalled one", [&] {
             fi_cq_sread(node.cq.get(), entries, kRead, nullptr, kNapMs);

@@ -49,7 +49,7 @@ def ways(stack, ranks, cores):
 
 
 def without(options, chosen):
-    """MCA parameters that are not set yet: mpirun refuses those that are given twice."""
+    """MCA parameters without a value so far: mpirun refuses duplicates."""
     names = {chosen[i + 1] for i in range(len(chosen) - 2) if chosen[i] == "--mca"}
     triples = [options[i:i + 3] for i in range(0, len(options), 3)]
     return [word for triple in triples if triple[1] not in names for word in triple]
@@ -118,7 +118,7 @@ class Driver:
         print(f"[{time.monotonic() - self.start:4.0f} s] {text}", flush=True)
 
     def measure(self, jobs, operation, size):
-        """All turns of one cell; on a busy machine only as many as fit into its share of the remaining time, but at least
+        """The turns of one cell; on a busy machine only as many as fit into its share of the remaining time, but at least
         two."""
         cell, shares, begin = (operation, size), collections.Counter(job.stack for job in jobs), time.monotonic()
         share = (self.start + self.args.limit - begin) / self.cells_left
@@ -135,7 +135,7 @@ class Driver:
                     job.measure(operation, size, max(LEAST_TURN_S, self.args.seconds / shares[job.stack]))
 
     def ranks_row(self, ranks):
-        """All cells for one number of ranks."""
+        """The cells for one number of ranks."""
         jobs = []
         try:
             for stack in self.args.stacks.split(","):

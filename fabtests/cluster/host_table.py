@@ -12,7 +12,7 @@ WORDS = ("operation", "best peer", "we are")  # columns without figures
 
 
 def judge(cell, of=lambda row: row["median_us"]):
-    """The best other stack, our time over its time, and a word for the result."""
+    """The fastest of the other stacks, our time over its time, and a word for the result."""
     peers = {stack: of(row) for stack, row in cell["stacks"].items() if stack != "ours" and row}
     ours = cell["stacks"].get("ours")
     best = min(peers, key=peers.get) if peers else None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The jobs of load.sh, which starts the cluster: draws each from its seed, runs it, and prints its outcome."""
+"""The jobs of load.sh, which starts the cluster: draws each job from its seed, runs it, and prints the outcome."""
 import argparse
 import contextlib
 import ctypes
@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent():
-    """Runs in a child: however this script ends, its children end with it."""
+    """Runs in a child: the child ends with this script, however the script ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

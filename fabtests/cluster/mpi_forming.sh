@@ -101,7 +101,7 @@ fi
 on_host 3 120 without --mca coll_mcastcoll_enable ^bcast --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
 judge "all operations but one" without
 
-# If few descriptors are left, Open MPI gets all of them, and one line reports this.
+# If few descriptors are left, Open MPI gets all of them, and a line reports this.
 for few in 34 42 60; do
     on_host 3 60 few sh -c "ulimit -n $few; exec $programs/mpi_coll_check --count 2 --max 1K --seed 1"
     said=$(grep -c "is off, .* only [0-9]* file descriptors are left (ulimit -n is $few)" "$work/few") || :

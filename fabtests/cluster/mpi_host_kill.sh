@@ -63,9 +63,9 @@ one() { # one OPERATIONS BYTES VICTIM
     timeout -k 10 90 ${alone[@]+"${alone[@]}"} mpirun.openmpi --allow-run-as-root --leave-session-attached --oversubscribe --bind-to none \
         --mca mpi_yield_when_idle 1 "${outlive[@]}" -np "$n" "${options[@]}" \
         "$kill" --mark "$work/mark" --victim $victim --bytes "$2" --within $within_ms --operations "${1//+/,}" >"$work/log" 2>&1 &
-    # A job that never ran leaves no files, so the check applies only if the other ranks had their errors.
+    # A job that never ran leaves no files, so the check applies only after errors on the other ranks.
     judge_survivors "$what" "$n" $! "$work/log" || return
-    # The next job that writes reports removes those of killed processes (below).
+    # The next job with reports removes those of killed processes (below).
     left=$(find "$shm" -mindepth 1 ! -name 'vader_segment*' ! -path "$shm/mcastcoll-$(id -u)*" -printf '%f\n' | grep -vxFf "$work/before" | paste -sd' ')
     if [ -z "$left" ]; then pass "$what: nothing is left in /dev/shm"; else fail "$what: left in /dev/shm: $left"; fi
 }

@@ -50,7 +50,7 @@ static int64_t now_ns(void) {
 }
 
 static const char* mark_path;
-static unsigned orphan_s;  // seconds that a child of the victim lives on, with its descriptors
+static unsigned orphan_s;  // seconds for which a child of the victim lives on, with the victim's descriptors
 
 // Writes the current time to the file, then dies as by kill -9.  Makes only calls that are safe in a signal
 // handler.
@@ -233,8 +233,9 @@ int main(int argc, char** argv) {
            : ms < 0 ? " (nobody had died)"
                     : " (too late)");
     fflush(stdout);
-    // Open MPI's mpirun ends all ranks when one has ended without MPI_Finalize, which would wait for the dead
-    // rank. So each rank waits until the others have reported; the scripts end the job when all have.
+    // Open MPI's mpirun ends all ranks when a rank has ended without MPI_Finalize, which would wait for the
+    // dead rank. So each rank waits for the reports of the other ranks; the scripts end the job after the
+    // last report.
     alarm(0);
     sleep((unsigned)(o.within_ms / 1000 + 10));
     _exit(in_time ? 0 : 1);

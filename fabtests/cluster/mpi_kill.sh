@@ -45,7 +45,7 @@ one() { # one VICTIM BYTES LOSS [OPERATIONS [SECONDS that a child of the victim 
 one $((n - 1)) 65536 0
 one 0 65536 5
 one $((n / 2)) 32 0 allreduce,barrier
-# The error names the operation that ended, with its size.
+# The error names the failed operation, with its size.
 if grep 'coll/mcastcoll: .* failed on communicator' "$work/log" | grep -v ': barrier failed\|: allreduce of 32 bytes failed'; then
     fail "an error names the wrong operation or size"
 fi

@@ -85,7 +85,7 @@ else
     fail "everything measured, 4 threads: code $code"
 fi
 "$LAB/loss" 90 >/dev/null
-# Of one class, so that a second trial follows if the first one finds Open MPI's own faster.
+# Only one class, so that a second trial follows if the first trial finds Open MPI's own faster.
 job loss --mca pml ob1 "${broadcasts[@]}" --count 140 --max 120K
 judge "90 % of the multicast lost" loss 1 0
 finish

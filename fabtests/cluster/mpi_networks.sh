@@ -96,8 +96,7 @@ job faster
 served "docker0, faster than eth0" faster "multicast on eth0"
 job chosen -x FI_MCASTCOLL_IFACE=docker0
 left "docker0 was asked for" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
-# All ranks but the last have a group, and so an endpoint, when they detect that the last one shares no network with
-# them.
+# All ranks but the last have a group, and so an endpoint, when they find no common network with the last.
 code=0
 last=$(ip -n "$VC-h3" -6 -o addr show dev eth0 scope global | awk '{ sub("/.*", "", $4); print $4 }')
 STACK=ofi FI_TCP_IFACE=eth0 bounded 60 "$LAB/run" -n 4 --mca oob_tcp_if_include eth0 --mca coll ^sm --mca coll_mcastcoll_verbose 1 \
@@ -139,7 +138,7 @@ else
 fi
 for i in 0 1 2 3; do in_host $i nft delete table inet fw; done
 
-# A card that only one host has, and lists first; then three networks of which one carries multicast.
+# A card of a single host, listed first there; then three networks, of which a single network carries multicast.
 fast 2 fast0 10.250.0.1/24
 job other
 served "one host lists a faster card first" other "multicast on eth0"
@@ -161,8 +160,8 @@ END
     ip netns exec "$VC-sw0" nft delete table bridge t
 fi
 
-# Open MPI needs an address of its own; mcastcoll is configured for the network that has only link-local addresses. On
-# h2, which has one card more, that interface has another number.
+# Open MPI needs an address of its own; mcastcoll is configured for the network with only link-local addresses. h2 has
+# one card more, so there the interface has a different number.
 [ -n "$large" ] || lan eth1 10.251.1
 for i in 0 1 2 3; do
     ip -n "$VC-h$i" addr flush dev eth1

@@ -28,7 +28,7 @@ typedef struct {
 } Options;
 
 typedef struct {
-    uint64_t broadcasts, between;  // broadcasts counted, and those after them until the next phase
+    uint64_t broadcasts, between;  // broadcasts counted, and broadcasts between this phase and the next
     double seconds;                // duration of the counted ones
 } Phase;
 

@@ -149,7 +149,7 @@ code=0
 bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_device" >"$work/device" 2>&1 || code=$?
 judge "3 ranks, one with its buffers on a device" "$work/device" $code bcast reduce allreduce allgather gather scatter alltoall reduce_scatter_block
 
-# Threads that create and use communicators at once, errors, inter-communicators, objects that are never freed.
+# Threads creating and using communicators at once, errors, inter-communicators, objects that are never freed.
 code=0
 bounded 120 mpiexec.mpich -n 4 env "$preload" "${program%_check}_fallthrough" >"$work/edges" 2>&1 || code=$?
 if [ $code = 0 ] && grep -q '4 ranks: ok' "$work/edges"; then
@@ -172,7 +172,7 @@ if [ $alone = 0 ] && can_cluster; then
     rm -rf "$work"
     start_cluster "$hosts"
     "$LAB/loss" "$loss" >/dev/null
-    # The hosts share this machine's cores, so waiting ranks sleep. UCX would treat them as one machine.
+    # The hosts share this machine's cores, so waiting ranks sleep. UCX would treat the hosts as one machine.
     export MCASTCOLL_PMPI_WAIT=nap UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 FI_TCP_IFACE=eth0
     names=$(seq -f 'h%.0f' 0 $((hosts - 1)) | paste -sd,)
     code=0

@@ -41,7 +41,7 @@ program=$BUILD/fabtests/cluster/mpi_silence
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$n"
 
-# Drops all packets, including ARP: incoming ones at the host's own device, outgoing ones at its switch's port.
+# Drops every packet, including ARP: incoming packets at the host's own device, outgoing ones at its switch's port.
 drop_all() { # drop_all NAMESPACE DEVICE
     ip netns exec "$1" nft -f - <<END
 table netdev silence-$2 {

@@ -88,7 +88,7 @@ job() { # job STACK LOG OPTION...: mpi_bcast_time over all ranks
     esac
     STACK=$([ "$stack" = mcastcoll ] && echo mcastcoll || echo tcp) bounded 240 "$LAB/run" -n $all --mca pml ob1 ${mca[@]+"${mca[@]}"} \
         "$program" "$@" >"$log" 2>&1 || code=$?
-    # If our component gives a communicator back, Open MPI serves it: its figures would be compared with themselves.
+    # A communicator given back by our component is served by Open MPI: its figures would be compared with themselves.
     [ "$stack" != mcastcoll ] || [ -n "$given_back" ] || given_back=$(grep -m1 'leaves communicator' "$log" || :)
     [ $code = 0 ] && return
     show_ends "$log"

@@ -90,7 +90,7 @@ for name in ["quick"] + slow.split(","):
     print(f"{name:<6} {run['seconds']:>8.2f} {run['bytes'] / 1e6 / run['seconds']:>7.1f} {both[0]:>16} {both[1]:>16} {run['beside']['count']:>6}"
           f" {row['repaired_percent']:>8.1f}% {total['datagrams_sent']:>9} {total['socket_drops']:>13}")
 json.dump({"hosts": hosts, "cores": cores, "rows": rows}, open(out, "w"), indent=1)
-# If the large broadcast delayed them, they would run between its segments at most.
+# If the large broadcast delayed the small ones, these would run between its segments at most.
 sys.exit(0 if all(row["beside"]["count"] >= 20 for row in rows) else 3)
 END
 case $code in

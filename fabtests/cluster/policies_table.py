@@ -17,13 +17,13 @@ def load(path):
 
 
 def totals(prefix):
-    """The counters of one job, summed over its processes."""
+    """The counters of a job, summed over its processes."""
     reports = [load(path) for path in glob.glob(f"{glob.escape(prefix)}.stats.*.json")]
     return {name: sum(r.get(name, 0) for r in reports) for name in COUNTERS} | {"processes": len(reports)}
 
 
 def job(prefix, base):
-    """One job: its times, and its counters per broadcast without those of joining and leaving."""
+    """A job: its times, and its counters per broadcast without joining and leaving."""
     result, counted, joined = load(f"{prefix}.json"), totals(prefix), totals(base)
     if counted["processes"] != result["ranks"] or joined["processes"] != result["ranks"]:
         sys.exit(f"{prefix}: counters of {counted['processes']} and {joined['processes']} processes, not {result['ranks']}")
@@ -47,7 +47,8 @@ def paired_ratio(row, best, key):
 
 
 def compare(rows):
-    """Adds to auto's row of one cell its ratio to the best other policy, by each figure, for which the best may differ."""
+    """Adds to auto's row of a cell the ratio to the best other policy, by each figure; the best policy may differ between
+    figures."""
     others = [r for r in rows if r["policy"] != "auto"]
     for row in rows:
         for key in ("median_us", "last_median_us", "p99_us") if row["policy"] == "auto" and others else ():

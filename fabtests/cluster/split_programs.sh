@@ -80,14 +80,14 @@ result_mcastcoll() { result_openmpi "$1"; }
 result_broadcast() { grep -o '^[0-9]* ranks, .*' "$1"; }
 run_hpcc() {
     command -v hpcc >/dev/null || return 77
-    local limit=1200 # it measures latencies between all processes again and again
+    local limit=1200 # measures latencies between all processes again and again
     mkdir -p "$work/files.$1"
     hpcc_input >"$work/files.$1/hpccinf.txt"
     rm -f "$work/files.$1/hpccoutf.txt"
     (cd "$work/files.$1" && mpi "$1" tcp "$2" -n 4 hpcc) || return
     cat "$work/files.$1/hpccoutf.txt" >>"$2"
 }
-result_hpcc() { # verdicts and residuals without times; nothing unless all tests passed
+result_hpcc() { # verdicts and residuals without times; empty unless every test passed
     awk '/^(Success|HPL_(Rnorm|Xnorm|Bnorm|Anorm)[^=]*|PTRANS_residual|(MPI|Star|Single)RandomAccess(_LCG)?_(Errors|ErrorsFraction)|MPIFFT_maxErr)=/
         /\|\|Ax-b\|\|.*=/ { print }
         /^(WALL|CPU) .* (PASSED|FAILED) / { print $1, $2, $3, $4, $5, $6, $7, $9, $NF }
@@ -122,7 +122,7 @@ run_python() {
     [ "$1" = direct ] || with=(env "LD_PRELOAD=$preload")
     timeout -k 10 60 "$LAB/on" "$last" ${with[@]+"${with[@]}"} python3 "$(dirname "$0")/split_sockets.py" serve 5000 >"$2.server" 2>&1 &
     server=$!
-    # A client behind gateways learns that no server listens from its first read, not from connect().
+    # A client behind gateways learns of a missing server from its first read, not from connect().
     for _ in {1..200}; do listens "$last" 5000 && break || sleep .05; done
     bounded 60 "$LAB/on" h0 ${with[@]+"${with[@]}"} python3 "$(dirname "$0")/split_sockets.py" "$last" 5000 >"$2" 2>&1 || code=$?
     wait $server || code=$?

@@ -34,7 +34,7 @@ for _ in $(seq 300); do
     sleep 0.1
 done
 
-shows_all() { # shows_all FILE: its last line shows a group that works on all hosts, and losses
+shows_all() { # shows_all FILE: its last line shows a group working on all hosts, and losses
     tail -n 1 "$1" | python3 -c '
 import json, sys
 groups = json.load(sys.stdin)["groups"]

@@ -24,8 +24,8 @@ void still_works(Member& me, const Join& group) {
     me.finish(me.barrier(group));
 }
 
-// Checks that the call fails at once with this error and never completes: operations that finish later would
-// find its context.
+// Checks that the call fails at once with this error and never completes: later operations would find its
+// context.
 template <typename Call>
 void refused(Member& me, long error, const char* what, Call call) {
     Ticket& ticket = me.new_ticket();
@@ -34,7 +34,7 @@ void refused(Member& me, long error, const char* what, Call call) {
     if (result != error) fail("{} returned {} instead of {}", what, describe(result), describe(error));
 }
 
-// Wrappers that give the reductions one common order of arguments.
+// Wrappers that give the reductions a common order of arguments.
 ssize_t call_allreduce(fid_ep* ep, const void* input, void* result, std::size_t count, fi_addr_t group,
                        fi_datatype type, fi_op op, void* context) {
     return fi_allreduce(ep, input, count, nullptr, result, nullptr, group, type, op, 0, context);
@@ -219,7 +219,7 @@ void bad_sets(Member& me) {
     CHECK_RETURNS(-FI_EINVAL, fi_av_set(me.av(), &attr, &raw, nullptr));
     attr.end_addr = FI_ADDR_NOTAVAIL;
     CHECK_RETURNS(-FI_EINVAL, fi_av_set(me.av(), &attr, &raw, nullptr));
-    // A range that ends before it starts is an empty set, which no member can join.
+    // A range that ends before its start is an empty set, which no member can join.
     attr.start_addr = me.address_of(1);
     attr.end_addr = me.address_of(0);
     CHECK_RETURNS(0, fi_av_set(me.av(), &attr, &raw, nullptr));

@@ -10,8 +10,8 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-// Enters the barrier number `round` with a delay drawn from the seed, and checks that all members have
-// entered when it completes.
+// Enters the barrier number `round` with a delay drawn from the seed. On completion every member must have
+// entered.
 void checked_barrier(Member& me, const Join& group, std::uint64_t round, std::uint64_t flags,
                      std::size_t words_from = 0) {
     auto& words = me.board().words;
@@ -51,7 +51,7 @@ void barriers_with_flags(Member& me) {
     me.meet();
 }
 
-// A member that does not enter delays all others.
+// A member outside the barrier delays the members inside.
 void one_stays_out(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());

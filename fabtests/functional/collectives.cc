@@ -165,7 +165,7 @@ void scattered_messages(Member& me) {
     me.meet();
 }
 
-// Combinations that a query rejects are refused; all others complete.
+// Combinations rejected by a query are refused; every other combination completes.
 void queries_are_true(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());

@@ -69,7 +69,7 @@ void offers(Member& me) {
     CHECK(second->caps == found->caps && second->src_addrlen == found->src_addrlen);
     CHECK(std::memcmp(second->src_addr, found->src_addr, found->src_addrlen) == 0);
     CHECK(std::strcmp(second->fabric_attr->name, found->fabric_attr->name) == 0);
-    // No datagram endpoint is offered without the request for one, or with capabilities that it cannot have.
+    // A datagram endpoint is offered only on request, and only with supported capabilities.
     int result = 0;
     for (const std::uint64_t caps : std::initializer_list<std::uint64_t>{
              FI_MSG, FI_MULTICAST, FI_MSG | FI_MULTICAST | FI_TAGGED, FI_MSG | FI_MULTICAST | FI_RMA}) {
@@ -87,8 +87,8 @@ void offers(Member& me) {
     }
 }
 
-// All members are in the group; each in turn sends some messages, which all others receive together with its
-// address.
+// Every member is in the group; each in turn sends some messages, and the rest receive these messages
+// together with the sender's address.
 void everybody(Member& me) {
     Node node({.op_flags = FI_MULTICAST}, me.options());
     Buffers buffers(node, 32);
@@ -118,7 +118,7 @@ void everybody(Member& me) {
     me.meet();
 }
 
-// More groups than the kernel allows per socket; one of them is joined three times; half of them are left
+// More groups than the kernel allows per socket; one group is joined three times; half of the groups are left
 // again.
 void many_groups(Member& me) {
     constexpr unsigned kGroups = 60;
@@ -321,7 +321,7 @@ void by_descriptor(Member& me) {
     CHECK(poll(&waiting, 1, static_cast<int>(peer.wait_s) * 1000) == 1);
 }
 
-// Completions of success only on request; the other formats of a queue; a full queue loses nothing.
+// Completions of success only on request; further formats of a queue; a full queue loses no completion.
 void queues(Member& me) {
     if (me.rank() != 0) return;
     Node node({.queue_format = FI_CQ_FORMAT_MSG, .bind_flags = FI_SELECTIVE_COMPLETION}, me.options());

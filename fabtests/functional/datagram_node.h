@@ -1,5 +1,5 @@
-// A datagram endpoint with multicast and everything it needs, for tests, opened through libfabric's public
-// interface only. It owns its objects and closes them in order.
+// A datagram endpoint with multicast and its related objects, for tests, opened through libfabric's public
+// interface only. A Node owns these objects and closes them in order.
 #pragma once
 
 #include <netinet/in.h>

@@ -32,7 +32,7 @@ const Shape& shape_of(fi_collective_op collective) {
     fail("the test itself is wrong: it knows no collective {}", static_cast<int>(collective));
 }
 
-// As mcastcoll.h defines it: an even distribution, with one more element for each of the first few members.
+// As defined in mcastcoll.h: an even distribution, with one more element for each of the first few members.
 std::size_t slice_before(std::size_t member, std::size_t members, std::size_t count) {
     return count / members * member + std::min(member, count % members);
 }
@@ -81,7 +81,7 @@ Exercise::Exercise(const Job& job, unsigned self, unsigned members)
     result_->poison();
     std::byte* from = (in_place ? result_ : input_)->data() + job.offset;
     result_place_ = result_->data() + job.offset;
-    // In place, the shorter buffer lies at its position in the longer one.
+    // In place, the shorter buffer lies at its position in the longer buffer.
     if (in_place && shape.input == Shape::part && shape.result == Shape::all_parts)
         from += self * part_bytes_;
     if (in_place && shape.input == Shape::all_parts && shape.result == Shape::part)

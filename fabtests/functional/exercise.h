@@ -1,5 +1,5 @@
-// One collective with its buffers, from filling them to checking every element of the result and every byte
-// around it. It can be started in both ways: with a completion, or blocking.
+// One collective with its buffers, from filling the buffers to checking every element of the result and every
+// byte around it. Both ways of starting are supported: with a completion, or blocking.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct Job {
     bool message = false;  // use the message form
 };
 
-// Any collective with parameters that fit it; all members draw the same.
+// Any collective with suitable parameters; every member draws the same.
 Job draw_any_job(unsigned members, std::uint64_t seed, std::size_t largest_bytes);
 
 // The opened extension (fi_mcastcoll_group_ops) of a group.
@@ -56,7 +56,7 @@ class Exercise {
 
     // Throws Failure.
     void check() const;
-    // Digest of the result on a member that has one.
+    // Digest of the result on a member with a result.
     std::uint64_t digest() const;
     std::string describe() const;
 

@@ -1,7 +1,7 @@
-// Fails every system call of the provider, one after the other: first that call alone, then all from that
-// call on. Opening, joining, traffic, leaving and closing must then end with an error or work without the
-// call; nothing crashes, hangs or leaks, and the next attempt succeeds. Both members of a group are endpoints
-// of one process.
+// Fails every system call of the provider, one after the other: first only that call, then also every later
+// call. Opening, joining, traffic, leaving and closing must then end with an error or work without the call.
+// Crashes, hangs and leaks are errors, and the next attempt must succeed. Both members of a group are
+// endpoints of one process.
 #include <array>
 #include <optional>
 #include <thread>
@@ -32,7 +32,7 @@ class Patience {
     mutable unsigned looks_ = 0;
 };
 
-// A step that failed; after it, the attempt only closes its objects.
+// A failed step, after which the attempt only closes its objects.
 struct Refused {
     const char* step;
     long error;
@@ -295,7 +295,7 @@ void live(const Kind& kind, const Options& options, Fails how) {
     first.leave();
 }
 
-// Runs one attempt. Returns true if a call failed in it.
+// Runs one attempt. Returns true if a call failed.
 bool attempt(const Kind& kind, const Options& options, std::uint64_t nth, Fails how, std::string& outcome) {
     outcome = "worked";
     CloseSurely::failed = 0;
@@ -318,7 +318,7 @@ void every_call(Member& me, const Kind& kind) {
     if (me.rank() != 0) return;
     setenv("FI_MCASTCOLL_TOPOLOGY", kind.topology, 1);
     std::string outcome;
-    // Warms up: libraries allocate now what they keep for the life of the process.
+    // Warms up: libraries allocate now the memory kept for the life of the process.
     for (int i = 0; i < 3; ++i) attempt(kind, me.options(), 0, Fails::once, outcome);
     const std::size_t descriptors = descriptors_in_use();
     const std::int64_t memory = pieces_of_memory();
@@ -332,8 +332,8 @@ void every_call(Member& me, const Kind& kind) {
             if (me.options().verbose)
                 fmt::print("     {} {}: {} ({:.1f} s)\n", nth, failed_call(), outcome,
                            std::chrono::duration<double>(Clock::now() - begin).count());
-            // Descriptors of libfabric itself may stay open: connections that it has accepted and on which no
-            // peer has sent anything.
+            // Descriptors of libfabric itself may stay open: accepted connections without any data from the
+            // peer.
             if (descriptors_in_use() != descriptors)
                 fail("{} descriptors instead of {} are open after call {} ({}) failed: {}",
                      descriptors_in_use(), descriptors, nth, failed_call(), outcome);

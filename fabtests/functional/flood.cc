@@ -103,7 +103,7 @@ class Target {
     Target(const Target&) = delete;
     Target& operator=(const Target&) = delete;
 
-    // Each member broadcasts in turn, so that each waits for the one before.
+    // Each member broadcasts in turn, and so waits for the broadcast before.
     void work(bool timed) {
         for (unsigned i = 0; i < (timed ? kOperations : 50U); ++i) {
             ++round_;
@@ -130,7 +130,7 @@ class Target {
         me_.finish(ticket);
     }
 
-    // Called by all members; rank 0 evaluates the condition for all.
+    // Called by every member; rank 0 evaluates the condition.
     bool goes_on(const std::function<bool()>& holds) {
         me_.meet();
         if (me_.rank() == 0) words_[kGoesOn] = holds();

@@ -148,7 +148,7 @@ class Source {
         };
     }
 
-    // Sends the same number of bytes at the same rate to a process that reads and drops them.
+    // Sends the same number of bytes at the same rate to a process that drops the data.
     std::function<unsigned()> prepare_stream() {
         auto streams = std::make_shared<std::vector<int>>();
         for (unsigned rank = 0; rank < kFlooded; ++rank) {
@@ -170,7 +170,7 @@ class Source {
         };
     }
 
-    // A packet that differs from a member's only in its payload and its invalid tag.
+    // A packet with a member's header, but a different payload and an invalid tag.
     ByteString packet() {
         const Eavesdropper::Heard heard = *ear_.latest();
         ByteString bytes(heard.bytes.begin(), heard.bytes.end());

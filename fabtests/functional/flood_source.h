@@ -10,7 +10,7 @@ namespace mcastcoll::fabtest {
 // unknown: the service port, with hellos for joins that no member calls.
 enum class Port : std::uint8_t { service, multicast, messages, unknown };
 inline constexpr std::uint64_t kPorts = 4;
-// Floods the members themselves, sockets beside them that are never read, or sockets that a process reads.
+// Floods the members themselves, sockets beside them without a reader, or sockets with a reader.
 enum class Victim : std::uint8_t { members, unread, read };
 
 struct Flood {

@@ -53,7 +53,7 @@ void under_fire(Member& me) {
             words[kRoundsDone] = round + 1;
             if (enough || round >= kMaxRounds || Clock::now() > deadline) words[kMembersDone] = 1;
         }
-        // Member 0 writes before it arrives here, so all members read the same value.
+        // Member 0 writes before arriving here, so every member reads the same value.
         me.meet();
         if (words[kMembersDone].load() != 0) break;
         me.meet();
@@ -78,7 +78,7 @@ void joins_under_fire(Member& me) {
         if (me.rank() == round % me.size()) buffer.fill(round);
         me.finish(me.broadcast(*group, buffer.data(), buffer.size(), round % me.size()));
         buffer.check(round, "a broadcast in a group that was joined under fire");
-        // So that all members read the same count.
+        // So that every member reads the same count.
         me.finish(me.barrier(*group));
         me.meet();
     }
@@ -91,11 +91,11 @@ void joins_under_fire(Member& me) {
 
 constexpr unsigned kStrangersHosts = 4;  // members of the cases with non-members
 constexpr StrangerWords kStrangers{kRoundsDone, kThrown, kMembersDone};
-// Descriptors for connections that a non-member makes to a member: the accepted ones, and those that serve
-// each.
+// Descriptors for a non-member's connections to a member: the accepted connections and the descriptors
+// serving each.
 constexpr std::size_t kForStrangers = 16;
 
-// A group works while non-members send as if they belonged to it, and so does the next group.
+// A group works while non-members send like members of the group, and so does the next group.
 void among_strangers(Member& me) {
     auto& words = me.board().words;
     const auto set = me.everybody();
@@ -120,7 +120,7 @@ void among_strangers(Member& me) {
         work(*group, round);
         const bool over = words[kMembersDone].load() != 0;
         me.meet();
-        // A member that sees the end before the others continues until all have seen it.
+        // A member that sees the end early continues until every member has seen the end.
         if (over) words[kCaptured].fetch_add(1);
         me.meet();
         if (words[kCaptured].load() > 0) break;

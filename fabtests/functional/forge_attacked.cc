@@ -37,7 +37,7 @@ constexpr std::chrono::milliseconds kLateBy{500};
 // Descriptors that serve connections which a non-member makes.
 constexpr std::size_t kForStrangers = 16;
 
-// A member that works while it is attacked, and reports failures.
+// A member working under attack, which reports failures.
 class Target {
   public:
     Target(Member& me, const Attack& attack, bool keyed)
@@ -81,14 +81,14 @@ class Target {
 
     bool others_are_harmed() const { return !keyed_ && words_[kHarm].load() > 0; }
 
-    // Stops the wait when other members have been harmed, because they may never finish.
+    // Stops waiting when other members have been harmed, because these may never finish.
     void finish(Ticket& ticket) {
         me_.wait_until("an operation", [&] { return ticket.done || others_are_harmed(); });
         if (!ticket.done) fail("an operation is waited for in vain");
         if (ticket.error != 0) fail("an operation ended with error {}", ticket.error);
     }
 
-    // Called by all members: true when there were enough attacks, or harm. Rank 0 decides while all wait.
+    // Called by every member: true after enough attacks, or harm. Rank 0 decides while all wait.
     bool over(unsigned rounds) {
         me_.meet();
         const bool enough =

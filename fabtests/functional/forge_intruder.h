@@ -1,4 +1,4 @@
-// An intruder on the members' network, which receives their multicasts and sends its own.
+// An intruder on the members' network, which receives the members' multicasts and sends packets of its own.
 #pragma once
 
 #include <netinet/in.h>

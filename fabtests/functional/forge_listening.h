@@ -16,7 +16,7 @@ namespace mcastcoll::fabtest {
 // Address of the service socket of this rank.
 sockaddr_in service_address(const Board& board, unsigned rank);
 
-// Receives the datagrams that members send each other during a join, as any host on their path can.
+// Receives the datagrams sent between members during a join, as any host on the path can.
 class Wiretap {
   public:
     struct Heard {
@@ -28,7 +28,7 @@ class Wiretap {
     Wiretap(const Wiretap&) = delete;
     Wiretap& operator=(const Wiretap&) = delete;
 
-    // Reads all join messages of these members that have arrived since the last call.
+    // Reads the join messages of these members since the last call.
     void listen(const Board& board, unsigned members);
     const std::vector<Heard>& heard() const { return heard_; }
     // The latest list number that a hello was for.

@@ -1,4 +1,4 @@
-// A sender that addresses members' private endpoints as their own messages do, and finds these endpoints.
+// A sender that finds members' private endpoints and addresses them like the members' own messages.
 #pragma once
 
 #include <netinet/in.h>

@@ -65,7 +65,7 @@ ByteString bytes_of(const sockaddr_in& address) {
     return {at, at + sizeof address};
 }
 
-// Messages that a member could send in the join of the first group of all members.
+// Messages of a member in the join of the first group, in which every member takes part.
 std::vector<ByteString> words_of(const Board& board, unsigned members, unsigned rank) {
     std::vector<ByteString> list;
     for (unsigned i = 0; i < members; ++i) list.push_back(bytes_of(address_of(board, i)));
@@ -81,7 +81,7 @@ std::vector<ByteString> words_of(const Board& board, unsigned members, unsigned 
             encode(wire::Surveyed{head, {1000}})};
 }
 
-// One address without a member, and the rendezvous ports that this member does not use.
+// One address without a member, and the rendezvous ports not used by this member.
 std::vector<Descriptor> places_of(const sockaddr_in& member) {
     std::vector<Descriptor> places;
     for (const std::uint16_t port : rendezvous_ports(ntohs(member.sin_port))) {
@@ -137,7 +137,7 @@ void greet_as_members(Board& board, unsigned members, StrangerWords words) {
                 std::byte answer[64];
                 if (recv(place.get(), answer, sizeof answer, 0) > 0) ++answers;
             }
-        // Paces the datagrams, so that members read all of them.
+        // Paces the datagrams, so that members read every datagram.
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     board.words[words.done] = 1;

@@ -25,7 +25,7 @@ nodist_fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/all.cc
 fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/statistics.cc fabtests/support/statistics.h
 fabtests_support_libmccfabtest_a_CPPFLAGS = $(functional_cppflags)
 
-# The libraries' headers are included as system headers, so that our warnings do not apply to them.
+# The libraries' headers are included as system headers, which turns our warnings off there.
 functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests -I$(top_srcdir)/util $(LIBFABRIC_CFLAGS)
 if HAVE_MUNGE
 else

@@ -96,7 +96,7 @@ Holdings holdings() {
     return {open_descriptors(), joined_groups(), resident_bytes()};
 }
 
-// Closed groups linger until all members have closed them, for a limited time.
+// Closed groups linger until the last member has closed, for a limited time.
 void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) {
     // Inner providers connect on first use, and peers are monitored when an operation takes long.
     const std::size_t connections = 4 * me.size();
@@ -114,7 +114,7 @@ void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) 
              now.descriptors, before.descriptors, now.memberships, before.memberships);
 }
 
-// One group of all members that stays, and `count` short-lived ones: all members again, or some, with a
+// One permanent group of all members, and `count` short-lived groups: all members again, or some, with a
 // broadcast in every fourth.
 void come_and_go(Member& me, std::size_t count) {
     const Subgroup parent = make(me, all_ranks(me));
@@ -179,7 +179,7 @@ void idle_ones(Member& me) {
     me.meet();
 }
 
-// All at once, with operations under way in all of them: data of one group must not appear in another.
+// All groups at once, with operations under way in each: data of one group must not appear in another.
 void many_at_once(Member& me) {
     constexpr std::size_t kGroups = 64;
     std::vector<Subgroup> groups;
@@ -281,8 +281,7 @@ void add_subsets(Program& program, const std::string& name, std::map<std::string
                  .after = [=] { check_counters(prefix, relayed); }});
 }
 
-// An attacker that guesses the names of the files may have put links there, in a folder that all users can
-// write.
+// An attacker may guess the names of the files and put links there, in a folder writable by every user.
 void leave_no_marks(Member& me) {
     const std::string prefix = std::getenv("FI_MCASTCOLL_STATS");
     const std::string precious = fmt::format("{}-precious-{}", prefix, me.rank());

@@ -1,5 +1,5 @@
-// Members of a host::Team for tests: processes that are forked and end with the test, or threads that share
-// one mapping, so that a thread sanitizer sees their accesses to it.
+// Members of a host::Team for tests: processes forked for the test and ending with it, or threads sharing one
+// mapping, in which a thread sanitizer sees every access.
 #pragma once
 
 #include <functional>

@@ -38,7 +38,7 @@ struct Origin {
 };
 Origin origin_of(const Party& party, std::size_t place);
 
-// A member's input and result. In place, and always in a broadcast, one of them lies in the other.
+// A member's input and result. In place, and always in a broadcast, the shorter lies in the longer.
 template <class Number>
 struct Material {
     Party party{};

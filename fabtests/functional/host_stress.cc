@@ -106,14 +106,14 @@ class Member {
         party.elements = shared_.below(limit / sizeof(float) + 1);
         if (party.kind >= Kind::allgather && party.kind != Kind::reduce_scatter) party.elements /= party.size;
         if (party.kind == Kind::barrier) party.elements = 0;
-        // The result is in place on all members, on none, or on every second one.
+        // The result is in place on every member, on none, or on every second member.
         const std::uint64_t in_place = shared_.below(4);
         task.material.lay_out(party, in_place == 0 || (in_place == 1 && party.self % 2 == 0), task);
         task.grain = shared_.below(4) == 0 ? 1 + shared_.below(9000) : 0;
     }
 
     void begin(std::uint64_t number) {
-        // Tasks are reused with their memory: long runs allocate nothing.
+        // Tasks are reused with their memory: long runs make no allocations.
         if (spare_.empty()) spare_.emplace_back();
         Task& task = open_.emplace_back(std::move(spare_.back()));
         spare_.pop_back();
@@ -145,7 +145,7 @@ class Member {
             operation.ready = std::min(operation.bytes, operation.ready + task.grain);
             break;
         }
-        // A thousand members that poll five thousand times a second would use all processor time.
+        // A thousand members polling five thousand times a second would use the whole processor time.
         const int longest_us = std::max(200, 10 * static_cast<int>(team_.size()));
         if (!team_.progress()) team_.wait_turn(nullptr, nullptr, Nanoseconds::from_us(longest_us));
         while (!open_.empty() && open_.front().operation.done) {

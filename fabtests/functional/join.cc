@@ -75,7 +75,7 @@ void join_by_group(Member& me) {
     me.meet();
 }
 
-// Addresses that are not indices (FI_AV_MAP): sets are filled one by one.
+// Addresses other than indices (FI_AV_MAP): sets are filled address by address.
 void address_map(Member& me) {
     const auto set = me.set_of(all_ranks(me));
     const auto group = me.join(set.get());
@@ -310,7 +310,7 @@ void members_with_different_secrets(Member& me) {
     me.meet();
 }
 
-// Members choose the authentication method that all of them accept, and log it.
+// Members choose the authentication method accepted by all, and log the choice.
 void members_that_prove_by(Member& me, const char* last_rank_would, const std::string& expected) {
     if (me.rank() + 1 == me.size()) setenv("FI_MCASTCOLL_MAC", last_rank_would, 1);
     const auto set = everybody_with(me, {7});
@@ -349,7 +349,7 @@ void close_and_rejoin(Member& me) {
     me.meet();
 }
 
-// Some members close a group while others still use it.
+// Some members close a group while the rest still use it.
 void close_while_others_work(Member& me) {
     const auto set = me.everybody();
     auto group = me.join(set.get());

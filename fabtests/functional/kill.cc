@@ -144,7 +144,7 @@ void root_dies(Member& me) {
     go_on(me, *group, 0);
 }
 
-// A receiver dies in the middle; the other members may have received everything, but the operation after it
+// A receiver dies in the middle; the rest may have received the whole message, but the operation after it
 // cannot complete.
 void receiver_dies(Member& me) {
     const unsigned victim = me.size() - 1;
@@ -162,7 +162,7 @@ void receiver_dies(Member& me) {
     go_on(me, *group, victim);
 }
 
-// A member in the middle of the order dies before it enters a barrier that all others have entered.
+// A member in the middle of the order dies before it enters a barrier; the rest have entered.
 void dies_outside_barrier(Member& me) {
     const unsigned victim = me.size() / 2;
     const auto set = me.everybody();
@@ -303,7 +303,7 @@ void restarted(Member& me) {
     work_together(me, *again);
 }
 
-// No member waits for the dead one, so none monitors it: only its successor's hello reveals the death.
+// No member waits for the dead one, so none monitors it: only the successor's hello reveals the death.
 void restarted_unnoticed(Member& me) {
     constexpr unsigned kVictim = 2;
     const auto set = me.everybody();
@@ -332,7 +332,7 @@ void successor(Board& board, const Options& options) {
     work_together(me, *group);
 }
 
-// All members are alive, but one does not enter: with a stall timeout the others need not wait for ever.
+// Every member is alive, but one does not enter: with a stall timeout the rest need not wait for ever.
 void stalled(Member& me) {
     const unsigned late = me.size() - 1;
     const auto set = me.everybody();
@@ -348,8 +348,7 @@ void stalled(Member& me) {
     }
     const GroupError& error = expect_group_error(me, *group);
     CHECK(error.error == FI_ETIMEDOUT);
-    // The member whose timeout expires first names the member it waits for, which may itself be a waiting
-    // one.
+    // The member with the first timeout names the member it waits for, which may itself be a waiting member.
     CHECK(error.lost < me.size() || may_be_unknown(me));
     me.meet();
 }

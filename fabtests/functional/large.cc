@@ -49,7 +49,7 @@ std::uint64_t now_us() {
     return static_cast<std::uint64_t>(Clock::now().time_since_epoch() / microseconds(1));
 }
 
-// This process's share of memory (PSS): shared pages are divided among the processes that map them.
+// This process's share of memory (PSS): shared pages are divided among the processes with a mapping.
 std::uint64_t pss_kib() {
     std::ifstream rollup("/proc/self/smaps_rollup");
     for (std::string word; rollup >> word;)
@@ -131,7 +131,7 @@ class Large {
                 if (all[rank * kEach + i] != mix(rank, i)) fail("word {} of member {} is wrong", i, rank);
     }
 
-    // A matrix of members, as square as possible: each joins its row and then its column.
+    // A matrix of members, as square as possible: each member joins its row and then its column.
     void split() {
         unsigned width = 1;
         for (unsigned i = 2; i * i <= me_.size(); ++i)

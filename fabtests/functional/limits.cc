@@ -28,7 +28,7 @@ void form(Member& me) {
     me.meet();
 }
 
-// Two real members, and others that are only addresses: a join may begin with any number of them.
+// Two real members, and any number of further addresses without a process: a join may begin with any number.
 void sets_of_many(Member& me) {
     fi_collective_attr attr{};
     CHECK_RETURNS(0, fi_query_collective(me.domain(), FI_BARRIER, &attr, 0));
@@ -53,7 +53,7 @@ void sets_of_many(Member& me) {
     me.meet();
 }
 
-// One member more than can share a host's memory: all members get the error.
+// One member more than can share a host's memory: every member gets the error.
 void too_many_on_a_host(Member& me) {
     const auto set = me.everybody();
     const auto hopeless = me.start_join(set.get());
@@ -62,7 +62,7 @@ void too_many_on_a_host(Member& me) {
     me.meet();
 }
 
-// The first member delays the barriers of all others.
+// The first member delays every other member's barriers.
 void open_operations(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());

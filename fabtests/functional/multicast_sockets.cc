@@ -39,7 +39,7 @@ std::set<in_addr_t> joined_groups() {
     std::string line;
     while (std::getline(table, line)) {
         unsigned group = 0;
-        // Below the line of an interface, one line for each of its groups: "GROUP users timer reporter".
+        // Below the line of an interface, a line for each of its groups: "GROUP users timer reporter".
         if (line.starts_with("\t") && std::sscanf(line.c_str(), " %8X", &group) == 1 &&
             ntohl(group) >> 24 == 239)
             groups.insert(group);

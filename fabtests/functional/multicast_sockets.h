@@ -18,7 +18,7 @@ std::set<std::string> socket_inodes_of(const std::vector<pid_t>& processes);
 // left alone.
 std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes);
 
-// Addresses of all interfaces that are up and have an IPv4 address.
+// Addresses of the interfaces that are up and have an IPv4 address.
 std::vector<in_addr> interface_addresses();
 
 }  // namespace mcastcoll::fabtest

@@ -184,8 +184,8 @@ void many_groups(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 12, true);
 }
 
-// Results that several members, groups and runs of this program must agree on: digests of sums that round
-// differently in every other order. The launcher owns them, so that they outlive the cases.
+// Results on which several members, groups and runs of this program must agree: digests of sums with
+// roundings that depend on the order. The launcher owns the digests, which so outlive the cases.
 struct Digests {
     Board* board = nullptr;
 

@@ -41,7 +41,7 @@ struct Meanwhile {
     }
 };
 
-// Repeats the call until it returns something other than -FI_EAGAIN.
+// Repeats the call as long as it returns -FI_EAGAIN.
 ssize_t run(Member& me, const Extension& extension, const fi_mcastcoll_request& request,
             Meanwhile* meanwhile = nullptr) {
     const Clock::time_point deadline = Clock::now() + std::chrono::seconds(me.options().wait_s);
@@ -113,7 +113,7 @@ void blocking(Member& me) {
     me.meet();
 }
 
-// Blocking calls among other operations that are still under way and finish in any order.
+// Blocking calls among operations that are still under way and finish in any order.
 void blocking_mixed(Member& me) {
     struct Open {
         std::unique_ptr<Exercise> exercise;
@@ -211,8 +211,8 @@ void blocking_alone(Member& me) {
     me.meet();
 }
 
-// A refused call starts nothing: all members continue with the next operation, however many calls each was
-// refused.
+// A refused call has no effect: every member continues with the next operation, however many of its calls
+// were refused.
 void blocking_refusals(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -259,7 +259,7 @@ void blocking_refusals(Member& me) {
     const auto gather = [](Request& r) { r.collective = FI_ALLGATHER; };
     refused(-FI_EINVAL, "an overlapping part",
             [&](Request& r) { gather(r), r.input = result.data() + 64 * me.rank() + 1; });
-    // The collective that would be used, the same on all members.
+    // The chosen collective, which is the same on every member.
     const auto advice = [&](auto change) {
         Request request = good;
         change(request);

@@ -56,7 +56,7 @@ class Reader {
     bool read(int nap_ms = kNapMs) {
         fi_cq_tagged_entry entry{};
         const ssize_t got = fi_cq_sread(node_.cq.get(), &entry, 1, nullptr, nap_ms);
-        // Interrupted by a debugger, or by a process that stops and continues this one.
+        // Interrupted by a debugger, or by a process that stops and continues this process.
         if (got == -FI_EAGAIN || got == -FI_EINTR) return false;
         CHECK_RETURNS(1, got);
         if ((entry.flags & FI_SEND) != 0) return ++sends, true;
@@ -103,7 +103,7 @@ void wait_for(Member& me, const char* what, const std::function<bool()>& holds) 
     }
 }
 
-// Waits for all members, because they may still need repairs of messages sent here.
+// Waits for the other members, which may still need repairs of messages sent here.
 void leave_together(Member& me, Reader& reader, Fid<fid_mc>& mc) {
     me.board().words[kSent]++;
     wait_for(me, "the others", [&] { return reader.read(), me.board().words[kSent] == me.size(); });
@@ -111,7 +111,7 @@ void leave_together(Member& me, Reader& reader, Fid<fid_mc>& mc) {
     me.meet();
 }
 
-// All members send to all.
+// Every member sends to every other.
 void all_to_all(Member& me) {
     const std::uint64_t count = me.options().operations != 0 ? me.options().operations : 2000;
     Wish wish = kReliable;
@@ -279,7 +279,7 @@ void among_strangers(Member& me) {
     me.meet();
 }
 
-// A member that requires authentication must not run without it.
+// A member with required authentication must not run without it.
 void refuse_munge(Member& me) {
     setenv("FI_MCASTCOLL_KEY_FILE", "munge:", 1);
     std::string refusal;

@@ -9,7 +9,7 @@ namespace mcastcoll::fabtest {
 
 // Words of the board.
 struct AssaultWords {
-    std::size_t phase;   // what to do, set by members: 0 nothing yet, then a Phase
+    std::size_t phase;   // the current Phase, set by members; 0: none yet
     std::size_t thrown;  // packets so far
 };
 

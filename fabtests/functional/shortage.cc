@@ -1,9 +1,9 @@
-// Tries every limit of descriptors, from one under which nothing can be opened to one that is plenty, with
-// opening, a join and some operations of a few processes. A step that cannot be done ends in bounded time
-// with an error; nothing hangs and nothing crashes.
+// Tries every limit of descriptors, from a limit under which no endpoint can be opened to a plentiful one,
+// with opening, a join and some operations of a few processes. An impossible step ends in bounded time with
+// an error; hangs and crashes are failures.
 //
-// A process that got an error ends, as programs do, and the others must detect this through the provider
-// alone.
+// A process with an error ends, as programs do, and the remaining processes must detect this through the
+// provider alone.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ constexpr unsigned kAllS = 700;
 // This many successful limits in a row count as plenty: just above the minimum a process opens optional
 // descriptors, and may lack necessary ones later.
 const unsigned kPlenty = quick() ? 4 : 8;
-// Below this limit hardly anything opens, which one walk is enough to test.
+// Below this limit hardly any step works; a single walk tests this range.
 constexpr unsigned kOpens = 16;
 constexpr unsigned kMostDescriptors = 400;
 // Step between limits in quick runs.
@@ -35,7 +35,7 @@ constexpr std::size_t kWorked = 0, kOpened = 1;
 
 struct Walk {
     const char* name;
-    // The member that the limit applies to; kMembers: all.
+    // The member under the limit; kMembers: every member.
     unsigned who;
     // The last member exits abruptly when the group exists; the others must detect this.
     bool one_dies = false;
@@ -102,7 +102,7 @@ int be_member(const Options& options, const Walk& walk, Board& board, unsigned r
         const bool hung = Clock::now() - begin >= std::chrono::seconds(kHangsAfterS);
         if (hung || options.verbose)
             fmt::print("     {} descriptors, process {}: {}\n", limit, rank, problem.what());
-        // A process that cannot open its endpoint has no address for the others to join with.
+        // A process without an endpoint has no address for the joins of the other processes.
         if (!opened) board.abandoned = true;
         return hung ? kExitFailed : kExitFine;
     }
@@ -122,7 +122,7 @@ bool try_limit(const Options& options, const Walk& walk, unsigned limit, std::st
     return worked == kMembers;
 }
 
-// From the first limit, or the smallest, to one that is plenty.
+// From the first limit, or the smallest, to a plentiful one.
 void walk_limits(const Options& options, const Walk& walk, unsigned first, unsigned last) {
     const unsigned step = quick() ? kQuickStep : 1;
     unsigned tried = 0, failed = 0, in_a_row = 0;

@@ -23,8 +23,8 @@ std::uint64_t contents(unsigned sender, std::uint64_t tag) {
     return mix(sender, tag);
 }
 
-// Every member sends all messages to its successor at once, and receives those of its predecessor from the
-// last to the first; the sends complete when all have been received.
+// Every member sends its messages to its successor at once, and receives its predecessor's messages from the
+// last to the first; the sends complete when the last message has been received.
 void exchange_reversed(Member& me, std::size_t count, std::size_t bytes) {
     const unsigned next = (me.rank() + 1) % me.size(), before = (me.rank() + me.size() - 1) % me.size();
     std::deque<Buffer> out, in;
@@ -91,7 +91,7 @@ struct Note {
     std::atomic<bool> done{false};
 };
 
-// Each thread has its own tags, while all threads read the one completion queue. The receives are in reverse
+// Each thread has its own tags, while the threads read a common completion queue. The receives are in reverse
 // order, too.
 class Talker {
   public:
@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
     tagged.more_caps = FI_TAGGED;
     Opening safe = tagged, by_queue = tagged;
     safe.threading = FI_THREAD_SAFE;
-    by_queue.threading = FI_THREAD_COMPLETION;  // libfabric 2.x's tcp uses other domains for it
+    by_queue.threading = FI_THREAD_COMPLETION;  // different domains in libfabric 2.x's tcp
     // libfabric 2.x's tcp saves 64 unexpected messages of a peer, and then waits for the receive of the next.
     program.add({.name = "in the reverse order",
                  .body = reversed,

@@ -23,8 +23,8 @@ struct Note {
     std::atomic<int> done{0};  // 1: success
 };
 
-// A thread's part: operations in its own group, finished in the order of posting, while all threads read the
-// one completion queue.
+// A thread's part: operations in its own group, finished in the order of posting, while the threads read a
+// common completion queue.
 class Worker {
   public:
     Worker(Member& me, const Join& group, std::size_t index, std::atomic<bool>& stop)
@@ -219,7 +219,7 @@ void two_threads_that_sleep(Member& me) {
     me.meet();
 }
 
-// Threads that each create sets, change a shared one, and join and leave groups of their own.
+// Threads that each create sets, change a shared set, and join and leave their own groups.
 void threads_with_sets(Member& me) {
     constexpr std::size_t kJoiners = 4;
     constexpr std::uint64_t kTurns = 12;
@@ -284,8 +284,8 @@ void threads_with_sets(Member& me) {
     me.meet();
 }
 
-// All members but one post, and then compute: the remaining one must complete without their next call, and
-// their operations complete afterwards.
+// All members but one post, and then compute: the remaining member must complete without further calls on the
+// others, and their operations complete afterwards.
 void by_itself(Member& me) {
     constexpr std::size_t kDone = 0;  // word: operations that the remaining member has completed
     CHECK(me.info().domain_attr->data_progress == FI_PROGRESS_AUTO);

@@ -98,8 +98,7 @@ one() { # one NAME [VARIABLE=VALUE] PROGRAM ARGUMENT...
     if found "$name"; then
         code=1
     elif [ $code != 0 ]; then
-        # At this speed members may time out on each other, which is not what this test looks for, unless it happens
-        # again.
+        # At this speed members may time out on each other; a timeout counts only if the second run has one, too.
         echo "     $name: once more"
         code=0
         run "$@" >"$logs/$name.out" 2>&1 || code=$?

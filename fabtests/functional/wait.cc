@@ -7,7 +7,7 @@
 
 #include "support/program.h"
 
-// Wait sets and poll sets: libfabric 2.x still has them, and marks them as deprecated.
+// Wait sets and poll sets: still present in libfabric 2.x, but deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace {
@@ -16,7 +16,7 @@ using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLate{400};
-// A waiter that polls all the time uses about kLate of processor time; a sleeping one almost none.
+// A permanently polling waiter uses about kLate of processor time; a sleeping waiter almost none.
 constexpr milliseconds kBusyLimit{150};
 // Nothing here takes this long, however loaded the machine is: a waiter that sleeps this long was not woken.
 constexpr int kLongSleepMs = 60'000;
@@ -37,7 +37,7 @@ int descriptor_of(fid& queue) {
     return descriptor;
 }
 
-// Word that the late member sets before it begins.
+// Word set by the late member when it begins.
 constexpr std::size_t kCame = 0;
 
 void come_late(Member& me) {
@@ -154,8 +154,8 @@ void expect_open(long wanted, const char* what, int wait_obj, Open open) {
     if (rc == 0) CHECK_RETURNS(0, fi_close(&made->fid));
 }
 
-// The supported wait objects wake up for collectives; all others are refused at opening, so that no thread
-// sleeps on them.
+// The supported wait objects wake up for collectives; other wait objects are refused at opening, so that no
+// thread sleeps on them.
 void what_there_is(Member& me) {
     fi_wait_attr set_attr{};
     set_attr.wait_obj = FI_WAIT_FD;
@@ -189,7 +189,7 @@ void what_there_is(Member& me) {
     int descriptor = -1;
     CHECK(fi_control(&me.cq()->fid, FI_GETWAIT, &descriptor) < 0);
     CHECK(fi_control(&me.eq()->fid, FI_GETWAIT, &descriptor) < 0);
-    // Counters belong to the inner provider: they count messages only, and waiting for them has a timeout.
+    // Counters belong to the inner provider: they count only messages, and waits on counters have a timeout.
     fi_cntr_attr counting{};
     counting.wait_obj = FI_WAIT_UNSPEC;
     fid_cntr* counter = nullptr;

@@ -52,14 +52,14 @@ inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, 
     return packet;
 }
 
-// The operator of all reductions here; its elements must be aligned.
+// The operator of all reductions here, with aligned elements.
 inline void combine_words(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint64_t*>(one),
                *second = static_cast<const std::uint64_t*>(other);
     for (std::size_t i = 0; i < elements; ++i) static_cast<std::uint64_t*>(out)[i] = first[i] ^ second[i];
 }
 
-// A member's call, with exactly the memory that it needs, so that sanitizers detect accesses beyond it.
+// A member's call, with exactly the necessary memory, so that sanitizers detect accesses beyond it.
 struct Call {
     Collective asked;
     std::vector<std::byte> buffer, input;

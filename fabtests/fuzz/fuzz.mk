@@ -1,5 +1,5 @@
 # Fuzzers. util/fuzz builds them with clang and libFuzzer; a build with the ordinary compiler's sanitizers runs them
-# with the main() of mutate.cc. No other build includes them.
+# with the main() of mutate.cc. Other builds leave the fuzzers out.
 fuzz_programs = \
 	%reldir%/fuzz_packets \
 	%reldir%/fuzz_joins \

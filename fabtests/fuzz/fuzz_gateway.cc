@@ -1,5 +1,5 @@
-// Input of a gateway before it has authenticated its peer, and from a peer gateway that has the key and is
-// malicious: hellos and records of TLS, and the frames in them, in any pieces.
+// Input of a gateway before authentication of the peer, and from a malicious peer gateway with the key:
+// hellos and records of TLS, and the frames in them, in any pieces.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

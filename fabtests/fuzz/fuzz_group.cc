@@ -1,7 +1,7 @@
 // Whole groups, from the hello to the end of their first operations, with one malicious member: its messages
 // are changed, lost, duplicated, or invented. This member may be rank 0, which creates the welcome, may
-// gather others' hellos, lead a host, or be any other. All requests of the other members must complete or
-// fail.
+// gather hellos of other members, lead a host, or be any other. Every request of the honest members must
+// complete or fail.
 #include <unistd.h>
 
 #include "group_process.h"
@@ -102,7 +102,8 @@ class World final {
                 static_cast<std::byte>(in.any<std::uint8_t>());
     }
 
-    // All of it except the process numbers, and the table of members, which is read when it is found.
+    // The whole memory except the process numbers and the table of members, which is read when the memory is
+    // found.
     void scribble(const HostMemory& memory) {
         scribble(std::span(memory.segment->data(), memory.segment->bytes() - memory.table.size()));
         auto& header = *reinterpret_cast<host::Header*>(memory.segment->data());
@@ -370,7 +371,7 @@ Result<group::SharedBytes> Process::find_table(const group::HostMemoryName& name
     return group::SharedBytes{found->second.segment, found->second.table};
 }
 
-// A real team, except that no member copies directly from an address that the malicious member has published.
+// A real team, except that no member copies directly from an address published by the malicious member.
 Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMembers& members) {
     std::vector<std::byte> table(members.table.begin(), members.table.end());
     if (members.self == 0 && world_.lies(rank_)) world_.scribble(table);

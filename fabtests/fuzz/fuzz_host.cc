@@ -69,7 +69,7 @@ class Liars {
         agreement.ready.store(in.any<std::uint8_t>() < 240);
         keep_to_themselves();
     }
-    // Of two processes one may write into the other's buffer until its word ends this.
+    // Of two processes one may write into the other's buffer until its word ends this permission.
     ~Liars() {
         for (std::uint32_t member = 0; member < members_; ++member)
             if (member != self_)

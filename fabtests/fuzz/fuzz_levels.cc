@@ -1,5 +1,5 @@
-// The levels that use messages, and the planner above them, of one member whose peers send it any pieces and
-// grants, while its application starts operations.
+// The levels that use messages, and the planner above, in one member. Its peers send any pieces and grants,
+// while its application starts operations.
 #include <deque>
 
 #include "fuzz.h"

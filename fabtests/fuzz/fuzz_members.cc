@@ -1,4 +1,4 @@
-// The table of members in a host's shared memory, which may be corrupt: reads all of its fields.
+// The table of members in a host's shared memory, which may be corrupt: reads every field.
 #include <cstring>
 
 #include "fuzz.h"

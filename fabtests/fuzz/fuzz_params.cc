@@ -1,4 +1,4 @@
-// The provider's variables, as a user may set them: any text for any of them.  Variables that name files are
+// The provider's variables, as a user may set them: any text for any variable.  Variables that name files are
 // left out.
 #include <cstdlib>
 #include <string>

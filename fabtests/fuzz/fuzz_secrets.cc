@@ -1,5 +1,5 @@
-// The messages that carry a secret to a group's members, from strangers that have received genuine ones and
-// can create credentials of their own. No reply is believed if its sender does not know the secret.
+// The messages that carry a secret to a group's members, from strangers with recorded genuine messages and
+// with credentials of their own. No reply is believed from a sender without the secret.
 #include "fuzz.h"
 #include "group/secret_exchange.h"
 

@@ -1,4 +1,4 @@
-// A process in the fuzzer of groups: its part in one group, the ports that the part needs, and the
+// A process in the fuzzer of groups: its part in one group, the ports needed by this part, and the
 // application above.
 #pragma once
 

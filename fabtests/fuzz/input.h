@@ -1,5 +1,5 @@
-// Reads the fuzzer's input: numbers from its end, strings of bytes from its beginning, so that a mutation of
-// one leaves the other unchanged. Once the input is used up, every number is its minimum.
+// Reads the fuzzer's input: numbers from the end, strings of bytes from the beginning, so that a mutation of
+// one kind leaves the other unchanged. Once the input is used up, every number is its minimum.
 #pragma once
 
 #include <algorithm>

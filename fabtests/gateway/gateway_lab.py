@@ -70,8 +70,8 @@ def free_port(address):
 
 
 class Relay:
-    """Forwards TCP connections to a target, from the address that they come from; it can cut them, or stop forwarding
-    while they stay open."""
+    """Forwards TCP connections to a target, from the client's address; can cut connections, or stop forwarding while they
+    stay open."""
 
     def __init__(self, address, target):
         self.target, self.pairs, self.silent, self.refusing = target, [], False, False

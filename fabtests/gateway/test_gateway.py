@@ -204,8 +204,8 @@ def case_a_reset_goes_through():
 
 def case_connections_that_cross_end_in_order():
     """Two processes connect to each other at once, like Open MPI's, and send their names. The lesser keeps its own
-    connection and ends the other one, from which it has read the name; the greater continues with the lesser's.
-    Neither may see a reset or miss a message, however often streams break."""
+    connection and ends the other after it has read the name there; the greater continues with the lesser's. Neither
+    may see a reset or miss a message, however often streams break."""
     names = {"lesser": b"lesser".ljust(24), "greater": b"greater".ljust(24)}
 
     def lesser(lab, own, other, pause):
@@ -334,8 +334,8 @@ while sock.recv(65536):
 
 
 def case_killed_processes_harm_no_other():
-    """Under load, while streams break: processes that connect and processes that accept are killed in the middle of their
-    data. Their peers get an error, and all other connections' bytes are correct."""
+    """Under load, while streams break: connecting and accepting processes are killed in the middle of their data. Their
+    peers get an error, and the bytes of the remaining connections are correct."""
     size, killed, ended = 10_000_000_000 if LARGE else 200_000_000, [0], []
 
     def start(script, *arguments):
@@ -599,8 +599,7 @@ def case_a_gateway_without_a_key_is_known_by_its_address():
 
 
 def case_strangers_do_not_crowd_members_out():
-    """More strangers than may wait, each from an address of its own, and a process of the site that connected before
-    them."""
+    """More strangers than may wait, each from a different address, and a process of the site with an earlier connection."""
     with Lab().start().up() as lab:
         server = Server(echo)
         end = time.monotonic() + WAIT_S
@@ -612,7 +611,7 @@ def case_strangers_do_not_crowd_members_out():
                     source = (f"127.2.{1 + i // 250}.{1 + i % 250}", 0)
                     crowd.enter_context(socket.create_connection(lab.gateways["alpha"], timeout=WAIT_S, source_address=source))
                 wait_for("there are too many", lambda: lab.counter("alpha", "crowded_out") >= before + 70)
-                if time.monotonic() - began > 4:  # so slow that its own time limit may be over
+                if time.monotonic() - began > 4:  # so slow that the process's time limit may be over
                     assert time.monotonic() < end, "this machine is too slow for this"
                     continue
                 sock.sendall(preface(sock.getsockname(), server.address) + b"let me in")
@@ -950,7 +949,7 @@ def ask_page(address, *fields):
 
 
 def case_the_status_page_is_not_for_other_pages():
-    """A web page whose host name resolves to this address gets nothing through its reader's browser (DNS rebinding)."""
+    """A web page under a host name that resolves to this address gets no data through a reader's browser (DNS rebinding)."""
     with Lab() as lab:
         lab.start().up()
         address = lab.gateways["alpha"]

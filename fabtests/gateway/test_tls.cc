@@ -53,7 +53,7 @@ std::vector<std::byte> some_bytes(std::size_t size) {
     return bytes;
 }
 
-// Sends bytes in pieces of one record, and returns the number of bytes that crossed the socket.
+// Sends bytes in pieces of one record, and returns the number of bytes on the socket.
 std::size_t carry(Tls& from, Tls& to, Bytes bytes) {
     std::vector<std::byte> got(bytes.size() + 1);
     std::size_t arrived = 0, sent = 0;

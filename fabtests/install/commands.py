@@ -26,12 +26,12 @@ ELSEWHERE = "/tmp/elsewhere"
 LONGEST_S = 900  # a longer command counts as hung
 INLINE = re.compile(r"(man|fi_info|ompi_info|mpirun|mpiexec\S*|mcastcoll-\w+) \S")
 OF_THE_TREE = re.compile(r"(^|[\s(;])(\.|make|\S*\bautoreconf|(\.\.?/)?(build|util|fabtests|docs)\S*/\S+|cd|\./util/\S+)(\s|$)|\bbuild/|\bdocs/figures/")
-# Commands that run until they are stopped, or until a client has connected: the port they listen at.
+# Commands that run until stopped, or until a client has connected, with the port of each.
 SERVERS = {
     "mcastcoll-gateway --sites sites.conf --site lyon": 7400,
     "FI_PROVIDER=mcastcoll fi_pingpong -p mcastcoll -e rdm": 47592,
 }
-# An ordinary user's shell, except that root may run jobs, that this machine has four slots, and that counters are
+# An ordinary user's shell, with these differences: root may run jobs, this machine has four slots, and counters are
 # written.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb",
@@ -77,7 +77,7 @@ def whole(lines):
         yield at, re.sub(r"\s*\\\n\s*", " ", text)
         begun = []
     if begun:
-        yield at, "\n".join(begun)  # no shell accepts the line: it fails when it is run
+        yield at, "\n".join(begun)  # no shell accepts the line, which therefore fails when it is run
 
 
 def of_markdown(text):
@@ -121,7 +121,7 @@ def unrun():
 
 
 def counted():
-    """Number of operations that mcastcoll has served, and of processes that report."""
+    """Number of operations served by mcastcoll, and of reporting processes."""
     total, processes = 0, 0
     for path in glob.glob(ENVIRONMENT["FI_MCASTCOLL_STATS"] + "*.json"):
         with open(path) as file:

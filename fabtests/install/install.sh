@@ -18,7 +18,7 @@ whole_list() { # the list of files, with this build's folders
         -e "s,^PREFIX/,$(folder prefix)/," -e "s,^PROVIDERS/,$(folder provdir)/," -e "s,^SHARE/,$(folder datarootdir)/," | sort
 }
 same_list() { diff <(whole_list) <(cd "$1" && find . ! -type d | sed 's/^\.//' | sort); }
-# Each file is in exactly one of Debian's packages, and these have no other files.
+# Each file is in exactly one of Debian's packages, which contain no further files.
 packaged() {
     local file pattern times bad=0
     while read -r file; do

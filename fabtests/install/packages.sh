@@ -106,7 +106,7 @@ try() {
     local debs=(/root/packages/*.deb) wanted others
     export DEBIAN_FRONTEND=noninteractive
     apt update || exit
-    # All dependencies, and everything that jobs and checks need, are installed first, so that only our files are
+    # The packages' dependencies, and the programs for jobs and checks, are installed first, so that only our files are
     # compared.
     others=$(apt-get -s install --no-install-recommends "${debs[@]}" | awk '$1 == "Inst" { print $2 }' | grep -vxF "$(printf '%s\n' "${ours[@]}")")
     apt install -y --no-install-recommends $others openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin libfabric-dev gcc g++ libc6-dev pkgconf python3 \

@@ -11,7 +11,7 @@ TOP=$(cd "$(dirname "$0")/../.." && pwd)
 if [ "$1" != --inside ]; then
     [ "$(id -u)" = 0 ] || { echo "skip a scratch system needs root"; exit 77; }
     unshare --mount --net --pid --fork --kill-child --mount-proc "$0" --inside true 2>/dev/null || { echo "skip this machine makes no scratch system"; exit 77; }
-    # unshare ignores SIGTERM, so it is killed when its parent ends.
+    # unshare ignores SIGTERM, so the kernel kills it when the parent ends.
     exec setpriv --pdeathsig KILL unshare --mount --net --pid --fork --kill-child --mount-proc "$0" --inside "$@"
 fi
 shift

@@ -79,7 +79,7 @@ compare() { # compare COMMAND...
     grep -q '^ *packets [0-9a-f]' "$work/here" || { echo "the simulator here says nothing of packets"; return 1; }
     diff "$work/here" "$work/there"
 }
-part() { # part WHAT COMMAND...: runs COMMAND, and prints its result and its cost
+part() { # part WHAT COMMAND...: runs COMMAND, and prints the result and the cost
     local what=$1 code=0
     shift
     local TIMEFORMAT='%U %S'

@@ -42,7 +42,7 @@ void expect_end(int fd) {
     MUST(receive_all(fd, &one, 1) == 0);
 }
 
-// The client sends its true address, which must equal the server's view of its peer.
+// The client sends its true address, which must equal the peer's address at the server.
 void send_name(int fd) {
     const Endpoint me = own(fd);
     send_all(fd, &me, sizeof me);
@@ -99,8 +99,7 @@ void client_nonblocking(const Endpoint& server) {
     epoll_event wanted{EPOLLIN | EPOLLOUT | EPOLLET, {.fd = fd}}, event{};
     MUST(epoll_ctl(poller, EPOLL_CTL_ADD, fd, &wanted) == 0);
     MUST(connect_to(fd, server) == -1 && errno == EINPROGRESS);
-    // An edge-triggered poller that was added before the connection gets the event; one hang-up event may
-    // come first.
+    // An edge-triggered poller added before the connection gets the event; a hang-up event may come first.
     for (int i = 0; i < 5 && (event.events & EPOLLOUT) == 0; i++)
         MUST(epoll_wait(poller, &event, 1, 30000) == 1);
     MUST((event.events & EPOLLOUT) != 0);
@@ -294,7 +293,8 @@ void client_reuses(const Endpoint& server) {
     MUST(accepted >= 0 && from == own(again) && peer(accepted) == own(again));
 }
 
-// More connections than the library records without cleaning up; one that stays open must not be affected.
+// More connections than the library records without cleaning up; a connection that stays open must not be
+// affected.
 constexpr int kMany = 1100;
 void client_many(const Endpoint& server) {
     const int kept = client_socket();

@@ -10,7 +10,7 @@
 
 namespace mcastcoll::fabtest {
 
-// Faults that the relay between the two sites can inject, which are rare in a real one.
+// Faults injected by the relay between the two sites, which are rare in real networks.
 struct RelayFaults {
     int accept_after_ms = 0;   // connections wait in a full queue
     int preface_after_ms = 0;  // time before the target gets the preface

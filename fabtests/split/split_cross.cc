@@ -1,7 +1,7 @@
 // Two processes that connect to each other at once, with the same calls as Open MPI's btl/tcp: each sends its
-// name on the connection that it opens; the lesser keeps its own and ends the one it accepted, the greater
-// drops its own and answers on the one it accepted.  Neither may see a reset, and each peer's address must be
-// the true one as soon as its name was read.
+// name on the connection it opens; the lesser keeps its own connection and ends the accepted one, the greater
+// drops its own and answers on the accepted one.  Neither may see a reset, and each peer's address must be
+// true as soon as its name was read.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/time.h>
@@ -88,7 +88,7 @@ class Side {
         const std::size_t size = receive_all(fd, name.data(), name.size());
         int accepted = fd;
         known_ = true;
-        // The greater one may drop its connection before it has sent anything.
+        // The greater process may drop its connection before sending anything.
         MUST(size == name.size() || (!greater_ && size == 0));
         if (size == 0) return end(accepted);
         MUST(name == (greater_ ? kLesser : kGreater));

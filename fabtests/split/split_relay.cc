@@ -115,7 +115,7 @@ void run_relay(const RelayFaults& faults, int tell_fd) {
                                        listening(kGatewayB, AF_INET, backlog)};
     const std::array<std::uint16_t, 2> ports{own(listeners[0]).port, own(listeners[1]).port};
     std::array<int, 4> fillers{-1, -1, -1, -1};
-    if (faults.accept_after_ms > 0)  // these connections fill the queue, so that the next one is not answered
+    if (faults.accept_after_ms > 0)  // fills the queue, so that the next connection is not answered
         for (int& one : fillers) {
             one = bound_socket(kGatewayA, AF_INET, SOCK_NONBLOCK);
             connect_to(one, own(listeners[0]));

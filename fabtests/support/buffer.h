@@ -15,11 +15,12 @@ class Buffer {
     std::byte* data() { return storage_.data() + kGuardBytes; }
     std::size_t size() const { return storage_.size() - 2 * kGuardBytes; }
 
-    // fill() writes contents that depend only on the seed; poison() writes contents that no seed gives.
+    // fill() writes contents that depend only on the seed; poison() writes contents different from those of
+    // any seed.
     void fill(std::uint64_t seed);
     void poison();
 
-    // Throws Failure naming the first byte that differs from fill(seed), or the guard that was overwritten.
+    // Throws Failure with the first byte that differs from fill(seed), or with the overwritten guard.
     void check(std::uint64_t seed, const char* what) const;
     void check_guards(const char* what) const;
 

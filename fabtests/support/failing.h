@@ -22,7 +22,7 @@ std::uint64_t stop_failing();
 const char* failed_call();
 // Number of descriptors that the provider has opened and not closed.
 std::size_t descriptors_in_use();
-// Number of allocations in use that came from operator new, whichever code made them.
+// Number of operator new's allocations in use, made by any code.
 std::int64_t pieces_of_memory();
 
 }  // namespace mcastcoll::fabtest

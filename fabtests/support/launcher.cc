@@ -19,7 +19,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-// After one process has failed, the others have this long to notice and to report.
+// After a process has failed, the rest have this long to notice and to report.
 constexpr std::chrono::seconds kGrace{2};
 constexpr std::chrono::milliseconds kPollInterval{2};
 
@@ -29,7 +29,7 @@ struct Process {
     bool killed = false;        // by the launcher
 };
 
-// Owns the processes: the destructor kills and reaps all that still run.
+// Owns the processes: the destructor kills and reaps the running ones.
 class Processes {
   public:
     explicit Processes(std::size_t count) : all_(count) {}

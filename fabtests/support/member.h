@@ -1,9 +1,9 @@
-// A member of a test's group of processes: one endpoint with everything it needs, the other members'
-// addresses, and the waits that every test needs. It uses only libfabric's public interface and works over
-// any provider with FI_COLLECTIVE.
+// A member of a test's group of processes: an endpoint with its related objects, the other members'
+// addresses, and the waits needed by every test. A Member uses only libfabric's public interface and works
+// over any provider with FI_COLLECTIVE.
 //
-// It owns its libfabric objects and closes them in order. Completions and events are matched with the
-// operations that were started: an unexpected one is a failure, as it would be for an application.
+// A Member owns its libfabric objects and closes them in order. Completions and events are matched with
+// started operations: an unexpected completion or event is a failure, as for an application.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -37,7 +37,7 @@ struct CloseFid {
 template <typename T>
 using Fid = std::unique_ptr<T, CloseFid>;
 
-// One operation that was started; the ticket's address is the operation's context.
+// A started operation; the ticket's address is the operation's context.
 struct Ticket {
     fi_context2 space{};  // used by the provider; must be the first field
     bool done = false;
@@ -45,7 +45,7 @@ struct Ticket {
     std::uint64_t flags = 0;
 };
 
-// One join that was started, and the group that it created.
+// A started join, and the resulting group.
 struct Join {
     fi_context2 space{};
     Fid<fid_mc> mc;
@@ -62,7 +62,7 @@ struct Opening {
     fi_threading threading = FI_THREAD_UNSPEC;
     fi_progress progress = FI_PROGRESS_UNSPEC;  // control and data progress
     std::uint64_t more_caps = 0;                // capabilities besides FI_MSG and FI_COLLECTIVE
-    // Takes over the address of a member that has died; the other members do not wait for it.
+    // Takes over the address of a dead member; the survivors do not wait for the successor.
     bool successor = false;
 };
 
@@ -75,7 +75,7 @@ struct GroupError {
 
 class Member {
   public:
-    // Opens the endpoint and exchanges addresses with the other members; all members must call this.
+    // Opens the endpoint and exchanges addresses with the other members, which must do the same.
     Member(const Options& options, Board& board, unsigned rank, unsigned size, const Opening& opening);
     ~Member();
     Member(const Member&) = delete;
@@ -132,7 +132,7 @@ class Member {
     void settle(Ticket& ticket);
     bool settle(Ticket& ticket, std::chrono::milliseconds limit);
 
-    // Reads the queues until they are empty. Returns true if they had entries.
+    // Reads the queues until they are empty. Returns true if there was an entry.
     bool progress();
     // Makes progress until the condition holds; fails after the time limit for one operation.
     void wait_until(const char* what, const std::function<bool()>& holds);

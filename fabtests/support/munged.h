@@ -9,8 +9,8 @@ namespace mcastcoll::fabtest {
 
 class Munged {
   public:
-    // Starts munged; if that fails, why_not() gives the reason. key_of: folder of another munged whose key to
-    // use.
+    // Starts munged; after a failure why_not() gives the reason. key_of: folder of the munged from which to
+    // take the key.
     explicit Munged(const std::string& key_of = {});
     ~Munged();
     Munged(const Munged&) = delete;

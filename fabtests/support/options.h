@@ -16,7 +16,7 @@ struct Options {
     // members' source address, or a comma-separated list that members take in turns; empty: the provider
     // chooses.
     std::string address = "127.0.0.1";
-    std::string cluster;  // cluster whose hosts the members run on; empty: all on this host
+    std::string cluster;  // run the members on the hosts of this cluster; empty: on this host
     unsigned members = 4;
     std::uint64_t seed = 1;
     // Only a hang takes this long: a slow machine must not fail a test.
@@ -26,10 +26,10 @@ struct Options {
     bool list = false;
     bool verbose = false;
     bool large = false;            // also run cases that take minutes or gigabytes
-    std::uint64_t operations = 0;  // number of operations in cases that count them; 0: the case's default
+    std::uint64_t operations = 0;  // number of operations in cases with a count; 0: the case's default
 
-    // libfabric's own providers are used to check the tests themselves; they skip features that only
-    // mcastcoll must have.
+    // libfabric's own providers are used to check the tests themselves; there, tests of mcastcoll's extra
+    // features are skipped.
     bool is_mcastcoll() const { return provider == "mcastcoll"; }
 };
 

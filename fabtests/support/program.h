@@ -33,7 +33,7 @@ struct Case {
     std::string places{};                                    // of the members; empty: as on the command line
     bool only_mcastcoll = false;                             // other providers lack the feature
     bool only_large = false;                                 // only with --large
-    std::function<void(Board&, const Options&)> outsider{};  // one more process that is not a member
+    std::function<void(Board&, const Options&)> outsider{};  // a further process beside the members
     std::function<void()> after{};  // runs in the launcher after all processes have ended successfully
 };
 
@@ -42,7 +42,7 @@ class Program {
     Program(std::string name, std::string description);
 
     const Options& options() const { return options_; }
-    // For options that only one program has.
+    // For options of a single program.
     Arguments& arguments() { return arguments_; }
     void add(Case one) { cases_.push_back(std::move(one)); }
     int run(int argc, char** argv);

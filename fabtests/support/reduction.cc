@@ -57,7 +57,7 @@ bool allows(fi_op op) {
 }
 
 // Whether an element of a logical reduction is zero: rarely where one zero decides the result, mostly where
-// one nonzero element decides it.
+// one nonzero element does.
 bool is_zero(fi_op op, std::uint64_t word) {
     if (op == FI_LAND) return word % 8 == 0;
     if (op == FI_LOR) return word % 8 != 0;
@@ -181,7 +181,7 @@ std::optional<std::size_t> find_difference(const std::byte* got, const std::byte
     return {};
 }
 
-// Bytes of one real number that hold its value.
+// Bytes of a real number's value.
 template <typename R>
 constexpr std::size_t value_bytes() {
     constexpr int kX87Digits = 64;

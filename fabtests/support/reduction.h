@@ -31,7 +31,7 @@ struct Datatype {
     // `roundings` roundings.
     std::optional<std::size_t> (*find_difference)(const std::byte* got, const std::byte* wanted,
                                                   std::size_t count, unsigned roundings);
-    // Digest of all bits that make up the values, without the padding of long doubles.
+    // Digest of the bits of the values, without the padding of long doubles.
     std::uint64_t (*digest)(const std::byte* data, std::size_t count);
 };
 

@@ -1,4 +1,4 @@
-// Counters that members write to files when their endpoints close (FI_MCASTCOLL_STATS).
+// Counters written to files by members when their endpoints close (FI_MCASTCOLL_STATS).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Facts of a host set without faults; each test changes one of them.
+// Facts of a host set without faults; each test changes a fact.
 #pragma once
 
 #include <algorithm>

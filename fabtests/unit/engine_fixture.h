@@ -188,7 +188,7 @@ class Bench {
         return packet;
     }
 
-    // Joins as leader: all members are ready, the probes go out and the others' probes arrive.
+    // Joins as leader: every member is ready, the probes go out and the other members' probes arrive.
     void lead() {
         const std::uint32_t members = engine.config().members;
         for (Rank r : children())

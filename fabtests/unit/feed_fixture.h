@@ -39,7 +39,7 @@ inline Place place(MemberId id) {
 
 class Network;
 
-// A member and its application, which checks that each sender's messages arrive in sequence.
+// A member and its application, which checks the sequence of each sender's messages.
 class Node final : public Feed::Host {
   public:
     Node(Network& network, MemberId id, const Config& config, Nanoseconds now)
@@ -61,7 +61,7 @@ class Node final : public Feed::Host {
 
     bool alive = true;    // false: it neither receives nor sends
     bool mute = false;    // true: its packets reach no member
-    bool reading = true;  // false: its application reads nothing, and it makes no progress
+    bool reading = true;  // false: the application reads no message, and the member makes no progress
     bool sleeps = false;  // true: it makes progress only when a packet has arrived or a timer is due
     bool awake = false;
     std::uint64_t sent = 0;
@@ -118,7 +118,7 @@ class Network {
         return *nodes_.back();
     }
     std::optional<wire::Key> key{};   // for members that are added
-    std::optional<int> lets_through;  // number of further packets that are delivered; none after that
+    std::optional<int> lets_through;  // number of further packets to deliver; none after that
     bool recording = false;
     std::vector<std::vector<std::byte>> recorded;  // every packet sent, lost or not
 

@@ -1,4 +1,4 @@
-// Runs operations of a host::Team one after the other, of all kinds, and checks the memory that each leaves.
+// Runs operations of a host::Team one after the other, of all kinds, and checks the resulting memory.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace mcastcoll::test {
 
-// Members whose result is in place of their input.
+// Members with the result in place of the input.
 enum class InPlace { nobody, everybody, odd_members };
 
 // Every kind with this many elements of 8 bytes (of a vector, or of one block), every root, in place and not.

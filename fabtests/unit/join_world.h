@@ -23,11 +23,11 @@ struct JoinNetwork {
     double loss = 0, doubled = 0;                   // of datagrams
     Nanoseconds delay = Nanoseconds::from_us(50);   // minimum, of datagrams and messages
     Nanoseconds jitter = Nanoseconds::from_us(50);  // additional, different for each
-    std::size_t words_at_once = 32;                 // messages that one member may have under way
+    std::size_t words_at_once = 32;                 // messages of a member under way at once
 };
 
-// The process of one rank, with the work of its Station around a join: it keeps hellos for joins that it has
-// not called, and forwards messages to the join that it has.
+// The process of one rank, with the work of its Station around a join: keeps hellos for joins not yet called,
+// and forwards messages to the called join.
 class JoinWorld;
 class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
   public:
@@ -90,7 +90,7 @@ class JoinWorld {
 
     // Every process calls the join within this time.
     void call_all(Nanoseconds within, Nanoseconds timeout = Nanoseconds::from_ms(10'000));
-    // Replaces the process of this rank by a new one, which counts its joins from `sequence`.
+    // Replaces the process of this rank by a new process, which counts its joins from `sequence`.
     JoinProcess& start_again(std::uint32_t rank, std::uint32_t sequence);
     // Runs until no event is left, or for this long.
     void run(Nanoseconds longest = Nanoseconds::from_ms(60'000));
@@ -105,7 +105,7 @@ class JoinWorld {
 
     // The first error so far, or "": a welcome that was accepted twice, for example.
     const std::string& wrong() const { return wrong_; }
-    // Returns "" if all members are in one group.
+    // Returns "" if every member is in the same group.
     std::string why_not_all_welcomed();
 
   private:

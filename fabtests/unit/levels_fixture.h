@@ -22,7 +22,7 @@
 
 namespace mcastcoll::levels {
 
-// One operation as one member of the test performs it.
+// An operation as performed by one member of the test.
 struct Work {
     Kind kind = Kind::broadcast;
     std::uint32_t root = 0;
@@ -200,7 +200,7 @@ class Group {
         if (!one.legs.empty()) {
             Leg& leg = one.legs[one.submitted];
             ask(one, work, leg);
-            leg.number = 3 * one.submitted + 1;  // the other numbers belong to other levels
+            leg.number = 3 * one.submitted + 1;  // the remaining numbers belong to other levels
             error = work.algorithm ? one.exchange->post(leg, *work.algorithm, now_)
                                    : one.exchange->post(leg, now_);
         } else {
@@ -296,7 +296,7 @@ inline const std::vector<std::vector<MemberPlace>> kShapes = {
 inline const std::vector<MemberPlace> kTwoSites = {{0, 0, 0}, {1, 1, 1}, {2, 2, 1}, {0, 0, 0},
                                                    {3, 3, 0}, {1, 4, 1}, {3, 5, 0}};
 
-// All hosts in one segment; members are assigned to them round robin.
+// All hosts in one segment; members are assigned to hosts round robin.
 inline std::vector<MemberPlace> on_hosts(std::uint32_t hosts, std::uint32_t members_each) {
     std::vector<MemberPlace> places;
     for (std::uint32_t rank = 0; rank < hosts * members_each; ++rank) places.push_back({0, rank % hosts});

@@ -30,7 +30,7 @@ for layer in wire engine feed levels topology trunk group; do
         engine) own='wire|engine|reduce' ;;
         levels) own='wire|engine|reduce|topology|levels' ;;
         group) own='wire|engine|topology|levels|group' ;;
-        topology) # the part that queries the system is a library of its own
+        topology) # the part with system calls is a separate library
             own='wire|topology'
             sources=()
             for file in "$source_dir/$layer"/*.h "$source_dir/$layer"/*.cc; do
@@ -50,7 +50,7 @@ for layer in wire engine feed levels topology trunk group; do
              "${sources[@]}" | grep -vE ':[0-9]+:[[:space:]]*//')
 done
 
-# Sources of the doctor that evaluate facts. They also write the facts as JSON.
+# Sources of the doctor for the evaluation of facts, and for their JSON.
 doctor=${top_srcdir:-${srcdir:-.}}/util/doctor
 sources=("$doctor"/hearing.h "$doctor"/{facts,firewall_rules,judg,report,tally}*.{h,cc})
 while IFS= read -r line; do

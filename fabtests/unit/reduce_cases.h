@@ -1,5 +1,4 @@
-// Shared by the tests of reductions: vectors that identify their contributor, and the packets that carry
-// them.
+// Shared by the tests of reductions: vectors that identify their contributor, and packets with these vectors.
 #pragma once
 
 #include <cstring>

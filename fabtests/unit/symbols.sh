@@ -7,7 +7,7 @@ case ${1:-} in
 esac
 lib=${1:-${MCASTCOLL_BUILD:-.}/prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so}
 [ -r "$lib" ] || { echo "symbols.sh: cannot read $lib" >&2; exit 2; }
-# A sanitizer's runtime exports its own symbols from each object that is linked with it.
+# A sanitizer's runtime exports symbols of its own from each object linked with it.
 exported=$(nm -D --defined-only "$lib" | awk '{ print $NF }' | grep -v -e '^__asan' -e '^__ubsan' -e '^__odr_asan')
 if [ "$exported" != fi_prov_ini ]; then
     echo "symbols.sh: $lib exports:" >&2

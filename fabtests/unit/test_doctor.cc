@@ -32,7 +32,7 @@ struct Case {
     std::function<void(Crew&)> spoil;
 };
 
-// No datagram from one reaches the other.
+// Cuts the datagrams in this direction.
 void cut(Crew& crew, unsigned from, unsigned to) {
     change(crew, from, to, kEveryPhase, [](Heard& heard) { heard.datagrams = 0; });
 }

@@ -1,5 +1,5 @@
-// Reductions that cannot complete: members that disagree, impossible packets, calls that are refused at once,
-// and the member that an operation waits for.
+// Reductions that cannot complete: members that disagree, impossible packets, calls refused at once, and the
+// member for which an operation waits.
 #include <algorithm>
 
 #include "reduce_cases.h"
@@ -102,7 +102,7 @@ Test(disagreement, what_cannot_be_is_counted_and_changes_nothing) {
     }
 }
 
-// A reduce receives nothing from its parent: such a packet must not complete it.
+// A reduce receives no data from the parent: such a packet must not complete the reduce.
 Test(disagreement, a_fragment_for_a_reduce_is_counted) {
     for (Kind kind : {Kind::release, Kind::fragment, Kind::relay, Kind::data}) {
         auto config = config_of(1, 6);

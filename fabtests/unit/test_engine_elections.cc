@@ -92,7 +92,7 @@ Test(elections, after_a_go_it_votes_for_whom_it_hears) {
     }
 }
 
-// The first probe of an election may arrive before its go; probes of other elections do not count.
+// The first probe of an election may arrive before the go; probes of different elections do not count.
 Test(elections, probes_count_for_their_own_election) {
     Leaf leaf;
     for (std::uint64_t number : {1, 0, 2})
@@ -140,7 +140,7 @@ Test(elections, a_verdict_is_for_operations_from_its_own_on) {
     cr_assert_eq(leaf.engine.verdict_version(), 1U);
     cr_assert_eq(leaf.engine.counters().lane_demotions, 1U);
     for (std::uint32_t i = 0; i < 64; ++i) {
-        // Its ring predecessor is rank 0 under both reachability maps; its client under the old one is rank
+        // The ring predecessor is rank 0 under both reachability maps; the client under the old map is rank
         // 2.
         leaf.buffers.emplace_back(8);
         cr_assert(leaf.broadcast(1, leaf.buffers.back()).ok());
@@ -224,7 +224,7 @@ struct Leader : Bench {
                   .key = {},
                   .epoch = {}});
     }
-    // Delivers the vote of a member that received these speakers; without `heard`, that received all.
+    // Delivers the vote of a member that received these speakers; without `heard`, every speaker.
     void vote_for(std::uint64_t election, std::uint32_t voter, std::optional<unsigned> heard) {
         Packet vote{.kind = Kind::vote,
                     .sender = voter,

@@ -64,7 +64,7 @@ Test(expectation, a_barrier_is_messages_up_and_a_multicast_down) {
     cr_assert(first.engine.expects() == kNoWay);
 }
 
-// The expectation of a group covers all of its operations.
+// The expectation of a group covers every operation of the group.
 Test(expectation, several_operations_wait_for_what_each_waits_for) {
     Joined bench(0);
     ByteString buffer(100);

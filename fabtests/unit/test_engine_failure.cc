@@ -1,4 +1,4 @@
-// Members that delay others for too long, and messages that are duplicated or come from the wrong member.
+// Members that cause long delays, and messages that are duplicated or come from the wrong member.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -18,7 +18,7 @@ Packet message_of(Kind kind, std::uint32_t sender, std::uint64_t operation = 0) 
     return {.kind = kind, .sender = sender, .operation = operation, .payload = {}, .key = {}, .epoch = {}};
 }
 
-// Returns the failure and checks that all members are informed of it.
+// Returns the failure and checks that each other member is informed.
 Out expect_failure(const std::vector<Out>& all, std::uint32_t others) {
     cr_assert_eq(count(all, Effect::Kind::failed), 1U);
     cr_assert_eq(count(all, Kind::fail), others);
@@ -130,7 +130,7 @@ Test(failure, a_child_enters_a_barrier_once) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-// The lost member may be outside the engine, for example a process that is not its host's leader.
+// The lost member may be outside the engine, for example a process that does not lead its host.
 Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     constexpr Rank kLost{77};
     Bench teller(config_of(0, 4)), told(config_of(1, 4));
@@ -150,8 +150,8 @@ Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     cr_assert(told.engine.named_loss() == kLost, "the first name counts");
 }
 
-// A process without free descriptors cannot reach some member, and cannot inform it of the failure. All other
-// members do, because the unreachable member may wait for them. A dead member is informed by none.
+// A process without free descriptors cannot reach some member, and cannot inform this member of the failure.
+// Every other member does, because the unreachable member may wait for it. A dead member is not informed.
 Test(failure, who_was_only_out_of_reach_is_told) {
     for (const bool dead : {false, true}) {
         const int error = dead ? ECONNRESET : EMFILE;

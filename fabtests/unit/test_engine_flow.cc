@@ -146,7 +146,7 @@ Test(flow, a_small_broadcast_ends_at_once_at_its_root) {
     cr_assert(std::equal(repair[0].payload.begin(), repair[0].payload.end(), good.begin() + 2 * 1424));
 }
 
-// Messages as large as the retransmit buffer, so that few of them are kept between two checkpoints.
+// Messages as large as the retransmit buffer, so that only a few are kept between two checkpoints.
 Test(flow, a_checkpoint_comes_early_where_many_bytes_are_kept) {
     engine::GroupConfig config = config_of(1, 2);
     config.checkpoint_bytes = 5 * 8000;
@@ -196,7 +196,7 @@ Test(flow, what_everybody_has_finished_is_neither_multicast_nor_repaired) {
     ask.payload = {std::byte{0b100}};
     bench.drain({.multicast = false, .message = false});
     bench.message(ask);
-    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // rank 1 has received all of them by other ways
+    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // rank 1 has received everything by other ways
     bench.message(ask);
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
@@ -336,9 +336,8 @@ Test(barriers, a_lost_release_is_asked_for) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-// A receiver that has everything sent so far requests one fragment only, and twice as many after each message
-// with the requested data, because the multicast may have failed. A single multicast shows that multicast
-// works.
+// A receiver with all data sent so far requests a single fragment, and twice as many after each message with
+// the requested data, because the multicast may have failed. A multicast packet shows that multicast works.
 Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
     const auto config = config_of(1, 4);
     Bench bench(config);
@@ -418,7 +417,7 @@ Test(flow, a_root_keeps_a_small_question_until_it_has_multicast_the_fragment) {
     cr_assert_eq(count(out, Kind::fragment), 16U, "as far as the reports allow");
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert(out.back().header.kind == Kind::data, "behind the multicasts");
-    // A NAK for a whole window shows that the member receives no multicast; it is answered at once.
+    // A NAK for a whole window shows that the member receives no multicast; the answer is sent at once.
     Packet window = ask;
     window.fragment = 65;
     window.payload.assign(8, std::byte{0xff});

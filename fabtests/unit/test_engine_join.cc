@@ -12,7 +12,7 @@ using Ranks = std::vector<std::uint32_t>;
 
 struct Election {
     const char* name;
-    std::vector<Ranks> heard;  // by voter; the leader's own vote is that it received all
+    std::vector<Ranks> heard;  // by voter; the leader itself has received every member
     Ranks deaf, mute;          // the resulting reachability map
 };
 
@@ -43,7 +43,7 @@ Test(join, round_trips_are_measured_when_the_probes_are_over) {
 
 namespace {
 
-// A member that has joined, with a record of its pings.
+// A joined member, with a record of its pings.
 struct Pinging : Bench {
     explicit Pinging(const engine::GroupConfig& config) : Bench(config) {
         engine.start(now);
@@ -155,7 +155,7 @@ Test(join, a_pong_that_nobody_asked_for_changes_nothing) {
         before = bench.engine.counters();
         cr_assert_eq(bench.engine.round_trip().value, initial.value);
     };
-    // Times before and after all others, whose differences overflow.
+    // Times before and after all valid times, with overflowing differences.
     const std::uint64_t totals[] = {0, 1ULL << 63, UINT64_MAX, static_cast<std::uint64_t>(bench.now.value)};
     for (const std::uint64_t total : totals) refused(1, total);
     bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
@@ -341,7 +341,7 @@ Test(join, go_and_ready_count_only_along_the_tree) {
 }
 
 Test(join, ready_is_said_until_go_comes) {
-    // The parent may not have begun its join, and drops messages of a group that it does not know.
+    // The parent may not have begun its join, and drops messages of an unknown group.
     Bench bench(config_of(1, 3));
     bench.engine.start(bench.now);
     cr_assert_eq(count(bench.drain(), Kind::ready), 1U);

@@ -165,7 +165,7 @@ Test(late, a_failure_afterwards_is_not_of_this_broadcast) {
     cr_assert_eq(count(out, Effect::Kind::complete), 0U);
 }
 
-// The death of the member that it waits for costs the closed member nothing.
+// The death of the awaited member costs the closed member nothing.
 Test(late, whoever_has_closed_stays_until_nobody_needs_it) {
     for (const bool dies : {false, true}) {
         Supplying member;

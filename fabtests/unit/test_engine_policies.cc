@@ -1,5 +1,5 @@
-// Repair policies, one engine at a time: what a receiver waits for, which messages it sends to which member,
-// and how a member handles another's NAK, whatever its own policy is.
+// Repair policies, one engine at a time: events awaited by a receiver, messages to each member, and the
+// handling of another member's NAK, independently of the own policy.
 #include <algorithm>
 
 #include "engine_fixture.h"
@@ -92,7 +92,7 @@ Test(policies, of_a_large_message_only_holes_go_onward) {
     cr_assert_eq(count(out, Kind::data), 2U, "what is here is answered at once");
 }
 
-// Time that a member waits for a barrier, after barriers that took this long, before it sends a NAK.
+// Time between the start of a barrier and the first NAK, after barriers of these durations.
 static std::int64_t patience_us(const std::vector<std::int64_t>& took_us) {
     engine::GroupConfig config = config_of(2, 8);
     config.initial_rtt = Nanoseconds::from_us(50);
@@ -194,7 +194,7 @@ Test(sync_policy, inner_members_merge_and_forward_whatever_their_policy_is) {
         cr_assert(nacks[0].to == rank_of(0));
         cr_assert_eq(index_of(nacks[0].header.fragment), 3U);
         cr_assert(nacks[0].payload == ByteString{std::byte{0b101}});
-        // A NAK that was forwarded a moment ago is not forwarded again; a new one is.
+        // A NAK forwarded a moment ago is not forwarded again; a new NAK is.
         inner.message(plain(Kind::nack, 6, 0, 3, 0, {std::byte{0b111}}));
         nacks = of_kind(inner.drain(), Kind::nack);
         cr_assert_eq(nacks.size(), 1U);

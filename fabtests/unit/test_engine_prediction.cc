@@ -1,5 +1,5 @@
-// Packets that match the prediction take a fast path, within one turn. The fast path must have the same
-// effect as the slow one.
+// Packets that match the prediction take a fast path, within one turn. The fast path and the slow path must
+// have the same effect.
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kFragmentSize = 1424, kGroup = 5, kReceiver = 1, kCount 
 // milliseconds.
 constexpr Nanoseconds kMostApart = Nanoseconds::from_us(100);
 
-// Both engines get the same packets: one gets many per turn, the other one per turn.
+// Both engines get the same packets: the first many per turn, the second one per turn.
 struct Pair {
     explicit Pair(const engine::GroupConfig& config, std::uint32_t fragments)
         : quick(config),
@@ -67,7 +67,7 @@ struct Pair {
         turn();
         cr_assert_eq(quick.engine.arrived(kFirst), message.size());
         cr_assert(got_quick == message && got_slow == message);
-        // The members that this member supplies, and others that claim to be supplied by it, report done,
+        // The members supplied by this member, and members with a false claim to be supplied, report done,
         // too.
         for (std::uint32_t rank = kReceiver + 1; rank < kGroup; ++rank)
             for (Bench* bench : {&quick, &slow})
@@ -87,7 +87,7 @@ struct Pair {
     std::size_t completed = 0;
 };
 
-// In a third of all cases, sends a packet besides the next one.
+// In a third of the cases, sends a packet besides the next one.
 void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<std::uint32_t>& holes) {
     const auto below = [&](std::size_t end) { return static_cast<std::uint32_t>(random() % end); };
     Packet packet = pair.quick.fragment(0, 0, next, pair.message);

@@ -38,7 +38,7 @@ Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come
             }
 }
 
-// Vectors that arrive out of order are kept in memory that many operations share.
+// Vectors that arrive out of order are kept in memory shared by many operations.
 Test(reductions, kept_vectors_give_their_memory_back) {
     engine::GroupConfig config = config_of(0, 3);
     Bench bench(config);

@@ -1,5 +1,5 @@
-// Redundant multicasts: the loss reports that members exchange, the redundancy that a member chooses from
-// them, and what it sends.
+// Redundant multicasts: the loss reports exchanged by members, the redundancy chosen from the reports, and
+// the packets sent.
 #include "engine/parity.h"
 #include "engine/redundancy.h"
 #include "engine_fixture.h"
@@ -54,7 +54,7 @@ struct Root : Bench {
         ++posted;
         return sent_of(drain(), Kind::fragment);
     }
-    // The other member has finished all operations, and reports these losses.
+    // The other member has finished every operation, and reports these losses.
     void tell(const LossReport& losses) {
         do send(8);
         while (posted % 4 != 0);
@@ -128,7 +128,7 @@ Test(redundancy, copies_are_bought_by_loss_and_size_and_given_back) {
     RedundancyPolicy pair = policy_of(Redundancy::automatic);
     pair.adopt({.lacking = 50'000, .worst = 50'000});
     cr_assert_eq(pair.copies(1), 1U);
-    // Slightly below the threshold nothing changes; far below it the copies are given up.
+    // Slightly below the threshold the copies stay; far below it the root gives them up.
     const std::uint64_t changes = policy.changes();
     policy.adopt(all_lose(4));
     cr_assert_eq(policy.copies(1), 2U);
@@ -211,8 +211,7 @@ Test(redundancy, copies_that_go_apart_wait_for_their_time) {
 
 namespace {
 
-// The loss reports of a receiver, one by one, after this many broadcasts that have all arrived in the given
-// way.
+// The loss reports of a receiver after this many broadcasts, each delivered by `receive`.
 std::vector<LossReport> told_after(
     std::size_t broadcasts,
     const std::function<void(Bench& receiver, const Packet& fragment, const ByteString& buffer)>& receive) {
@@ -375,7 +374,7 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
     receiver.datagram(parity_of(0, sent, 0));
     const auto asks = sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::ask);
     cr_assert_eq(asks.size(), 1U);
-    // Of two missing fragments, one comes by message, and the stored row restores the other.
+    // Of two missing fragments, the first comes by message, and the stored row restores the second.
     receiver.message({.kind = Kind::data,
                       .sender = 0,
                       .operation = 0,
@@ -452,7 +451,7 @@ Test(redundancy, parity_of_liars_is_dropped) {
     receiver.datagram(parity_of(0, sent, 0));
     receiver.drain();
     cr_assert(buffer == sent);
-    // Data from a different root before the post are discarded together with everything derived from them.
+    // Data from a wrong root before the post are discarded, and so is everything derived from such data.
     Bench misled(config_of(1, 3));
     misled.join();
     for (std::uint32_t row = 0; row < 3; ++row) misled.datagram(parity_of(2, other, row));

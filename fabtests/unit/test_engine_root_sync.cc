@@ -1,4 +1,4 @@
-// The conditions that a root waits for before it multicasts, and the limit of this wait.
+// Conditions for which a root waits before its multicast, and the limit of this wait.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;

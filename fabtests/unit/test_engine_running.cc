@@ -115,7 +115,7 @@ struct Electing {
     void vote(std::uint32_t from, std::uint64_t number, Bytes ballots = {}) {
         elections.on_vote(header(wire::Kind::vote, from, number), ballots);
     }
-    // Number of messages of a kind that it has to send.
+    // Number of messages of a kind to be sent.
     std::size_t words(wire::Kind kind = wire::Kind::elect) {
         std::size_t found = 0;
         for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
@@ -150,7 +150,7 @@ Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
     cr_assert_eq(leader.multicasts(), 1U);
     cr_assert_eq(leader.elections.next_deadline(), kNever);
     Ballots ballots(3, 1, 1024);
-    ballots.cast(rank_of(1), {false, true, false}, true);  // it receives nothing
+    ballots.cast(rank_of(1), {false, true, false}, true);  // receives from none but itself
     leader.vote(1, 2, ballots.bytes());
     cr_assert_eq(leader.core.counters.unexpected_kind, 1U, "another poll");
     for (int i = 0; i < 2; ++i) leader.vote(1, 1, ballots.bytes());
@@ -241,7 +241,7 @@ Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_v
 }
 
 Test(elections, one_request_goes_on) {
-    Electing member(1, 8);  // its parent is 0, its children are 5 to 7
+    Electing member(1, 8);  // parent 0, children 5 to 7
     member.ask(5, 0);
     cr_assert_eq(member.words(), 1U);
     member.ask(6, 0);

@@ -1,4 +1,4 @@
-// How long a member waits for a message of which it has received nothing, and how much it then requests.
+// How long a member waits for a message without any packet of it, and how much the NAK then requests.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -48,7 +48,7 @@ Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
     cr_assert(onward[0].payload == (ByteString{std::byte{0xff}, std::byte{0x1f}}), "1 to 13");
 }
 
-// Where messages deliver everything unasked, a member whose timeout has expired requests the whole message.
+// Where messages deliver data unasked, a member requests the whole message after its timeout.
 Test(silence, who_is_patient_asks_for_all_of_it) {
     engine::GroupConfig config = config_keeping_long();
     config.repair = engine::Repair::push;

@@ -1,5 +1,5 @@
-// A root that has only a prefix of its message yet: what it sends, stores and answers; and how a receiver
-// handles its silence.
+// A root with only a prefix of its message: the fragments sent and stored, the answers, and the receivers'
+// handling of the root's silence.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;

@@ -1,5 +1,5 @@
 // The level of messages between all members: every algorithm and number of members, small windows, members
-// that contradict each other, and which messages are sent.
+// that contradict each other, and the messages sent.
 #include <algorithm>
 
 #include "levels_fixture.h"
@@ -136,8 +136,8 @@ Test(exchange_level, large_groups) {
 }
 
 // Every message of a long ring has its own number, and the operation and kind of its collective: this test
-// decodes the messages. It uses one member, to which its left neighbour sends what the member sends to its
-// right neighbour.
+// decodes the messages. In the test's ring of one real member, the left neighbour's messages are copies of
+// the member's messages to its right neighbour.
 Test(exchange_level, every_round_of_a_ring_has_its_number) {
     constexpr std::uint64_t kOperation = 5, kSort = static_cast<std::uint64_t>(Kind::allgather);
     const struct {
@@ -262,7 +262,7 @@ Test(exchange_level, members_that_contradict_each_other_fail) {
         }
 }
 
-// One member has nothing to exchange, and is done before the other's block arrives.
+// One member has no data to exchange, and is done before the other's block arrives.
 Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
     std::vector<std::byte> input(400), buffer(400);
     for (const bool early : {false, true}) {
@@ -281,8 +281,8 @@ Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
     }
 }
 
-// Unexpected pieces are kept up to the window, to its last byte, and no further: the window limits those of
-// all members.
+// Unexpected pieces are kept up to the window, to its last byte, and no further: the window covers the pieces
+// of all members together.
 Test(exchange_level, unposted_pieces_are_bounded) {
     constexpr std::uint64_t kMiB = 1 << 20, kMembers = 65536;
     const struct {
@@ -368,7 +368,7 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
     }
 }
 
-// A member that has sent its share may have left: no message is sent to it any more.
+// A member that has sent its share may have left: no further message goes to it.
 Test(exchange_level, no_grant_to_who_has_sent_all) {
     ExchangeLevel root = member(0, 3), done = member(1, 3);
     const std::size_t bytes = 900 << 10;
@@ -389,7 +389,7 @@ Test(exchange_level, no_grant_to_who_has_sent_all) {
     cr_assert_not(root.needs(1));
 }
 
-// A message to a member that has left is reported, even if no operation waits for it.
+// A message to a departed member is reported, even if no operation waits for it.
 Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
     ExchangeLevel root = member(0, 2);
     std::vector<std::byte> input(16), buffer(8);

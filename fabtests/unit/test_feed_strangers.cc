@@ -158,7 +158,7 @@ Test(feed_strangers, members_with_different_keys_do_not_hear_each_other) {
     }
 }
 
-// Replays every recorded packet to all members, with its original source.
+// Replays every recorded packet to every member, with the original source.
 Test(feed_strangers, what_is_repeated_is_not_taken_again) {
     Network network(15, 5);
     network.key = kKey;
@@ -182,7 +182,7 @@ Test(feed_strangers, what_is_repeated_is_not_taken_again) {
     cr_assert(sender.feed().settled() && node.losses.empty() && sender.losses.empty());
 }
 
-// A sender has left; its recorded packets are replayed to a receiver that joins later.
+// A sender has left; its recorded packets are replayed to a later receiver.
 Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
     Network network(16, 0);
     network.key = kKey;
@@ -238,8 +238,8 @@ Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
     }
 }
 
-// It receives, but its messages are lost for a while. The data that were kept for it have expired by then,
-// and it is informed.
+// The member receives, but its messages are lost for a while. The data kept for it have expired by then, and
+// the member is informed.
 Test(feed_strangers, who_answers_too_late_is_told) {
     Network network(18, 0);
     Node& sender = network.add(true, false);
@@ -312,7 +312,7 @@ Test(feed_store, there_is_a_share_for_each_and_no_more_than_the_bound) {
     cr_assert_eq(store.left(), 20);
 }
 
-// 64 senders whose packets are all ahead of their sequence.
+// 64 senders, each with packets ahead of its sequence.
 Test(feed_store, all_senders_together_have_a_bound) {
     constexpr std::size_t kMemory = 1 << 20, kBytes = 1000, kPackets = 200;
     Store store(kMemory, 64);
@@ -334,7 +334,7 @@ Test(feed_store, all_senders_together_have_a_bound) {
     cr_assert_eq(store.left(), kMemory / 2);
 }
 
-// A packet that found no room counts as missing, and is accepted when it is sent again.
+// A packet without room counts as missing, and is accepted when it is sent again.
 Test(feed_store, what_had_no_room_is_asked_for) {
     constexpr std::size_t kBytes = 100;
     Store store(600, 1);

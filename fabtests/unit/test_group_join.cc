@@ -1,5 +1,5 @@
-// Joins: whatever the network does to hellos, all members join the same group, or learn in bounded time that
-// there is none.
+// Joins: whatever the network does to hellos, every member joins the same group, or gets an error in bounded
+// time.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ Test(join, a_process_that_was_started_again_counts_from_zero_and_is_adopted) {
 
 Test(join, greetings_for_another_join_of_some_are_no_restart) {
     JoinWorld world(3);
-    world.start_again(2, 1);  // it has called the join before, and the others have not
+    world.start_again(2, 1);  // only this member has called the join before
     world.process(0).call(world.now() + ms(2'000));
     world.process(2).call(world.now() + ms(2'000));
     world.run(ms(1'000));
@@ -165,8 +165,8 @@ Test(join, who_could_not_greet_for_want_of_memory_greets_again) {
     cr_assert_eq(world.process(1).failing_greetings, 0U);
 }
 
-// Rank 0 fails when its welcome has reached some members: these receive the abort after the welcome, the
-// others instead of it.
+// Rank 0 fails when its welcome has reached some members: these receive the abort after the welcome, the rest
+// instead of it.
 Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
     for (const std::size_t at_once : {1, 5, 32, 40}) {
         JoinWorld world(40, {.seed = 9, .words_at_once = at_once});
@@ -300,7 +300,7 @@ void give_addresses(JoinWorld& world, const std::vector<wire::Peer>& peers) {
 }  // namespace
 
 // Each member receives from few others: of 1,060 members rank 0 receives from 31 of the first 32, from 31
-// members that each gathered 32 hellos, and from one that gathered the rest.
+// members with 32 gathered hellos each, and from a member with the remaining hellos.
 Test(join, a_welcome_of_many_travels_in_parts) {
     constexpr std::uint32_t kMembers = 1060;
     JoinWorld world(kMembers);

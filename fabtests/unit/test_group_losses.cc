@@ -1,4 +1,4 @@
-// Lost members: what a group records about them, and which members it informs.
+// Lost members: records in the group, and the members to inform.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -49,19 +49,20 @@ Test(losses, who_has_gone_is_an_error_when_it_is_needed) {
 }
 
 Test(losses, whom_a_member_tells) {
-    // A member that leads nothing: the shared memory of its host and its leader's engine inform the others.
+    // A member without a leading role: the shared memory of its host and its leader's engine inform the
+    // others.
     cr_assert(told_by(1, rank_of(3)).empty());
     cr_assert(told_by(2, rank_of(3)).empty());
-    // The leader of a site informs those of the other sites.
+    // The leader of a site informs the leaders of the other sites.
     cr_assert(told_by(0, rank_of(3)) == Ranks{4});
     cr_assert(told_by(0, kNoRank) == Ranks{4});
-    // The members around a dead leader inform each other of what their engine does not report.
+    // The members around a dead leader exchange losses that their engine does not report.
     cr_assert(told_by(0, rank_of(2)) == (Ranks{3, 4}));
     cr_assert(told_by(3, rank_of(2)) == Ranks{0});
     cr_assert(told_by(4, rank_of(0)) == (Ranks{1, 2}));
     cr_assert(told_by(2, rank_of(0)) == (Ranks{1, 4}));
     cr_assert(told_by(1, rank_of(0)) == (Ranks{2, 4}));
-    // Any other member that detects the death informs them.
+    // Any further member that detects the death informs these members.
     cr_assert(told_by(5, rank_of(0)) == (Ranks{1, 2, 4}));
     cr_assert(told_by(6, rank_of(0)) == (Ranks{1, 2, 4}));
     cr_assert(told_by(7, kNoRank).empty());
@@ -104,7 +105,7 @@ std::vector<MemberPlace> draw_places(sim::Random& random) {
 
 using Dead = std::set<std::uint32_t>;
 
-// Which members monitor and inform which: a death spreads from the members that detect it.
+// Which members monitor and inform which: a death spreads from the detecting members.
 class Members {
   public:
     // joined: hosts share memory.
@@ -114,15 +115,15 @@ class Members {
     std::uint32_t count() const { return static_cast<std::uint32_t>(views_.size()); }
     const Placement& view(std::uint32_t rank) const { return views_[rank]; }
 
-    // Members that wait for a dead member detect it: one in each of the levels that it shares with living
-    // ones.
+    // Members waiting for a dead member detect the death: one member in each level shared with living
+    // members.
     void find(std::uint32_t lost, const Dead& dead, sim::Random& random) {
         const Placement& view = views_[lost];
         find_among(view.host(), lost, dead, random);
         if (view.leads_host()) find_among(view.segment(), lost, dead, random);
         if (view.leads_segment()) find_among(view.segments(), lost, dead, random);
     }
-    // With messages between all members, any member may detect it.
+    // With messages between all members, any member may detect the death.
     void find_by(std::uint32_t finder, std::uint32_t lost) { heard_.push_back({finder, lost, false}); }
     // Delivers the reports in random order.
     void spread(const Dead& dead, sim::Random& random) {
@@ -140,7 +141,7 @@ class Members {
         for (Dead& said : said_) said.clear();
         words_ = longest_ = 0;
     }
-    // A living member that has not been informed, if there is one.
+    // A living member without information about the losses, if there is one.
     std::uint32_t untold(const Dead& dead) const {
         for (std::uint32_t rank = 0; rank < count(); ++rank)
             if (!dead.contains(rank) && !told(rank)) return rank;
@@ -182,7 +183,7 @@ class Members {
 
     const bool joined_;
     std::vector<Placement> views_;
-    std::vector<Dead> said_;  // by rank: losses that it has reported to others
+    std::vector<Dead> said_;  // by rank: losses reported to others
     std::vector<Heard> heard_;
     std::uint64_t words_ = 0;
     std::size_t longest_ = 0;

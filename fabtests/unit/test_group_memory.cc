@@ -1,4 +1,4 @@
-// Data that a Station keeps from one join for another, and when it discards them.
+// Data kept by a Station from one join for another, and when the Station discards them.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"

@@ -1,4 +1,4 @@
-// Messages that wait for room: none is lost, whatever the room, and each keeps its order.
+// Messages waiting for room: none is lost, whatever the room, and the order is kept.
 #include <criterion/criterion.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The members of a group as one member reaches them: each is resolved when the first message goes to it.
+// The members of a group as one member reaches them: each is resolved at the first message to it.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -140,7 +140,7 @@ Test(roster, is_doubted_once_a_second) {
 
 namespace {
 
-// A host level that does nothing.
+// A host level without any effect.
 struct QuietHost final : HostLevel {
     int post(levels::Leg&, Nanoseconds) override { return 0; }
     void advance(levels::Leg&, Nanoseconds) override {}
@@ -227,7 +227,8 @@ struct Process final : Port, Multicast {
     RoundTrips measured;
 };
 
-// Each member's address is its rank plus one, and each has a host of its own, except perhaps the last two.
+// Each member's address is its rank plus one, and each member has a host of its own, except perhaps the last
+// two.
 wire::Welcome welcome_of_many(bool two_on_a_host) {
     topology::Place place;
     place.set_named(topology::Level::host, "the last host");
@@ -333,7 +334,7 @@ Test(reach, a_welcome_of_another_process_is_not_taken) {
     }
 }
 
-// Other processes may overwrite the table before the leader reads it.
+// Another process may overwrite the table before the leader reads it.
 Test(reach, a_table_that_was_spoilt_ends_the_join_of_the_host_s_leader) {
     Member leader(kMembers - 2);
     leader.welcome(true);

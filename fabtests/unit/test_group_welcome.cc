@@ -1,4 +1,4 @@
-// What rank 0 puts into a welcome, and what a member refuses.
+// Contents of a welcome made by rank 0, and contents that a member refuses.
 #include <criterion/criterion.h>
 
 #include <algorithm>

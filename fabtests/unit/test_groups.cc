@@ -65,7 +65,7 @@ Test(groups, every_collective_over_hosts_and_sites) {
             }
 }
 
-// Once a group has been joined, only its own members can end it.
+// After the join, only members of the group can end the group.
 Test(groups, ends_of_an_earlier_run_end_nothing) {
     GroupOptions options = everybody(4, 2, 2);
     options.groups[0].script = all_kinds(8);

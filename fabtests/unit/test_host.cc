@@ -26,7 +26,7 @@ TestSuite(host, .timeout = 600);
 
 namespace {
 
-// Sizes around those that fit beside the flag, into one slot, and into several; the last is copied directly
+// Sizes around the room beside the flag, of one slot, and of several slots; the last is copied directly
 // between the processes' memories.
 const std::vector<std::size_t> kSizes{0, 1, 2, 7, 14, 15, 127, 500, 1024, 1025, 5000, 30'000};
 
@@ -185,7 +185,7 @@ Test(host, many_open_operations_end_in_order) {
     });
 }
 
-// Some members run an operation to its end where others post it, in another pattern for each operation.
+// Some members run an operation to its end while others post it, in a different pattern for each operation.
 Test(host, running_beside_posting) {
     for (const std::uint32_t count : {1U, 2U, 3U, 5U}) {
         expect(members(count), [count](Team& team) {
@@ -197,7 +197,7 @@ Test(host, running_beside_posting) {
                 const std::size_t bytes = is_barrier ? 0 : kLengths[i % 5];
                 const auto value = static_cast<std::byte>(i);
                 std::memset(data.data(), root == team.self() ? static_cast<int>(value) : 0, data.size());
-                // All members but the root add zeros, so that a sum equals a broadcast.
+                // Every member but the root adds zeros, so that a sum equals a broadcast.
                 const Kind kind = is_sum ? Kind::allreduce : Kind::broadcast;
                 Operation op{.kind = is_barrier ? Kind::barrier : kind, .root = root};
                 if (is_sum) op.combiner = {add, 8};
@@ -224,7 +224,7 @@ Test(host, who_shares_a_core_keeps_all_of_its_cores) {
         for (int core = 0; CPU_COUNT(&one) == 0; ++core)
             if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
         if (::sched_setaffinity(0, sizeof one, &one) != 0) return 2;
-        // All on one core, without another to move to; then with others.
+        // First with a single core, then with others.
         for (int i = 0; i < 1000; ++i)
             if (barrier(team) != 0) return 3;
         if (::sched_setaffinity(0, sizeof before, &before) != 0) return 4;
@@ -243,7 +243,7 @@ Test(host, tiny_lengths_that_differ_end_with_an_error) {
         op.bytes = op.ready = bytes;
         const int code = team.run(op);
         if (team.self() == 1) return code == EMSGSIZE ? 0 : 1;
-        // The root completed when it had written its data, and gets the error from its next call.
+        // The root completed after writing its data, and gets the error from its next call.
         int later = 0;
         for (int i = 0; later == 0 && i < 100; ++i) later = barrier(team);
         return later == EMSGSIZE ? 0 : 2;

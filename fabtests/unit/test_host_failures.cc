@@ -35,7 +35,7 @@ Test(host, poison_ends_everything) {
 
 namespace {
 
-// Member 1 dies in the middle of operations of a kind; the others detect it.
+// Member 1 dies in the middle of operations of a kind; the survivors detect the death.
 void death(Kind kind, std::size_t bytes, bool others_sleep, std::uint32_t count = 3, bool direct = false) {
     MembersOptions options = members(count);
     if (direct) options.config.thresholds = {.blocks_direct_from = 1, .reduce_direct_from = 1};

@@ -149,7 +149,7 @@ Test(host, foreign_memory_is_refused) {
 
 namespace {
 
-// Posts one operation at each member, all in this thread, and drives the operations to their ends.
+// Posts an operation at each member, all in this thread, and drives the operations to their ends.
 int run_all(std::vector<std::unique_ptr<Team>>& teams, std::vector<host::Operation>& operations) {
     for (std::size_t self = 0; self < teams.size(); ++self)
         if (const int code = teams[self]->post(operations[self]); code != 0) return code;

@@ -25,7 +25,7 @@ constexpr Nanoseconds ms(std::int64_t count) {
     return Nanoseconds::from_ms(count);
 }
 
-// Number of turns until the first that yields, or checks the other members; at most 1000.
+// Number of turns until the first turn that yields, or checks the other members; at most 1000.
 int turns_until(Backoff& backoff, bool Backoff::Turn::*does) {
     for (int turn = 1; turn <= 1000; ++turn)
         if (backoff.next().*does) return turn;
@@ -202,8 +202,8 @@ Test(host_parts, a_ring_is_written_until_somebody_has_not_left) {
     cr_assert_eq(own.awaited(), 1);
 }
 
-// A waiter polls one member only, and its last reading of each other member is a lower bound, however old. Up
-// to 64 members each waits for all; above, the first member waits for all, and all wait for it.
+// A waiter polls a single member, and its last reading of each other member is a lower bound, however old. Up
+// to 64 members each waits for all; above, the first member waits for all, and all wait for the first.
 Test(host_parts, of_many_members_the_first_one_meets_all) {
     const auto add = test::add;
     for (const std::uint32_t members : {kMaxFlat - 1, kMaxFlat, kMaxFlat + 1, 2 * kMaxFlat})
@@ -478,7 +478,7 @@ Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
     ::waitpid(child, nullptr, 0);
     const struct {
         std::uint64_t credentials, of_first;  // 0: not published
-        std::uint32_t away;                   // the member whose memory cannot be read; 0: all can be read
+        std::uint32_t away;  // the member with unreadable memory; 0: all memories are readable
         bool can;
     } table[] = {{7, 7, 0, true},   {7, 7, 1, false}, {7, 7, 2, false}, {7, 7, 3, true},
                  {7, 7, 64, false}, {7, 7, 65, true}, {0, 0, 0, true},  {0, 0, 3, false},

@@ -1,4 +1,4 @@
-// The joins of a process: its answers to messages for groups that it does not have.
+// The joins of a process: answers to messages for unknown groups.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"

@@ -51,14 +51,14 @@ Test(key_file, munge_is_told_from_paths) {
         cr_assert(!ofi::munge_socket(path), "%s", path);
 }
 
-// One below, at, and one above the limit.
+// At limit - 1, limit and limit + 1.
 Test(key_file, lengths) {
     for (const std::size_t good : {16, 17, 4095, 4096}) cr_assert_eq(File(good).refusal(), "", "%zu", good);
     for (const std::size_t bad : {0, 15, 4097})
         cr_assert(has(File(bad).refusal(), "16 to 4096 bytes"), "%zu", bad);
 }
 
-// The number of different bytes: one below, at, and one above the minimum.
+// The number of different bytes: minimum - 1, minimum and minimum + 1.
 Test(key_file, what_can_be_guessed_is_refused) {
     for (const std::size_t different : {1, 7, 8, 9}) {
         std::string text;

@@ -89,7 +89,7 @@ fi_addr_t address_of(Messenger& from, const Messenger& to) {
     return peer.value();
 }
 
-// Two messengers of one process, each of which makes progress only when it is polled.
+// Two messengers of one process, which make progress only when polled.
 class Pair {
   public:
     explicit Pair(const char* provider = kTcp) : info_(provider), peer_(address_of(*from_, *to_)) {}
@@ -172,8 +172,9 @@ Test(messenger, a_group_goes_while_its_messages_are_under_way) {
     }
 }
 
-// The provider "net" may leave its descriptor readable for data that have been read. A waiter that must not
-// pause does not sleep on such a descriptor; a waiter that may pause gets it cleared.
+// The provider "net" may leave its descriptor readable after the data have been read. A waiter that must not
+// pause does not sleep on such a descriptor; for a waiter that may pause, prepare_wait() clears the
+// descriptor.
 Test(messenger, a_descriptor_that_tells_of_what_was_read_is_cleared_by_who_may_pause) {
     if (!Info::there("net")) cr_skip_test("libfabric 2.x has it no more");
     Pair pair("net");
@@ -301,7 +302,7 @@ Test(messenger, strangers_in_the_middle_of_messages_are_ended) {
     cr_assert_not(pair.receiver().is_starved());
 }
 
-// A message that ends in its middle frees its receive.
+// An incomplete message frees its receive.
 Test(messenger, strangers_that_leave_take_no_receives_with_them) {
     Pair pair(own_provider());
     cr_assert(pair.send(1, 100) == 1 && pair.settle());

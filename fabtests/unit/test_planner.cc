@@ -64,8 +64,8 @@ Test(planner, chains_cross_between_sites_once) {
         cr_assert_eq(group.member(rank).planner->counters().block_bytes_broadcast, kBytes);
 }
 
-// Member 0 posts nothing yet: a member in the chain that begins with member 0 waits, a member that begins a
-// chain of its own does not.
+// Member 0 posts nothing yet: a member in the chain that begins with member 0 waits, a member at the start of
+// a chain does not.
 Test(planner, roots_wait_for_their_chain) {
     for (const auto& [selection, arrives] :
          {std::pair{"allgather * * * chains:1", false}, std::pair{"allgather * * * chains:2", true}}) {

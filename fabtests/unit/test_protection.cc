@@ -1,4 +1,4 @@
-// Authentication tags that only members can create: which packets are accepted, and that no others are.
+// Authentication tags that only members can create: these packets are accepted, and no others.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -46,8 +46,7 @@ wire::ByteString seal(wire::Protection& protection, const wire::ByteString& payl
     return packet;
 }
 
-// Returns the packet as the receiver unsealed it, or nothing. Works on a copy, because unsealing changes its
-// input.
+// Returns the unsealed packet, or nothing. Works on a copy, because unsealing changes the packet.
 std::optional<wire::ByteString> unseal(wire::Protection& receiver, Bytes packet, Rank to) {
     wire::ByteString own(packet.begin(), packet.end());
     return receiver.unseal(own, to) ? std::optional(own) : std::nullopt;
@@ -163,7 +162,7 @@ Test(protection, the_upper_half_of_a_place_is_the_nearest) {
     }
 }
 
-// One below, at, and one above the limit.
+// At limit - 1, limit and limit + 1.
 Test(protection, numbers_are_taken_once) {
     constexpr std::uint64_t kBack = wire::TakenNumbers::kBack;
     for (const std::uint64_t back : {kBack - 1, kBack}) {
@@ -231,7 +230,7 @@ Test(protection, keys_leave_nothing_behind) {
     cr_assert(copy[1] == std::byte{2});
 }
 
-// RFC 4231, test case 1, whose key is shorter: HMAC pads that key with zeros to the length of this one.
+// RFC 4231, test case 1, with a shorter key: HMAC pads the key with zeros to the length used here.
 Test(protection, derives_by_hmac_sha256) {
     wire::Key key{};
     std::fill_n(key.begin(), 20, std::byte{0x0b});
@@ -263,7 +262,7 @@ Test(protection, packets_are_tagged_by_umac_64) {
 
 namespace {
 
-// All implementations in this build that the processor supports.
+// The implementations in this build supported by the processor.
 std::vector<std::unique_ptr<wire::Gcm>> all_gcms(const wire::Key& key) {
     std::vector<std::unique_ptr<wire::Gcm>> all;
     all.push_back(wire::make_gcm_by_nettle(key));

@@ -47,7 +47,7 @@ void check_exact(const Subset& subset, std::uint32_t members) {
     cr_assert(covered == subset, "not exact, or not in order, for %zu of %u", subset.size(), members);
 }
 
-// All existing blocks, with their members as bits.
+// The existing blocks, with their members as bits.
 std::vector<std::uint64_t> all_blocks(std::uint32_t members) {
     std::set<std::uint64_t> blocks;
     for (std::uint32_t level = 0; (1U << level) < 2 * members; ++level)
@@ -108,7 +108,7 @@ Test(ranges, no_cover_has_fewer_ranges) {
     }
 }
 
-// Two subsets with a common block must name it alike, because otherwise they could not share its address.
+// Two subsets with a common block must name the block alike to share its address.
 Test(ranges, a_block_has_one_name) {
     for (std::uint32_t members = 1; members <= 33; ++members) {
         std::set<std::pair<std::uint32_t, std::uint32_t>> seen;

@@ -368,7 +368,7 @@ Test(reduce, complex_products_know_infinity) {
     cr_assert(std::isinf(a.real()) || std::isinf(a.imag()), "Annex G of C99");
 }
 
-// Processors with fused multiply-add would round once, and their bits would differ from others'.
+// Processors with fused multiply-add would round once, with different bits than other processors.
 Test(reduce, complex_products_are_the_same_on_all_processors) {
     const std::complex<double> x(1 + 0x1p-30, 1 + 0x1p-30);
     std::vector<std::complex<double>> square(33, x);

@@ -41,7 +41,7 @@ class Asker final : public SecretExchange::Port {
         exchanges.add(exchange);
     }
     bool take(const Sent& one) { return exchanges.on_datagram(one.bytes, source_of(one.from), kStart); }
-    // Decodes the last credential that it was given.
+    // Decodes the last credential.
     bool open_it() { return exchange.on_opened(secret_in(Bytes(given.back()).subspan(1))); }
 
     std::vector<wire::ByteString> given;
@@ -245,7 +245,7 @@ Test(secret_exchange, what_was_made_for_something_else_is_no_secret) {
     cr_assert(!secret_in(longer) && !secret_in(other));
 }
 
-// A member that receives a request for a list unknown to it records the request like a hello.
+// A request for an unknown list is recorded like a hello.
 Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_greeting) {
     Askers world(2);
     class Deaf final : public Joins::Port {

@@ -102,7 +102,7 @@ Test(selection, the_journey_in_the_welcome) {
             const auto b = decoded->decide(static_cast<Kind>(kind), size);
             cr_assert(a.choice == b.choice && a.aside == b.aside);
         }
-    // All other encodings are refused.
+    // Every other encoding is refused.
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
         cr_assert_not(Selection::decode(Bytes(bytes).first(cut)).has_value());
     for (const auto& [at, value] : {std::pair{0, 2}, {1, 200}, {2, 9}, {3, 6}, {3, 0}, {5, 65}}) {

@@ -138,8 +138,8 @@ Test(simulator, members_without_a_socket) {
         }
 }
 
-// Regression test: a NAK that was overtaken by a newer one must not be taken for the newer one, or the
-// fragments that only it names are never sent.
+// Regression test: a NAK overtaken by a newer NAK must not be taken for the newer one, or fragments named
+// only in the older one are never sent.
 Test(simulator, questions_that_overtake_each_other) {
     Options options = options_of(7, engine::Repair::pull, 5);
     options.faults.loss = 0.07;
@@ -249,7 +249,7 @@ Test(simulator, channels) {
             }
 }
 
-// A member that never receives a reachability map requests it.
+// A member without the latest reachability map requests it.
 Test(simulator, lost_verdicts) {
     for (std::uint32_t deaf_to_verdicts : {1U, 4U, 8U}) {
         Options options = options_of(9, engine::Repair::sync, 1);

@@ -66,7 +66,7 @@ Test(death, at_any_moment_of_a_large_broadcast) {
     cr_assert_gt(noticed, 100U, "most of these deaths should have been in time: %u", noticed);
 }
 
-// Some members have already closed the group when a member dies that others still need.
+// Some members have already closed the group when a member dies that is still needed.
 Test(death, while_some_have_closed) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 60)) {
@@ -92,8 +92,8 @@ Test(death, of_a_member_served_point_to_point) {
 }
 
 // All members but the root have finished a large broadcast, and the root waits for the report of a member
-// that waits for the dead one: the waiting member must have the dead one monitored, although it has no
-// operation open.
+// that itself waits for the dead member: the waiting member must have the dead member monitored, although it
+// has no open operation.
 Test(death, of_who_had_still_to_report) {
     for (std::uint32_t dead : {8U, 9U, 12U})
         for (std::uint64_t at = 1; at <= 20; ++at) {

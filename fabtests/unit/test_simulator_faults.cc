@@ -13,7 +13,7 @@ using namespace mcastcoll::sim;
 
 TestSuite(faults, .timeout = 600);
 
-// Warms up, runs one operation with the given losses, and returns how much longer it took than without.
+// Warms up, runs one operation with the given losses, and returns the additional time caused by the losses.
 static Nanoseconds cost_of(Options options, Step step,
                            const std::function<bool(const wire::Header&, Rank)>& drop) {
     constexpr std::uint64_t kAt = 40;
@@ -251,7 +251,7 @@ Test(faults, a_network_that_takes_nothing_now_and_then) {
         }
 }
 
-// Recorded datagrams are replayed to all members, late, damaged and with other keys.
+// Recorded datagrams are replayed to every member, late, damaged and with different keys.
 Test(faults, replayed_and_forged_datagrams_change_nothing) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 3)) {

@@ -1,5 +1,5 @@
-// A member ten times slower than the rest: its socket holds a bounded number of datagrams. Datagrams that it
-// cannot receive must not be sent again and again, and no other member may starve.
+// A member ten times slower than the rest, with a socket for a bounded number of datagrams. Datagrams beyond
+// its capacity must not be sent again and again, and no other member may starve.
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -30,7 +30,7 @@ double repaired_share(const World& world, std::uint32_t member) {
 }  // namespace
 
 // The other members wait for the slow one now and then. They must not mistake this for an outage and request
-// by message what the root is about to multicast.
+// fragments by message before the root multicasts them.
 Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
     for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync, engine::Repair::automatic})
         for (std::uint64_t seed : seeds(1, 2)) {
@@ -43,8 +43,8 @@ Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
         }
 }
 
-// A member that lacks the last fragments before a root has to wait stops the root, and all members receive
-// nothing. Repairs must consist mostly of lost fragments rather than fragments that will be multicast.
+// A member without the last fragments before the root's pause stops the root, and every member receives
+// nothing. Repairs must consist mostly of lost fragments rather than of fragments still to be multicast.
 Test(pacing, losses_do_not_turn_multicast_into_repair) {
     double lost = 0, repaired = 0;
     for (std::uint64_t seed : seeds(1, 4)) {

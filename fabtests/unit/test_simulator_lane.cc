@@ -1,6 +1,6 @@
 // Multicast fails during a run: for all members, for one receiver, from one sender, for half of the members;
-// and recovers. No operation is lost, the multicast path is demoted and promoted again, and all members agree
-// about it.
+// and recovers. No operation is lost, the multicast path is demoted and promoted again, and every member
+// agrees.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -262,7 +262,7 @@ Test(lane, verdicts_that_overtake_and_are_late) {
         }
 }
 
-// In the middle of one large broadcast: there are few operations around it, so no reachability map helps.
+// In the middle of one large broadcast, with few operations around it, so that no reachability map helps.
 Test(lane, dies_in_a_large_broadcast) {
     for (engine::Repair repair : kPolicies) {
         Options options = options_of(6, repair, 1);

@@ -94,7 +94,7 @@ Test(simulator_ranges, deaf_members_and_deaf_ranges) {
         }
 }
 
-// The number of datagrams that each form costs the root, and that no member receives duplicates.
+// The number of datagrams sent by the root in each form, and the absence of duplicates.
 Test(simulator_ranges, what_is_sent) {
     constexpr std::uint64_t kBytes = 100'000;
     const std::uint32_t fragments = engine::GroupConfig{}.fragments(kBytes);

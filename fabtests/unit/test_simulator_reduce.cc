@@ -1,5 +1,5 @@
 // Groups that reduce, with all kinds of network faults. The simulator knows every result to the bit:
-// operators that are neither commutative nor associative reveal any order other than that of the tree.
+// operators that are neither commutative nor associative reveal any order except the tree's.
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -69,7 +69,7 @@ Test(reduction, small_windows) {
         }
 }
 
-// A member that only reduces runs ahead of the others, whose slots store its gathers.
+// A member that only reduces runs ahead; the other members store its gathers in their slots.
 Test(reduction, members_that_run_ahead) {
     for (std::uint64_t seed : seeds(1, 4)) {
         Options options = options_of(9, engine::Repair::pull, seed);

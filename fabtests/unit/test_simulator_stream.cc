@@ -1,5 +1,5 @@
-// Groups whose roots get their bytes bit by bit. The simulator checks the bytes that every member reports as
-// arrived.
+// Groups with roots that get their bytes bit by bit. The simulator checks the bytes reported as arrived by
+// every member.
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -26,8 +26,8 @@ Test(stream, roots_that_wait_for_their_bytes) {
             }
 }
 
-// No member may request by message what the root will multicast later: each timeout costs a member one NAK
-// for one fragment.
+// No member may request by message the data of a later multicast: each timeout costs a member one NAK for one
+// fragment.
 Test(stream, a_slow_root_raises_no_storm) {
     for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync, engine::Repair::automatic}) {
         Options options = options_of(16, repair, 1);

@@ -27,7 +27,7 @@ Leg broadcast(std::vector<std::byte>& message) {
     return leg;
 }
 
-// Delivers all messages that `from` has to send; returns their number and their bytes.
+// Delivers the messages queued at `from`; returns their number and their bytes.
 std::pair<int, std::size_t> deliver(SiteLevel& from, SiteLevel& to) {
     std::pair<int, std::size_t> sent;
     for (Outgoing message; from.poll_outgoing(message); ++sent.first) {

@@ -156,8 +156,8 @@ Test(sites, trees_reach_everybody_once) {
         }
 }
 
-// Two machines at the other site: a tree that knows machines but no sites crosses twice, one that knows sites
-// but no machines enters a machine more than once, one that knows both does neither.
+// Two machines at the other site: a tree built by machines alone crosses twice, a tree built by sites alone
+// enters a machine more than once, a tree built by both does neither.
 Test(sites, trees_cross_as_often_as_they_know) {
     const Model model = model_of({{4}, {4, 4}}, false);
     std::uint64_t most_into[4] = {}, crossed[4] = {};

@@ -1,5 +1,5 @@
-// Places, their encoding, and the clusters that a map forms from them; the multilevel tree, whose properties
-// must hold for all places, roots and algorithms.
+// Places, their encoding, and the clusters of a map; the multilevel tree, with properties that must hold for
+// all places, roots and algorithms.
 #include <criterion/criterion.h>
 #include <fmt/format.h>
 

@@ -129,7 +129,7 @@ Test(topology_machine, xml_gives_what_was_written) {
     cr_assert_eq(machine.objects(Level::package).size(), 2);
     for (const unsigned processor : machine.own()) cr_assert_lt(processor, 4);
     cr_assert_eq(located(machine, {3}).to_string(), "host h, package 7, numa 0, core 3");
-    // A container with one package: its unbound processes have the package number that others see.
+    // A container with a single package: unbound processes have the package number seen by other processes.
     cr_assert_eq(located(machine, {2, 3}).to_string(), "host h, package 7, numa 0");
     ::unsetenv("HWLOC_XMLFILE");
     ::unlink(path.c_str());

@@ -97,7 +97,7 @@ Test(topology_override, is_put_into_a_place) {
     words("site=A,segment=S").apply(one, {});
     cr_assert_eq(one.to_string(), "site A, segment S, host h, package 1");
     cr_assert_eq(one.at(Level::host)->id, real);
-    // A named host is a part of the real one, so two real hosts never become one.
+    // A named host is a part of the real host, so two real hosts never become one.
     Place other = place("host=g");
     words("host=n").apply(one, {});
     words("host=n").apply(other, {});

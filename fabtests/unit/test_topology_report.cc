@@ -96,7 +96,7 @@ Test(topology_report, writers_hear_that_somebody_watches) {
     ::unlink(flag.c_str());
 }
 
-// Only leaders of hosts report the places of all members; the other members' reports show who is present.
+// Only leaders of hosts report the places of every member; reports of the rest show only who is present.
 Test(topology_report, a_group_is_shown_by_who_knows_all_places) {
     Report member = example(), leader = example();
     member.groups[0].rank = rank_of(0);
@@ -136,7 +136,7 @@ Test(topology_report, spoilt_ones_are_refused) {
     cr_assert_gt(refused, 1000);
     for (const char* text : {"", "{}", "[]", "3", "{\"version\":1}", "{\"version\":3,\"pid\":-1}"})
         cr_assert_not(topo::parse_report(text).ok(), "%s", text);
-    // Numbers that no report contains, although JSON allows them.
+    // Numbers that are valid JSON but invalid in a report.
     for (const char* number : {"1", "1e300", "-1e300", "2.5", "-1", "18446744073709551616", "\"1\""}) {
         const bool fits = std::string(number) == "1";
         const std::string

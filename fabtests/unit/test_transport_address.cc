@@ -32,7 +32,7 @@ Test(transport_address, parses_and_prints) {
     for (const char* bad :
          {"", "eth0", "10.1.2", "10.1.2.3:", "10.1.2.3:65536", "10.1.2.3:x", "[::1", "[::1]5", "::g"}) {
         const bool accepted = SocketAddress::parse(bad).ok();
-        // The empty port is the only debatable one; it means no port.
+        // Only the empty port is debatable; the parser accepts it as no port.
         cr_assert_eq(accepted, std::strcmp(bad, "10.1.2.3:") == 0, "\"%s\"", bad);
     }
 }

@@ -117,8 +117,8 @@ Test(transport_hub, an_address_is_left_by_the_last_that_shares_it) {
     cr_assert_eq(is_heard(), 1);
 }
 
-// The socket is bound to the port, but receives only the groups that it has joined, not those of other
-// sockets of the host.
+// The socket is bound to the port, but receives only its joined groups, not groups joined by other sockets of
+// the host.
 Test(transport_hub, others_groups_on_the_port_are_not_heard) {
     const auto options = multicast_options("lo", 4);
     auto mine = must(MulticastHub::open(options)), others = must(MulticastHub::open(options));
@@ -201,7 +201,7 @@ Test(transport_hub, joining_and_leaving_leaves_nothing) {
     cr_assert_eq(open_descriptors(), before);
 }
 
-// Both senders of a hub, to two of its groups, in runs: messages to one group keep their order.
+// Both senders of a hub, to two of its groups, in runs: messages to a group keep their order.
 Test(transport_hub, runs_to_several_groups_keep_apart) {
     const auto options = multicast_options("lo", 4);
     auto hub = must(MulticastHub::open(options)), speaker = must(MulticastHub::open(options));

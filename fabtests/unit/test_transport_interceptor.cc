@@ -17,7 +17,7 @@ TestSuite(transport_interceptor, .timeout = 300);
 
 namespace {
 
-// Returns the datagrams that were sent, one batch per receive().
+// Returns the sent datagrams, one batch per receive().
 class Queue final : public MulticastTransport {
   public:
     Sent send(std::span<const Datagram> datagrams, const Outlet&) override {

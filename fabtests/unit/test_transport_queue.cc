@@ -17,7 +17,7 @@ constexpr std::size_t kPayload = 64;
 // Accepts this many datagrams until the test adds room.
 struct Narrow final : MulticastTransport {
     std::size_t room = 0;
-    std::string poison;                                       // a payload that it can never send
+    std::string poison;                                       // a payload that can never be sent
     std::vector<std::pair<std::uint16_t, std::string>> sent;  // port and payload
 
     Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {

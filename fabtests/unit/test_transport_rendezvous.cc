@@ -54,7 +54,7 @@ RendezvousSource place(Bytes address, unsigned attempt) {
     return RendezvousSource::candidate(address, attempt).value();
 }
 
-// Index of the candidate of its own address to which it is bound.
+// Index of the bound candidate among those of its address.
 unsigned candidate_of(const Rendezvous& bound, Bytes own_address) {
     unsigned i = 0;
     while (i < kRendezvousCandidates && bound.local() != place(own_address, i)) ++i;

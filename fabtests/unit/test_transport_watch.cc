@@ -25,7 +25,7 @@ SocketAddress loopback() {
     return SocketAddress::parse("127.0.0.1").value();
 }
 
-// A peer: opens its own PeerWatch, sends its watch point, and makes no further call.
+// A peer: opens a PeerWatch, sends its watch point, and makes no further call.
 int peer(const PeerWatchOptions& options, const Pipe& point) {
     auto own = PeerWatch::open(options);
     if (!own) return 2;
@@ -34,7 +34,7 @@ int peer(const PeerWatchOptions& options, const Pipe& point) {
     for (;;) ::pause();
 }
 
-// Makes a peer on this host look remote, so that it is watched over TCP.
+// Makes a peer on this host look remote, to watch it over TCP.
 WatchPoint over_tcp(WatchPoint point) {
     point.pid = 0;
     return point;
@@ -393,7 +393,7 @@ Test(transport_watch, reads_odd_process_names) {
     cr_assert_not(process_start_time(0).ok());
 }
 
-// A process that waits for a peer that cannot be watched would wait for ever.
+// A process waiting for a peer that cannot be watched would wait for ever.
 Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
     for (const bool reachable : {true, false}) {
         PeerWatchOptions options;

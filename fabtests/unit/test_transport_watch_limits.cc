@@ -1,5 +1,5 @@
-// PeerWatch: which events count as a death. Silence that ends, non-members that fill the backlog, children of
-// fork() that hold a dead peer's sockets, gateways that accept for others.
+// PeerWatch: which events count as a death. Temporary silence, non-members that fill the backlog, children of
+// fork() with a dead peer's sockets, gateways accepting on behalf of others.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ SocketAddress lo_address() {
     return SocketAddress::parse("127.0.0.1").value();
 }
 
-// A peer that opens its own PeerWatch, sends its watch point, runs `then`, and stays alive.
+// A peer that opens a PeerWatch, sends its watch point, runs `then`, and stays alive.
 int live(const PeerWatchOptions& options, const Pipe& point, const std::function<void(PeerWatch&)>& then) {
     auto own = PeerWatch::open(options);
     if (!own) return 2;
@@ -70,7 +70,7 @@ bool connects(PeerWatch& watch) {
     });
 }
 
-// Connections that send nothing.
+// Idle connections.
 std::vector<FileDescriptor> idle_connections(const SocketAddress& to, unsigned count) {
     std::vector<FileDescriptor> all;
     for (unsigned i = 0; i < count; ++i) {
@@ -126,7 +126,7 @@ Test(transport_watch_limits, silence_that_ends_is_no_death) {
 }
 
 // The watched process computes, so the connections of strangers stay in its backlog. A peer that is
-// unreachable because its backlog is full is still alive.
+// unreachable because of its full backlog is still alive.
 Test(transport_watch_limits, idle_connections_of_strangers_make_nobody_dead) {
     enter_network_namespace();
     shell("echo 16 > /proc/sys/net/core/somaxconn");

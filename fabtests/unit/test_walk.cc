@@ -39,7 +39,7 @@ Drawn draw(levels::Random& random) {
     return drawn;
 }
 
-// The member before this one among the hosts of its segment: with multicast the sender itself, otherwise its
+// The previous member among the hosts of its segment: with multicast the sender itself, otherwise the
 // supplier in the engine.
 std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t sender,
                                 const topology::Algorithm& algorithm) {

@@ -128,8 +128,7 @@ Test(wire, every_single_bit_flip_is_refused) {
     }
 }
 
-// With a correct checksum, so that the reason is the one under test; the first reason that applies is
-// reported.
+// With a correct checksum, so that the tested reason applies; the first applicable reason is reported.
 Test(wire, each_refusal_has_its_reason) {
     const auto good = packet_of(kSample, bytes_of("data"));
     auto refusal_with = [&](std::size_t offset, unsigned value) {

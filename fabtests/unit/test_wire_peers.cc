@@ -1,4 +1,4 @@
-// The members' addresses in a welcome: how few bytes they take, and that no malformed table is unpacked.
+// The members' addresses in a welcome: their small size, and the refusal of malformed tables.
 #include <criterion/criterion.h>
 #include <zstd.h>
 
@@ -31,7 +31,7 @@ std::vector<std::uint32_t> sequences(std::size_t members) {
     return result;
 }
 
-// With all other parts at their maximum length.
+// With every other part at its maximum length.
 std::size_t welcome_bytes(const std::vector<wire::Peer>& peers) {
     std::mt19937_64 random{3};
     const auto drawn = [&](std::size_t length) {

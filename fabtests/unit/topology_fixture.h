@@ -16,7 +16,7 @@ struct Grid {
 std::vector<topology::Place> grid(const Grid& sizes);
 
 bool together(const topology::Map& map, Rank one, Rank other, topology::Level level);
-// The level that connects them: the innermost level of the tree that contains both.
+// The innermost level of the tree with both members in one cluster.
 topology::Level common(const topology::Map& map, Rank one, Rank other);
 // Edges between this rank and the root.
 std::size_t distance(const topology::Tree& tree, Rank rank);

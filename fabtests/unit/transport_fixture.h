@@ -30,13 +30,13 @@ Value must(Result<Value> result) {
 }
 
 Nanoseconds now();
-// Timeout for events that must come: only an event that never comes takes this long.
+// Timeout for expected events, reached only if an event never comes.
 inline constexpr int kPatienceMs = 60'000;
 // Calls `ready` until it is true, sleeping a little, for at most `milliseconds`.
 bool eventually(int milliseconds, const std::function<bool()>& ready);
 
 // A process that runs `body` and exits with its result; killed when its parent dies. The destructor kills and
-// reaps it.
+// reaps the process.
 class Child {
   public:
     explicit Child(const std::function<int()>& body);
@@ -45,7 +45,7 @@ class Child {
     ~Child();
     pid_t pid() const { return pid_; }
     void signal(int number) const;
-    // Returns its exit status, or -1 if a signal ended it.
+    // Returns the exit status, or -1 if a signal ended the process.
     int wait();
 
   private:

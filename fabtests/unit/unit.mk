@@ -129,7 +129,7 @@ nodist_%canon_reldir%_test_group_SOURCES = %reldir%/group/all.cc
 %canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_group_LDADD = fabtests/functional/libmcchostmembers.a util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
-# The kernels of reductions, and the checks of application requests that lead to them.
+# The kernels of reductions, and the checks of application requests for them.
 test_reduce_parts = \
 	prov/mcastcoll/ofi/request.cc \
 	%reldir%/test_message_form.cc \

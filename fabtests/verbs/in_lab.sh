@@ -17,7 +17,7 @@ set -u
 use_build
 # By default the queues of libfabric's verbs are for 256 peers, more than Soft-RoCE supports.
 export FI_UNIVERSE_SIZE=16
-# ofi_rxm 1.17 may crash when it closes connections over verbs, unless they share their buffers (docs/VERBS.md).
+# ofi_rxm 1.17 may crash when it closes connections over verbs without shared buffers (docs/VERBS.md).
 export FI_OFI_RXM_USE_SRX=1
 # In emulation a process may not be scheduled for a long time.
 export FI_MCASTCOLL_JOIN_TIMEOUT=60000

@@ -55,7 +55,7 @@ bool fails(const char* name) {
 template <typename Function>
 Function next(const char* name) {
     void* const found = dlsym(RTLD_NEXT, name);
-    // Calls a function of librdmacm that this file does not replace, so that the linker keeps the library.
+    // Calls a function of librdmacm not replaced by this file, so that the linker keeps the library.
     if (found == nullptr) {
         std::fprintf(stderr, "%s: %s\n", name, rdma_event_str(RDMA_CM_EVENT_ADDR_ERROR));
         abort();

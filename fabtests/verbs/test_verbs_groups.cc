@@ -1,4 +1,4 @@
-// Groups of one queue pair: joining, leaving, limits, and sending to groups that are not joined.
+// Groups of one queue pair: joining, leaving, limits, and sending to groups without a membership.
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -73,7 +73,7 @@ Test(verbs_groups, a_thousand_groups_on_one_queue_pair) {
         cr_assert_eq(heard.size(), 1, "group %u", n);
         cr_assert(heard[0].text == "to " + std::to_string(n));
     }
-    // Leaving one group makes room for one.
+    // Leaving a group makes room for another.
     memberships.pop_back();
     cr_assert(hubs.b->has_room());
     memberships.push_back(join_or_fail(*hubs.b, group_number(kGroups + 1)));

@@ -90,7 +90,7 @@ Test(verbs_queue, without_receives_posted_datagrams_are_lost_and_no_more) {
     const Membership of_a = join_or_fail(*a, group), of_b = join_or_fail(*b, group);
     cr_assert_eq(b->receives(), 64);
     for (unsigned i = 0; i < 300; ++i) say(*a, group, bytes_of(64, i));
-    // The loss is not reported: the first datagrams arrive, followed by those that find room.
+    // The loss is not reported: the first datagrams arrive, followed by later ones that find room.
     const auto heard = hear(*b, 64);
     cr_assert_geq(heard.size(), 64);
     for (unsigned i = 0; i < 64; ++i) cr_assert(heard[i].text == bytes_of(64, i), "datagram %u", i);
@@ -108,7 +108,8 @@ Test(verbs_queue, waiting_rings_for_what_comes) {
     cr_assert_not(readable(pair.b->descriptor(), 50));
     say(*pair.a, pair.group, "ring");
     cr_assert(readable(pair.b->descriptor(), 10000));
-    // A datagram that has already arrived is reported instead of waiting, and the query does not lose it.
+    // A datagram that has already arrived is reported instead of waiting, and the query does not lose the
+    // datagram.
     cr_assert_not(pair.b->prepare_wait());
     cr_assert_not(pair.b->prepare_wait());
     cr_assert_eq(hear(*pair.b, 1).size(), 1);

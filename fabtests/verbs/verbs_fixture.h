@@ -29,7 +29,7 @@ struct Heard {
 };
 // Datagrams received until there are `count`, or ten seconds have passed.
 std::vector<Heard> hear(VerbsTransport& hub, std::size_t count);
-// Datagrams received before the first one that equals `mark`; fails the test if none does.
+// Datagrams received before the first datagram equal to `mark`; fails the test if none is.
 std::vector<Heard> hear_until(VerbsTransport& hub, const std::string& mark);
 // Calls `ready` until it is true, for at most ten seconds.
 bool eventually(const std::function<bool()>& ready);

@@ -54,7 +54,7 @@ inline Outcome run(const Case& one) {
     return WIFEXITED(status) ? static_cast<Outcome>(WEXITSTATUS(status)) : Outcome::failed;
 }
 
-// PROGRAM [PATTERN...]: runs the tests whose names, suite/name, match one of the patterns.
+// PROGRAM [PATTERN...]: runs the tests with names, suite/name, matching one of the patterns.
 inline int run_all(int count, char** patterns) {
     int passed = 0, failed = 0, skipped = 0;
     for (const Case& one : cases()) {
@@ -71,7 +71,7 @@ inline int run_all(int count, char** patterns) {
 
 }  // namespace criterion
 
-// A program of several files has one of these for all.
+// Weak, because each file of a program defines this function.
 [[gnu::weak]] int main(int count, char** patterns) {
     return criterion::run_all(count, patterns);
 }
