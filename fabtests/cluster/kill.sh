@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the tests that kill a rank: waits for what the survivors say, and judges it.
+# Sourced by the tests that kill a rank: waits for the survivors' reports, and evaluates them.
 
 # Options that let Open MPI's launcher continue the job when a rank dies. Since 5.0 the launcher is PRRTE, with other
 # options.

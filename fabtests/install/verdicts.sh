@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the tests of what is installed: counts verdicts.
+# Sourced by the installation tests: counts verdicts.
 
 passed=0 failed=0
 check() { # check TEXT COMMAND...: prints the command's output if it fails
