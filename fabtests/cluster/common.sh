@@ -31,8 +31,7 @@ can_cluster() {
 }
 
 # on_exit COMMAND: runs COMMAND when the test ends, in whatever way, after ending the jobs that the test has not waited
-# for.  Bash runs an EXIT trap also in a child that is killed between fork and exec, so the trap checks which process
-# runs it.
+# for.  Bash runs an EXIT trap also in a child killed between fork and exec, so the trap checks which process runs it.
 on_exit() {
     trap "[ \$BASHPID != \$\$ ] || { kill \$(jobs -p) 2>/dev/null || :; disown -a; $1; }" EXIT
     trap 'exit 130' INT TERM HUP

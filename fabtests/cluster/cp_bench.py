@@ -4,7 +4,7 @@
 Needs the virtual cluster (util/cluster) and root.  h0 has the file; the other hosts write it to folders in memory.  A
 turn is timed from the start of the sender to the end of the last receiver; receivers of udpcast, uftp and TCP run
 already, while the start of mcastcoll-cp's receivers is part of the time.  Every copy is compared with the file.
-udpcast and uftp are the Debian packages of these names; a program that is not installed is left out.
+udpcast and uftp are the Debian packages of these names; missing programs are left out.
 
   mcastcoll-cp   --hosts with the cluster's agent, digests included
   udpcast        udp-sender and udp-receiver, full-duplex, no rate set

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the counters of one case of mpi_cut.sh: a line "ok ..." or "FAIL ..." for each condition that must hold."""
+"""Evaluates the counters of one case of mpi_cut.sh: a line "ok ..." or "FAIL ..." for each condition."""
 import argparse
 import glob
 import json

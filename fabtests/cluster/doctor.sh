@@ -372,7 +372,7 @@ user="env FI_PROVIDER_PATH=$work/provider setpriv --reuid 65534 --regid 65534 --
 inside "memory of others is closed" any cma-refused:limits "exec $user sh -c '$work/doctor $options'"
 grep -q 'takes root' "$work/report" && grep -q 'nft shows the rules to root alone' "$work/report" ||
     fail "what only root can look at is not said to an ordinary user"
-# The real Yama setting belongs to the whole machine, so the test changes only the value that is read.
+# The real Yama setting belongs to the whole machine, so the test changes only the value read by the doctor.
 yama="boot=\$(cat /proc/sys/kernel/random/boot_id); mount -t tmpfs -o mode=755 none /proc/sys/kernel; cd /proc/sys/kernel
     mkdir yama random; echo 1 >yama/ptrace_scope; echo \$boot >random/boot_id"
 inside "memory of others is closed, by Yama" any cma-refused:limits "$yama; exec $user sh -c '$work/doctor $options'"

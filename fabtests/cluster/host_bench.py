@@ -5,8 +5,8 @@ For each number of ranks every stack gets one mcastcoll-perf job for each way to
 asleep, and are woken one at a time: for each cell, in each round, every job measures once, and each round starts with
 a different job. So other load on the machine affects all stacks alike, and launch times do not count.  A turn's result
 is its median; a job's is the median of its turns; a stack's is that of the best of its jobs, which share the stack's
-time.  A job of another stack that is ten times slower after two turns, or a hundred times after one, gets no further
-turns in that cell: with more ranks than cores, jobs that spin would otherwise take most of the time.
+time.  A job of another stack ten times slower after two turns, or a hundred times after one, gets no further turns in
+that cell: with more ranks than cores, jobs that spin would otherwise take most of the time.
 
 The driver ends each job that it has started, by the job's own process.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the counters of one case of mpi_levels.sh: a line "ok ..." or "FAIL ..." for each condition that must hold.
+"""Evaluates the counters of one case of mpi_levels.sh: a line "ok ..." or "FAIL ..." for each condition.
 
 The folder holds two jobs, short/ and long/, with the provider's counters (stats.HOST.PID.json), those of the kernels
 before and after (before.HOST, after.HOST: /proc/net/netstat and /proc/net/snmp), result.json and log.
@@ -86,8 +86,8 @@ def main():
     handed = [counters["Udp.InDatagrams"] for counters in others.values()]
     holds(all(want * each * 0.95 - 5 < n < want * each * 1.05 + 5 for n in handed),
           f"kernels: {' '.join(f'{n / want:.3g}' for n in handed)} sockets of the other hosts were handed each datagram, {each} wanted")
-    # The root's own kernel delivers copies in runs that are not yet split, so this check can only distinguish no copies
-    # from at least one per broadcast. Repetitions at a slow start are included.
+    # The root's own kernel delivers copies in runs not yet split, so this check can only distinguish no copies from at
+    # least one per broadcast. Repetitions at a slow start are included.
     own = root["Udp.InDatagrams"]
     if args.copies == "host":
         holds(own < 5 + broadcasts / 2, f"kernels: {own / broadcasts:g} datagrams or runs of them were handed to sockets of the root's host a broadcast, "

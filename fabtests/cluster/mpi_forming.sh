@@ -2,8 +2,8 @@
 # mpi_forming.sh -- which communicators get a group, and how the groups form.
 #
 # The component's own calls while a group forms must not call the component again, and calls that Open MPI starts by
-# itself must not interfere. A communicator that is used once gets no group. A rank that is stopped delays the group, a
-# rank that dies costs the others a limited time. Runs on this host alone.
+# itself must not interfere. A communicator used once gets no group. A stopped rank delays the group, a dead rank costs
+# the others a limited time. Runs on this host alone.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -90,7 +90,7 @@ else
     fail "long collectives count as several: code $code"
 fi
 
-# An unknown operation is named, and Open MPI serves the whole job; an operation that is taken out is not served.
+# An unknown operation is named, and Open MPI serves the whole job; an excluded operation is not served.
 on_host 3 120 unknown --mca coll_mcastcoll_enable bcast,broom "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
 if [ "$code" = 0 ] && grep -q "'broom' is none of all, none, bcast, barrier" "$work/unknown" && grep -q ' 0 bad$' "$work/unknown"; then
     pass "an unknown operation is named"

@@ -5,7 +5,7 @@
 #   --ranks N,N,..     processes (default 2,4,8,16)
 #   --cells C,C,..     OPERATION or OPERATION:BYTES, with K or M (default bcast:8,bcast:1K,bcast:64K,bcast:1M,barrier,allreduce:8,
 #                      allreduce:64K); operations are bcast, barrier, allreduce, allgather, reduce
-#   --stacks S,S,..    vader, han, sm, mpich, ours (default: all that are installed)
+#   --stacks S,S,..    vader, han, sm, mpich, ours (default: the installed ones)
 #   --ours WORDS       how to enable ours: NAME=VALUE for the environment, else options of mpirun (default $MCASTCOLL_OURS)
 #   --rounds R         turns of each stack at each cell (default 5)
 #   --seconds S        of each turn (default 0.3)

@@ -52,8 +52,7 @@ static int64_t now_ns(void) {
 static const char* mark_path;
 static unsigned orphan_s;  // seconds for which a child of the victim lives on, with the victim's descriptors
 
-// Writes the current time to the file, then dies as by kill -9.  Makes only calls that are safe in a signal
-// handler.
+// Writes the current time to the file, then dies as by kill -9.  Makes only calls safe in a signal handler.
 static void die_now(int signal_number) {
     (void)signal_number;
     int64_t t = now_ns();

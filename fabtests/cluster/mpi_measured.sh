@@ -38,8 +38,8 @@ job() { # job LOG OPTIONS AND PROGRAM...; sets code
     STACK=mcastcoll bounded 240 "$LAB/run" --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
 }
 broadcasts=("$programs/mpi_bcast_check" --count "$count" --cycles 0 --roots all --min 64K --max 300K --fatal)
-# Prints the decisions that do not follow from the times of their trials: the way that is faster by 5 % serves, but
-# changing this takes two trials in a row (coll_mcastcoll_select.c). Times are rounded, so a tie may go either way.
+# Prints the decisions that do not follow from the times of their trials: the way faster by 5 % serves, but changing
+# this takes two trials in a row (coll_mcastcoll_select.c). Times are rounded, so a tie may go either way.
 wrong_decisions() { # wrong_decisions LOG
     sed -n "s/.*coll\/mcastcoll: bcast of \([0-9]*\) to .*: \([0-9]*\) us here, \([0-9]*\) us by Open MPI's own: /\1 \2 \3 /p" "$1" | awk '
         { class = $1; limit = $3 * 1.05; said = $4

@@ -149,7 +149,7 @@ code=0
 bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_device" >"$work/device" 2>&1 || code=$?
 judge "3 ranks, one with its buffers on a device" "$work/device" $code bcast reduce allreduce allgather gather scatter alltoall reduce_scatter_block
 
-# Threads creating and using communicators at once, errors, inter-communicators, objects that are never freed.
+# Threads creating and using communicators at once, errors, inter-communicators, objects never freed.
 code=0
 bounded 120 mpiexec.mpich -n 4 env "$preload" "${program%_check}_fallthrough" >"$work/edges" 2>&1 || code=$?
 if [ $code = 0 ] && grep -q '4 ranks: ok' "$work/edges"; then

@@ -7,7 +7,7 @@
 #   --kinds K,K,..     random, burst: single losses, or bursts of 5 on average (default random,burst); burst:N: bursts of N
 #   --policies P,P,..  push, pull, sync, auto (default: those that this build has)
 #   --sizes S,S,..     bytes of the broadcasts, with K or M (default 8,64K)
-#   --count N          broadcasts in one job that are measured (default 300), a third of that above 8 KiB
+#   --count N          measured broadcasts in one job (default 300), a third of that above 8 KiB
 #   --rounds R         jobs of each kind (default 3)
 #   --root N|rotate    the broadcasting rank (default rotate)
 #   --env NAME=VALUE   further environment of every rank; may be repeated

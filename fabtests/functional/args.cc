@@ -199,7 +199,7 @@ void bad_joins(Member& me) {
                   fi_join_collective(me.ep(), group->address() + 4321, set.get(), 0, &mc, &context));
     const auto nobody = me.nobody();
     CHECK_RETURNS(-FI_EINVAL, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, nobody.get(), 0, &mc, &context));
-    // A set that does not contain the caller.
+    // A set without the caller.
     const auto others = me.set_of({(me.rank() + 1) % me.size()});
     CHECK_RETURNS(-FI_EINVAL, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, others.get(), 0, &mc, &context));
     CHECK(mc == nullptr);

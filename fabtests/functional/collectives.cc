@@ -114,7 +114,7 @@ void run_mixed(Member& me, std::size_t window, std::size_t groups_wanted) {
     me.meet();
 }
 
-// Message form, with buffers in pieces that are not contiguous.
+// Message form, with buffers in non-contiguous pieces.
 void scattered_messages(Member& me) {
     constexpr std::size_t kPiece = 700;
     const auto set = me.everybody();

@@ -155,7 +155,7 @@ void many_groups(Member& me) {
     send_to_all(kGroups / 2);
     me.meet();
     CHECK(node.quiet_for(100));
-    // A group that was left can be joined again.
+    // A group can be joined again.
     if (me.rank() != 0) joined[3] = node.join(group(3));
     me.meet();
     if (me.rank() == 0) send(node, "back", fi_mc_addr(joined[3].get()), FI_MULTICAST);
@@ -164,7 +164,7 @@ void many_groups(Member& me) {
     me.meet();
 }
 
-// Unicast in parallel with multicast, buffers that are too short, empty messages, cancelled receives, several
+// Unicast in parallel with multicast, receive buffers too short, empty messages, cancelled receives, several
 // pieces.
 void unicast(Member& me) {
     Node node({}, me.options()), peer({.counters = true}, me.options());
@@ -253,7 +253,7 @@ void refusals(Member& me) {
     CHECK_RETURNS(-FI_EBUSY, fi_close(&node.cq->fid));
     CHECK_RETURNS(-FI_EBUSY, fi_close(&node.domain->fid));
     CHECK_RETURNS(-FI_ENOSYS, fi_tsend(node.ep.get(), "x", 1, nullptr, 0, 0, nullptr));
-    // An address that is in use is reported when the endpoint is enabled.
+    // An address in use is reported when the endpoint is enabled.
     fid_ep* second = nullptr;
     Info info(fi_dupinfo(node.info.get()), &fi_freeinfo);
     const std::string own = node.name();

@@ -74,7 +74,7 @@ Exercise::Exercise(const Job& job, unsigned self, unsigned members)
     result_bytes_ = gets_ ? bytes_of(shape.result) : 0;
     const bool in_place = job.in_place && gives_ && gets_;
     input_ = std::make_unique<Buffer>((in_place ? 0 : input_bytes_) + job.offset);
-    // A member without a result gets a buffer that must stay unchanged.
+    // A member without a result gets a buffer to stay unchanged.
     const std::size_t room = gets_ ? std::max(result_bytes_, in_place ? input_bytes_ : 0) : part_bytes_;
     result_ = std::make_unique<Buffer>(room + job.offset);
     input_->poison();
@@ -153,8 +153,7 @@ ssize_t Exercise::post(fid_ep* ep, fi_addr_t group, void* context) const {
     fail("the test itself is wrong: {}", describe());
 }
 
-// Splits every buffer into two adjacent pieces; fi_mcc_collectives has a case for pieces that are not
-// adjacent.
+// Splits every buffer into two adjacent pieces; fi_mcc_collectives has a case for other pieces.
 ssize_t Exercise::post_message(fid_ep* ep, fi_addr_t group, void* context) const {
     const auto split = [&](void* at, std::size_t bytes) {
         const std::size_t count = bytes / type_.bytes, first = count / 3;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostCalls = 5000;
 // The number of calls tried is kTries times the logarithm of the number of calls.
 constexpr std::uint64_t kTries = 100, kGrowth = 8;
 // Timeouts for events that must come, because at most one call has failed, and for events that may stay out.
-// A process that was not scheduled meanwhile still polls kLooks times.
+// A process without processor time meanwhile still polls kLooks times.
 constexpr int kPatienceMs = 60'000, kImpatienceMs = 500;
 constexpr unsigned kLooks = 2000;
 

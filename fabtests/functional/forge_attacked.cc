@@ -19,7 +19,7 @@ enum class Unprotected { unknown, harmed, safe };
 struct Attack {
     const char* name;
     void (*by)(const Scene&);
-    // A counter of the packets that are refused with a secret, or null.
+    // A counter of the packets refused with a secret, or null.
     const char* refused = nullptr;
     // The counter without a secret, or null.
     const char* counted = nullptr;

@@ -45,7 +45,7 @@ class Wiretap {
 inline constexpr std::byte kForgedByte{0x5a};
 
 // Receives the members' multicasts. Any user of a member's host can: the socket's port is shared, and the
-// kernel lists the groups that are joined.
+// kernel lists the joined groups.
 class Eavesdropper {
   public:
     explicit Eavesdropper(const std::vector<sockaddr_in>& groups);

@@ -131,7 +131,7 @@ fi_mcc_mpich_LDADD = $(functional_ldadd)
 fi_mcc_munge_SOURCES = %reldir%/munge.cc
 fi_mcc_munge_CPPFLAGS = $(functional_cppflags)
 fi_mcc_munge_LDADD = $(functional_ldadd)
-# Shared by the programs that test collectives.
+# Shared by the tests of collectives.
 noinst_LIBRARIES += %reldir%/libmccexercise.a
 %canon_reldir%_libmccexercise_a_SOURCES = %reldir%/exercise.cc %reldir%/exercise.h
 %canon_reldir%_libmccexercise_a_CPPFLAGS = $(functional_cppflags)

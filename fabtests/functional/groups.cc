@@ -31,7 +31,7 @@ bool contains(const Ranks& ranks, unsigned rank) {
     return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-// A group of some ranks; empty on processes that are not members.
+// A group of some ranks; empty on non-members.
 struct Subgroup {
     Ranks ranks;
     std::unique_ptr<Join> join;
@@ -136,7 +136,7 @@ void come_and_go(Member& me, std::size_t count) {
     me.meet();
     check_nothing_left(me, before, count - warm);
     const Holdings after = holdings();
-    // A group that is kept whole would take about a mebibyte.
+    // A group kept whole would take about a mebibyte.
     constexpr std::size_t kSlack = std::size_t{8} << 20;
     if (kMeasuresMemory && after.resident > before.resident + kSlack)
         fail("{} bytes resident before {} groups, {} after", before.resident, count - warm, after.resident);
@@ -318,8 +318,8 @@ void add_links(Program& program) {
                  .after = [=] { check_precious(prefix, kMembers); }});
 }
 
-// Runs in a child of fork(), as a program that closes inherited objects: returns 0, or the number of the
-// failed check.
+// Runs in a child of fork(), as a program closing inherited objects: returns 0, or the number of the failed
+// check.
 int inherit(Member& me, Join& group, Buffer& buffer) {
     fi_cq_tagged_entry entry{};
     std::uint32_t event = 0;

@@ -133,7 +133,7 @@ class Meter {
     const std::vector<std::unique_ptr<host::Team>>& teams() const { return teams_; }
 
   private:
-    // Zeroed memory that begins on a page.
+    // Zeroed memory beginning on a page.
     static std::unique_ptr<std::byte, decltype(&std::free)> pages(std::size_t bytes) {
         const std::size_t rounded = (bytes / 4096 + 1) * 4096;
         auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, rounded));

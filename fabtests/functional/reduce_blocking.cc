@@ -113,7 +113,7 @@ void blocking(Member& me) {
     me.meet();
 }
 
-// Blocking calls among operations that are still under way and finish in any order.
+// Blocking calls among operations still under way, which finish in any order.
 void blocking_mixed(Member& me) {
     struct Open {
         std::unique_ptr<Exercise> exercise;
@@ -275,7 +275,7 @@ void blocking_refusals(Member& me) {
         std::hash<std::string_view>{}(advice([&](Request& r) { gather(r), r.count = 1 << 20; }));
     me.meet();
     CHECK(words[me.rank()] == words[0] && words[0] != std::hash<std::string_view>{}(""));
-    // Only some members make calls that are refused.
+    // Only some members make refused calls.
     if (me.rank() % 2 == 0) refused(-FI_EINVAL, "no input", [](Request& r) { r.input = nullptr; });
     for (const fi_collective_op collective : {FI_ALLREDUCE, FI_BARRIER, FI_BROADCAST})
         perform(me, extension, {.collective = collective, .type = FI_INT8, .count = 99}, nullptr);

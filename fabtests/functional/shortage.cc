@@ -39,7 +39,7 @@ struct Walk {
     unsigned who;
     // The last member exits abruptly when the group exists; the others must detect this.
     bool one_dies = false;
-    // The limit is relative to the descriptors that are open when the group exists, and applies from then on.
+    // The limit is relative to the descriptors open when the group exists, and applies from then on.
     bool late = false;
 };
 

@@ -684,8 +684,8 @@ def first_words_of_tls(version=ssl.TLSVersion.TLSv1_3):
 
 
 def case_strangers_get_no_further_than_a_hello():
-    """Plain text, an older version's hello, TLS without the key, half a handshake: closed in time, with a log line that
-    gives the reason."""
+    """Plain text, an older version's hello, TLS without the key, half a handshake: closed in time, with a log line with
+    the reason."""
     with Lab(key=KEY).start().up(4) as lab:
         server = Server(echo)
         victim = lab.connect(server.address)

@@ -7,8 +7,8 @@ of them run in the tree, each in a separate shell after ". build/env"; then, in 
 that name no path of the tree, with the files that "make install" has installed. Each must exit with 0.  mcastcoll must
 have served jobs started with mpirun, and programs with the interposer.
 
-commands.unrun lists the commands that are not run, with reasons.  A command listed there that is in no document counts
-as a failure.
+commands.unrun lists the commands not to run, with reasons.  A command listed there that is in no document counts as a
+failure.
 """
 import glob
 import json

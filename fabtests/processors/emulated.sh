@@ -3,10 +3,10 @@
 # emulates.
 #
 # For each of Debian's architectures (s390x, which is big-endian, and arm64, whose char is unsigned) builds pure tests
-# with the cross compiler, against libraries of this machine's release of Debian that are unpacked in build-for-ARCH/,
-# and runs them in qemu.  Then the simulator runs some seeds there and here: the same bytes must arrive at the same
-# times.  Prints the processor time of each part. Exit code 77: this machine cannot run the test, and a line gives the
-# reason.  util/install-deps --processors installs the prerequisites.
+# with the cross compiler, against libraries of this machine's release of Debian, unpacked in build-for-ARCH/, and runs
+# them in qemu.  Then the simulator runs some seeds there and here: the same bytes must arrive at the same times.
+# Prints the processor time of each part. Exit code 77: this machine cannot run the test, and a line gives the reason.
+# util/install-deps --processors installs the prerequisites.
 #   --seeds N   of the simulator, each a whole group and then engines alone [40]
 #   --all       the slow tests, too: of the engine, of levels and groups, some minutes each
 set -uo pipefail

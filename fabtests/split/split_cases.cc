@@ -150,7 +150,7 @@ void server_speaks(int listener) {
     expect_name(fd, from);
 }
 
-// Until the gateway answers, a write behaves as on any connection that is being established.
+// Until the gateway answers, a write behaves as on any connection in progress.
 void client_writes_early(const Endpoint& server) {
     const int fd = client_socket(SOCK_NONBLOCK);
     MUST(connect_to(fd, server) == -1 && errno == EINPROGRESS);
@@ -364,8 +364,7 @@ void client_refused_far(const Endpoint& server) {
 }
 void server_nothing(int) {}
 
-// A connection that is closed before its preface arrived must not cost every later call of the process a
-// lookup.
+// A connection closed before its preface arrived must not cost every later call of the process a lookup.
 void client_leaves(const Endpoint& server) {
     const int fd = client_socket();
     MUST(connect_to(fd, server) == 0);

@@ -4,8 +4,7 @@
 // the cluster.
 //
 // All sites are on the loopback interface: 127.11/16 is one site, 127.12/16 the other.  The library is linked
-// in, so that sanitizers cover it, too; it is active in the two processes that are started with
-// MCASTCOLL_SITES.
+// in, so that sanitizers cover it, too; it is active in the two processes started with MCASTCOLL_SITES.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

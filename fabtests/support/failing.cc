@@ -95,7 +95,7 @@ int note(const void* caller, int descriptor) {
         return function arguments;                                             \
     }
 
-// The same for functions that open descriptors.
+// The same for functions opening descriptors.
 #define MAKING(name, parameters, arguments)                                 \
     extern "C" __attribute__((visibility("default"))) int name parameters { \
         static auto* const function = real(&name, #name);                   \
@@ -178,7 +178,7 @@ FAILING(ssize_t, sendmsg, ENOBUFS, (int fd, const msghdr* message, int flags), (
 FAILING(int, recvmmsg, ENOMEM, (int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout),
         (fd, messages, count, flags, timeout))
 
-// The same for functions that return a pointer.
+// The same for functions returning a pointer.
 #define WITHOUT(result, name, error, parameters, arguments)                    \
     extern "C" __attribute__((visibility("default"))) result name parameters { \
         static auto* const function = real(&name, #name);                      \

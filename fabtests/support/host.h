@@ -6,8 +6,8 @@
 namespace mcastcoll::fabtest {
 
 // Hides the kernel's symbols from this process and its children. libfabric 1.17 reads all of them twice in
-// each process, to look for devices that are absent here: 70 ms of a core, most of the run time of a short
-// process. Without the necessary privilege the function has no effect.
+// each process, to look for devices absent here: 70 ms of a core, most of the run time of a short process.
+// Without the necessary privilege the function has no effect.
 void hide_kernel_symbols();
 // Number of hosts of the cluster with this name (VC); fails if the cluster is not up.
 unsigned hosts_of(const std::string& cluster);

@@ -139,7 +139,7 @@ class Member {
     bool wait_until(std::chrono::milliseconds limit, const std::function<bool()>& holds);
     // Makes progress for a while, so that unexpected completions and events are found.
     void idle(std::chrono::milliseconds time);
-    // Takes over entries that were read from the queue in another way (fi_cq_sread).
+    // Takes over entries read from the queue in another way (fi_cq_sread).
     void take(const fi_cq_tagged_entry& entry);
     void take_error();
     bool read_event();

@@ -27,7 +27,7 @@ struct Case {
     Opening opening{};
     unsigned members = 0;             // 0: as on the command line
     unsigned timeout_s = 0;           // 0: as on the command line
-    std::vector<unsigned> victims{};  // members that will be killed
+    std::vector<unsigned> victims{};  // members to be killed
     // Of the processes, unless the caller has set the variable.
     std::map<std::string, std::string> environment{};
     std::string places{};                                    // of the members; empty: as on the command line

@@ -1,5 +1,5 @@
-// A client that is not a member: it connects to an endpoint of libfabric's RDM over TCP ("net" of 1.x, "tcp"
-// of 2.x), begins a message as members do, and does not complete it.
+// A non-member client, which connects to an endpoint of libfabric's RDM over TCP ("net" of 1.x, "tcp" of
+// 2.x), begins a message as members do, and does not complete it.
 #pragma once
 
 #include <arpa/inet.h>

@@ -7,7 +7,7 @@
 
 namespace mcastcoll::fabtest {
 
-// A prefix of file names that only this process uses.
+// A prefix of file names for this process only.
 std::string statistics_prefix(const std::string& program);
 // The sums over all members, by name; removes the files. Empty if no file exists.
 std::map<std::string, std::uint64_t> take_statistics(const std::string& prefix);

@@ -117,7 +117,7 @@ class Network {
         nodes_.push_back(std::make_unique<Node>(*this, id, config, now()));
         return *nodes_.back();
     }
-    std::optional<wire::Key> key{};   // for members that are added
+    std::optional<wire::Key> key{};   // for added members
     std::optional<int> lets_through;  // number of further packets to deliver; none after that
     bool recording = false;
     std::vector<std::vector<std::byte>> recorded;  // every packet sent, lost or not

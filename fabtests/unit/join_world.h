@@ -103,7 +103,7 @@ class JoinWorld {
     // Delay of datagrams between these two, in addition to the network's delay.
     std::function<Nanoseconds(Rank, Rank)> distance;
 
-    // The first error so far, or "": a welcome that was accepted twice, for example.
+    // The first error so far, or "": a welcome accepted twice, for example.
     const std::string& wrong() const { return wrong_; }
     // Returns "" if every member is in the same group.
     std::string why_not_all_welcomed();

@@ -1,6 +1,6 @@
 // Whole groups in one process. Hosts and segments are levels without loss or latency; sites and exchanges use
-// the real levels, with messages that are reordered. A seed determines which member runs next; MCC_SEED=...
-// runs only that seed.
+// the real levels, with reordered messages. A seed determines which member runs next; MCC_SEED=... runs only
+// that seed.
 #pragma once
 
 #include <criterion/criterion.h>

@@ -17,7 +17,7 @@ complain() {
 allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|chrono|compare|cstddef|cstdint|cstring|deque|functional|intel-ipsec-mb\.h|iterator|limits|list|map|memory|new|numeric|nettle/(gcm|hmac|memops|umac)\.h|optional|set|span|string|string_view|tuple|type_traits|unordered_map|unordered_set|utility|variant|vector|isa-l/(crc|erasure_code)\.h|zstd\.h|zstd_errors\.h|fmt/core\.h'
 calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|write|open|clock_gettime|gettimeofday|time|rand|random|getrandom|getenv|secure_getenv|s?printf|fprintf|puts|usleep|nanosleep|fi_[a-z]+)'
 
-# Headers of base/ that are pure themselves.
+# Pure headers of base/.
 base='base/(bitmap|cache|collective|function_ref|rank_set|result|ring|types)\.h'
 
 for layer in wire engine feed levels topology trunk group; do

@@ -1,5 +1,4 @@
-// Components of an engine, each by itself: a core without an engine around it, and operations that are posted
-// by hand.
+// Components of an engine, each by itself: a core without an engine around it, and operations posted by hand.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -285,7 +284,7 @@ Test(sender, multicasts_what_is_ready_and_allowed) {
         while (said(next).kind == Kind::fragment) ++sent;
         cr_assert_eq(sent, row.sent);
     }
-    // Multicasts again a missing fragment, but not a fragment that was never sent.
+    // Multicasts again a missing fragment, but not an unsent fragment.
     p.nacker.on_nack(p.header(Kind::nack, 1, window - 1, 0), ByteString{std::byte{3}});
     const wire::Header again = said(next);
     cr_assert(again.kind == Kind::fragment && index_of(again.fragment) == window - 1);

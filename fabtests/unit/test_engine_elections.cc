@@ -286,7 +286,7 @@ Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_wai
     cr_assert_eq(leader.engine.counters().elections, 3U);
 }
 
-// Requests about a finished election, or against a reachability map that is about to be replaced.
+// Requests about a finished election, or against a reachability map about to be replaced.
 Test(elections, late_requests_are_dropped) {
     Leader leader;
     leader.request(1, 0);

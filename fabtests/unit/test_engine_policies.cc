@@ -76,8 +76,7 @@ Test(policies, a_question_before_the_post_goes_onward_with_the_post) {
     cr_assert_eq(count(bench.drain(), Kind::ask), 1U);
 }
 
-// In a large message, the client may request fragments that have not been sent: only holes are requested from
-// the supplier.
+// In a large message, the client may request unsent fragments: only holes are requested from the supplier.
 Test(policies, of_a_large_message_only_holes_go_onward) {
     PolicyMember receiver(Repair::pull, 2, 8, 20000);
     receiver.hear(0);

@@ -99,7 +99,7 @@ Test(redundancy, a_share_follows_what_is_lost_and_forgets_what_was_late) {
     cr_assert(meter.own().missed > 10'000 && meter.own().missed < 45'000, "%u", meter.own().missed);
     for (unsigned i = 0; i < 4000; ++i) meter.note(0, 0, 1);
     cr_assert_leq(meter.own().worst, 1U);
-    // A fragment that was requested and then arrives late was not lost.
+    // A requested fragment that arrives late was not lost.
     LossMeter late, copied;
     for (unsigned i = 0; i < 1000; ++i) {
         late.note(1, 1, 1);

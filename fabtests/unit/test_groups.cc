@@ -1,5 +1,5 @@
 // Whole groups in virtual time: every collective over hosts and sites, in groups up to the largest, and seeds
-// that once failed.
+// of past failures.
 #include <criterion/criterion.h>
 #include <fmt/core.h>
 
@@ -143,7 +143,7 @@ Test(groups, who_never_calls_costs_the_others_their_time_and_no_more) {
 }
 
 // Hellos of a member with another secret look like those for another group, so the member is reported late,
-// once, and in the join's last message. A member that was only silent is not reported.
+// once, and in the join's last message. A merely silent member is not reported.
 Test(groups, who_has_another_secret_is_named) {
     for (const bool other : {true, false}) {
         GroupOptions options = everybody(2, 2, 1);

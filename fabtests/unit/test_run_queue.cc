@@ -81,7 +81,7 @@ Test(run_queue, what_is_woken_by_another_is_visited_in_the_same_turn) {
     cr_assert_eq(visits, 2U);
 }
 
-// Compared with a list that is searched from end to end.
+// Compared with a list searched from end to end.
 Test(run_queue, deadlines_come_in_order_whatever_is_woken_and_removed) {
     std::mt19937 random(7);
     World world(60);

@@ -113,7 +113,7 @@ Test(lane, what_comes_back_is_promoted) {
             }
 }
 
-// No datagrams are sent on a path that is known to reach no member.
+// No datagrams are sent on a path known to reach no member.
 Test(lane, a_dead_lane_is_not_used) {
     for (engine::Repair repair : kPolicies) {
         std::uint64_t sent[2];
@@ -191,8 +191,8 @@ Test(lane, a_leader_of_many) {
     cr_assert_eq(run.world->engine(0).counters().elections, 1U);
 }
 
-// A mute member that is not a root is never suspected. It is found when it speaks in turn, in the elections
-// that are held because member 5 does not receive from the root, and is mute from then on.
+// A mute member is never suspected unless it is a root. It is found when it speaks in turn, in the elections
+// held because member 5 does not receive from the root, and is mute from then on.
 Test(lane, a_mute_member_of_many_is_found_in_its_turn) {
     const std::uint32_t members = 257, root = 3, mute = 8;
     Options options = large_lane_options(members);

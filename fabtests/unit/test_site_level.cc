@@ -121,7 +121,7 @@ Test(site_level, two_sites_exchange_what_is_short) {
     }
 }
 
-// Pieces of an operation that is never posted are kept up to the window, and no further.
+// Pieces of an operation never posted are kept up to the window, and no further.
 Test(site_level, unposted_pieces_are_bounded) {
     SiteConfig config;
     config.message_bytes = 2048;

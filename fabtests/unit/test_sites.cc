@@ -68,8 +68,7 @@ std::vector<Crossings> run_tree(const Model& model, TreeShape shape, std::uint64
 }
 
 // A link that leads away from the root's site carries every byte of the message once, in pieces of at least
-// 16 KiB (except the last) with a header each. Any other link carries no data, only headers that grant
-// credit.
+// 16 KiB (except the last) with a header each. Any other link carries no data, only headers with credit.
 void expect_one_crossing(const Model& model, const std::vector<Crossings>& steps, std::uint64_t bytes) {
     const std::uint32_t sites =
         *std::max_element(model.layout.site_of.begin(), model.layout.site_of.end()) + 1;

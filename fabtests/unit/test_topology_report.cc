@@ -20,7 +20,7 @@ using namespace mcastcoll::topology;
 
 namespace {
 
-// A folder that is removed with this object.
+// A folder removed with this object.
 struct Folder {
     char path[40] = "/tmp/mcastcoll-report-XXXXXX";
     Folder() { cr_assert(::mkdtemp(path) != nullptr); }

@@ -1,4 +1,4 @@
-// The interceptor, over a transport that is a list in memory: no socket, no clock, the same result every
+// The interceptor, over a transport made of a list in memory: no socket, no clock, the same result every
 // time.
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ class Queue final : public MulticastTransport {
 
 struct Outcome {
     std::vector<std::string> received;
-    std::size_t lost = 0;  // of datagrams that were not duplicated
+    std::size_t lost = 0;  // of unduplicated datagrams
 };
 
 InterceptorSpec spec_of(std::string_view text) {

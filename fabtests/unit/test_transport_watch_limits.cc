@@ -35,7 +35,7 @@ int live(const PeerWatchOptions& options, const Pipe& point, const std::function
     for (;;) ::pause();
 }
 
-// Watch point of a peer that is watched over TCP, on whichever host.
+// Watch point of a peer watched over TCP, on whichever host.
 WatchPoint point_of(const Pipe& pipe) {
     std::array<std::byte, kWatchPointBytes> encoded;
     cr_assert(pipe.get_all(encoded.data(), encoded.size(), kPatienceMs));

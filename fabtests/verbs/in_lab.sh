@@ -73,7 +73,7 @@ mpi() { # mpi LOSS
     judge "mpi_coll_check on $RXE_HOSTS hosts, $1 % lost" $code "$1"
 }
 
-# Without the cases that are about the loopback or UDP's own sockets.
+# Without the cases about the loopback or UDP's own sockets.
 datagram() {
     local code=0 name cases=()
     for name in 'everybody but the sender hears a message' 'many groups' unicast refusals descriptors queues; do cases+=(--case "$name"); done

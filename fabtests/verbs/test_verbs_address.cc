@@ -1,5 +1,4 @@
-// The parts of multicast over RDMA that need no device: addresses, headers, and when the transport is not
-// used.
+// The parts of multicast over RDMA without a device: addresses, headers, and when the transport is not used.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
