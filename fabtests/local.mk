@@ -1,4 +1,4 @@
-# All tests.  TESTS go through run-test, which lets libfabric load this build's provider and ends what takes too long.
+# All tests.  run-test starts each of TESTS: it makes libfabric load this build's provider, and ends tests that take too long.
 noinst_SCRIPTS =
 LOG_COMPILER = $(top_srcdir)/%reldir%/run-test
 TEST_EXTENSIONS = .sh
@@ -6,7 +6,7 @@ SH_LOG_COMPILER = $(LOG_COMPILER)
 AM_SH_LOG_FLAGS = bash
 EXTRA_DIST += %reldir%/run-test
 
-# "make check" starts tests in this order: the longest come first, so that no processor is idle at the end.
+# "make check" starts tests in this order: the longest first, so that no processor is idle at the end.
 TESTS += fi_mcc_shortage
 include %reldir%/unit/transport.mk
 include %reldir%/functional/host.mk
@@ -33,8 +33,8 @@ EXTRA_DIST += \
 	%reldir%/install/scratch_system.sh
 EXTRA_DIST += %reldir%/README.md
 
-# What computes and never waits, so that a slow machine does it no harm; and everything else, but for the figures: with
-# sanitizers they take more than a minute for what test_simulator has gone through.
+# check-pure: tests that compute and never wait, so that a slow machine cannot fail them. check-rest: all others except the
+# figures, which with sanitizers take more than a minute for code that test_simulator has already covered.
 pure_tests = $(filter %/test_wire %/test_engine %/test_feed %/test_levels %/test_group %/test_simulator %/test_reduce %/test_sites %/test_topology %/purity.sh, $(TESTS))
 .PHONY: check-pure check-rest
 check-pure:
@@ -42,14 +42,14 @@ check-pure:
 check-rest:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS="$(filter-out $(pure_tests) %/test_figures.sh, $(TESTS))"
 
-# What packages are built and tested with: no test programs but those of the tests that take seconds and need no network.
+# Build and test of packages: only the programs of tests that take seconds and need no network.
 quick_tests = $(filter %/test_wire %/test_reduce %/test_topology %/load.sh %/purity.sh %/symbols.sh, $(TESTS))
 quick = noinst_PROGRAMS= TESTS="$(quick_tests)" check_PROGRAMS="fabtests/functional/load_test $(filter-out %.sh, $(quick_tests))"
 .PHONY: check-quick
 check-quick:
 	$(MAKE) $(AM_MAKEFLAGS) $(quick) check
 
-# Everything that "make check" runs.
+# Builds everything that "make check" runs.
 .PHONY: tests
 tests: all
 	$(MAKE) $(AM_MAKEFLAGS) $(check_PROGRAMS)

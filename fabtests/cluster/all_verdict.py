@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What mpi_all.sh's table says about the goals: a line 'ok|FAIL|skip TEXT' for each.
+"""Evaluates mpi_all.sh's table against the goals: a line 'ok|FAIL|skip TEXT' for each.
 
 usage: all_verdict.py TABLE.json SLACK
 """
@@ -7,7 +7,8 @@ import json
 import sys
 
 AHEAD = (("barrier", 0), ("allreduce", 8), ("allgather", 65536))
-MOST_BLOCKS = 2.0  # that a member may send in an allgather: its own, headers, repairs, and the barrier that goes with it
+# Blocks sent by a member in an allgather at most: its own, headers, repairs, and the barrier after it.
+MOST_BLOCKS = 2.0
 
 
 def judge(table, slack):

@@ -1,8 +1,9 @@
-// Rounds of faults: groups of processes on the hosts of a virtual cluster (util/cluster) work, each byte of
-// what they receive is checked, and each round something else is done to them, which its seed says. Whatever
-// it is, no wait is without an end, no error comes late, and afterwards the living join and work as before.
+// Rounds of faults: groups of processes on the hosts of a virtual cluster (util/cluster) work and check each
+// received byte, and each round injects another fault, drawn from the round's seed. In every round no wait is
+// unbounded, no error comes late, and afterwards the survivors join and work as before.
 //
-// Round i of --seed S is the round of the seed S + i: "--seed S+i --rounds 1" does the same to them again.
+// Round i of --seed S has the seed S + i: "--seed S+i --rounds 1" repeats the fault on the same ranks and at
+// the same operations; the microseconds depend on the machine.
 #include "campaign.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr std::array kNames{"kill",     "kill in a join", "stop", "stop in a joi
                             "says not", "lossy",          "mtu",  "datagrams",      "memory", "descriptors",
                             "clocks"};
 
-// Numbers in their order from one seed.
+// Sequence of numbers drawn from one seed.
 class Draw {
   public:
     explicit Draw(std::uint64_t seed) : seed_(seed) {}
@@ -41,7 +42,7 @@ void draw_amount(Round& round, Draw& next) {
         case Fault::cable:
         case Fault::hears_not:
         case Fault::says_not:
-            // Well below the time after which a peer that answers nothing is dead.
+            // Well below the time after which a silent peer counts as dead.
             round.hold_ms = next(5, 1000);
             break;
         case Fault::lossy:
@@ -75,7 +76,7 @@ Round draw(std::uint64_t seed, unsigned hosts) {
     round.victim = next(0, round.members - 1);
     round.group = next(1, round.groups);
     round.done = round.is_in_join() ? 0 : next(0, round.operations);
-    // A join is over in some milliseconds, and its first steps are short.
+    // A join takes some milliseconds, and its first steps are short.
     round.after_us = round.is_in_join() ? next(0, 150) * next(0, 150) : next(0, 2000);
     round.hold_ms = next(5, 1500);
     draw_amount(round, next);
@@ -112,7 +113,8 @@ std::uint64_t now_us() {
 namespace {
 
 Outcome play(const Round& round, const Options& options, std::string& figures) {
-    // What is bounded in a round, one after the other: joins, one operation that fails, and what comes after.
+    // The bounded parts of a round, one after the other: joins, one operation that fails, and the work after
+    // it.
     const unsigned most_s = ((round.groups + 1) * kJoinTimeoutMs + kHostTimeoutMs + 5 * kBusyMs) / 1000;
     const Preparation preparation(round, options.cluster);
     SharedBoard board;

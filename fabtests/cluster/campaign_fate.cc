@@ -1,9 +1,9 @@
-// What is done to the members of a round, from outside: signals, links, filters, memory.
+// Faults injected into a round from outside: signals, links, filters, memory.
 //
-// Not done: jumps of the clock. Collectives read the monotonic clock, which never jumps; a time namespace
-// sets its offset once, before a process is in it, which is the fault `clocks`. The calendar's clock is the
-// whole machine's. Packets other than multicast datagrams are neither doubled nor reordered: that takes
-// netem, which kernels may lack, and TCP under the messages mends it.
+// Not covered: jumps of the clock. Collectives read the monotonic clock, which never jumps; a time namespace
+// sets its offset once, before a process enters it, which is the fault `clocks`. The wall clock belongs to
+// the whole machine. Packets other than multicast datagrams are neither duplicated nor reordered: this needs
+// netem, which kernels may lack, and TCP corrects such packets below the messages.
 #include <signal.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ std::string host_name(const std::string& cluster, unsigned host) {
     return fmt::format("{}-h{}", cluster, host);
 }
 
-// The switch of the first site: the campaign's cluster has one.
+// The switch of the first site; the campaign's cluster has only one.
 std::string switch_name(const std::string& cluster) {
     return cluster + "-sw0";
 }
@@ -39,7 +39,7 @@ void sleep_us(std::uint64_t us) {
     std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
 
-// False if it does not come, since others have ended before.
+// Returns false if the value does not come, because other processes have ended before.
 bool comes(Board& board, std::size_t word, std::uint64_t value) {
     const auto until = now_us() + (kJoinTimeoutMs + kBusyMs) * 1000ULL;
     while (board.words[word] < value) {
@@ -105,7 +105,7 @@ void strike(const Round& round, const std::string& cluster, Board& board) {
         case Fault::memory:
         case Fault::descriptors:
         case Fault::clocks:
-            return;  // the members' own
+            return;  // members inject these faults themselves
     }
 }
 
@@ -115,7 +115,7 @@ int be_fate(const Round& round, const std::string& cluster, Board& board) {
     try {
         const std::uint64_t before = (round.group - 1) * round.operations;
         if (!round.comes_from_outside()) {
-            // It has been there from the beginning.
+            // The fault has lasted from the start.
         } else if (comes(board, kJoins + round.victim, round.group) &&
                    comes(board, kDone + round.victim, round.done == 0 ? 0 : before + round.done)) {
             sleep_us(round.after_us);
@@ -132,11 +132,11 @@ int be_fate(const Round& round, const std::string& cluster, Board& board) {
     }
 }
 
-// A host's /dev/shm with so little room. Processes see it that enter the host afterwards.
+// A host's /dev/shm with little space. Only processes entering the host afterwards see this.
 Preparation::Preparation(const Round& round, const std::string& cluster) {
     if (round.fault != Fault::memory) return;
     const std::string at = fmt::format("/run/mcastcoll/{}/shm/h{}", cluster, round.host_of(round.victim));
-    // No filesystem has no room at all: of the smallest one a file takes it.
+    // A file system cannot have size 0: a file fills the smallest possible one.
     const std::string size = fmt::format("size={}", round.amount == 0 ? 4096 : round.amount);
     if (mount("tmpfs", at.c_str(), "tmpfs", 0, size.c_str()) != 0) fail("no tmpfs at {}", at);
     mounted_ = at;

@@ -1,5 +1,5 @@
-// A member in a round of faults: joins groups, works in them, checks every byte, and bounds every wait. After
-// the fault the living join once more, and then nothing may fail.
+// A member in a round of faults: joins groups, works in them, checks every byte, and limits every wait. After
+// the fault the survivors join once more, and then no operation may fail.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kJoinEnds{kJoinTimeoutMs + kBusyMs}, kOperationEnds{kHostTimeoutMs + kBusyMs};
 constexpr unsigned kLastOperations = 8;
 
-// All hosts' clocks differ by hours, as machines' do that were not started together. Whoever shares a host
-// has one clock.
+// The hosts' clocks differ by hours, like those of machines started at different times. Members on one host
+// share a clock.
 void enter_clock(unsigned host) {
     const auto must = [](const char* what, bool done) {
         if (!done) fail("no clock of its own: {}", what);
@@ -51,7 +51,7 @@ void set_environment(const Round& round, const Options& options) {
     if (!round.datagrams.empty()) set("FI_MCASTCOLL_FAULT", round.datagrams);
 }
 
-// So many descriptors more than there are.
+// Limits the process to this many more descriptors than it has open.
 void limit_descriptors(unsigned spare) {
     const int next = dup(STDERR_FILENO);
     CHECK(next >= 0);
@@ -75,7 +75,7 @@ class Worker {
     void work_again();
 
   private:
-    // False: it ended with an error, as the round allows.
+    // Returns false if the operation ended with an error that the round allows.
     bool join(const fid_av_set* set, bool may_fail);
     bool operate(unsigned group, unsigned number, const std::vector<unsigned>& ranks, bool may_fail);
     bool ends(const char* what, const std::function<ssize_t(Ticket*)>& call, bool may_fail);
@@ -87,7 +87,8 @@ class Worker {
     const Round& round_;
     Member& me_;
     Board& board_;
-    std::vector<std::unique_ptr<Join>> groups_;  // closed ones stay: their events may still come
+    // Closed groups are kept, because their events may still arrive.
+    std::vector<std::unique_ptr<Join>> groups_;
 };
 
 bool Worker::refused(const char* what, int error, bool may_fail) {
@@ -133,7 +134,7 @@ bool Worker::ends(const char* what, const std::function<ssize_t(Ticket*)>& call,
 }
 
 bool Worker::broadcast(std::uint64_t seed, const std::vector<unsigned>& ranks, bool may_fail) {
-    const std::size_t root = mix(seed, 5) % ranks.size();             // its place in the group
+    const std::size_t root = mix(seed, 5) % ranks.size();             // index in the group
     const unsigned width = static_cast<unsigned>(mix(seed, 1) % 19);  // up to 512 KiB
     Buffer buffer(1 + mix(seed, 2) % (1ULL << width));
     buffer.poison();
@@ -203,8 +204,8 @@ std::vector<unsigned> up_to(unsigned count, unsigned without) {
     return ranks;
 }
 
-// Who has got an error does no more in these groups, as programs do; the others hear of it by the provider
-// alone, or by a join that does not end.
+// A member that got an error stops using these groups, as programs do; the other members detect this only
+// through the provider, or by a join that does not complete.
 void Worker::work() {
     const auto ranks = up_to(round_.members, round_.members);
     const bool may_fail = round_.may_fail();
@@ -218,7 +219,7 @@ void Worker::work() {
             if (!operate(group, number, ranks, may_fail)) return;
             board_.words[kDone + me_.rank()].fetch_add(1);
         }
-        if (group % 2 == 1) groups_.back()->mc.reset();  // others stay until the end
+        if (group % 2 == 1) groups_.back()->mc.reset();  // the other groups stay open until the end
     }
 }
 
@@ -248,7 +249,7 @@ int be_member(const Round& round, const Options& options, Board& board, unsigned
         Worker worker(round, me);
         worker.work();
         if (round.kills() && rank == round.victim)
-            for (;;) me.idle(milliseconds(10));  // whatever it was doing, it has not long to live
+            for (;;) me.idle(milliseconds(10));  // the member will be killed here
         if (!round.loses_victim() || rank != round.victim) worker.work_again();
         return kExitFine;
     } catch (const std::exception& problem) {

@@ -1,4 +1,4 @@
-# What the tests on the virtual cluster run there.
+# Programs that the tests run on the virtual cluster.
 noinst_PROGRAMS += %reldir%/fanout
 %canon_reldir%_fanout_SOURCES = %reldir%/fanout.cc fabtests/functional/datagram_node.h
 %canon_reldir%_fanout_CPPFLAGS = $(functional_cppflags)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by the tests on the virtual cluster: options, the cluster's life, and counting.
 #
-# Who owns what: a test has one cluster of its own, named after the test and the process, which goes when the test ends.
+# Each test owns one cluster, named after the test and the process; the cluster is removed when the test ends.
 ME=${0##*/}
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 LAB=$TOP/util/cluster
@@ -15,14 +15,14 @@ skip() { echo "skip $*"; skipped=$((skipped + 1)); }
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
 version() { sed -n 's/^AC_INIT(\[mcastcoll\], \[\([^]]*\)\].*/mcastcoll \1/p' "$TOP/configure.ac"; }
-finish() { # the closing line; 77 is how a test says that it could not run
+finish() { # prints the summary line; exit code 77 means that the test could not run
     echo "$passed passed, $failed failed, $skipped skipped"
     [ $failed = 0 ] || exit 1
     [ $passed != 0 ] || exit 77
     exit 0
 }
 
-# Whether this machine lets us make a cluster; says why not.
+# Whether this machine can create a cluster; prints the reason if not.
 can_cluster() {
     [ "$(id -u)" = 0 ] || { skip "the cluster needs root"; return 1; }
     ip netns add "mcc-try-$$" 2>/dev/null || { skip "this machine cannot make network namespaces"; return 1; }
@@ -30,8 +30,8 @@ can_cluster() {
     command -v nft mpirun.openmpi >/dev/null || { skip "needs nftables and Open MPI: run util/install-deps"; return 1; }
 }
 
-# on_exit COMMAND: runs it when the test ends, in whatever way, after ending the jobs that it has not waited for.  Bash runs an EXIT
-# trap in a child, too, that is killed between fork and exec, hence the look at whose process this is.
+# on_exit COMMAND: runs COMMAND when the test ends, in whatever way, after ending the jobs that the test has not waited
+# for.  Bash runs an EXIT trap also in a child killed between fork and exec, so the trap checks which process runs it.
 on_exit() {
     trap "[ \$BASHPID != \$\$ ] || { kill \$(jobs -p) 2>/dev/null || :; disown -a; $1; }" EXIT
     trap 'exit 130' INT TERM HUP
@@ -42,15 +42,15 @@ start_cluster() { # start_cluster HOSTS [SITES]; NET may be chosen from the envi
     work=$(mktemp -d)
     on_exit '"$LAB/down"; rm -rf "$work"'
     "$LAB/down" --stale
-    # Without offloads every datagram is a packet of its own, so that the filters lose single ones.
+    # Without offloads every datagram is one packet, so that the filters lose single datagrams.
     GSO=${GSO-off} "$LAB/up" "$@" || { fail "the cluster does not come up"; finish; }
 }
 
-# What this build's provider and component say and do must not depend on the caller's shell.
+# Results of this build's provider and component must not depend on the caller's shell.
 use_build() {
     local name
     for name in $(compgen -e | grep -E '^(FI|OMPI)_'); do unset "$name"; done
-    # Tests look at what groups do, from the first collective on.
+    # Tests need groups from the first collective on.
     export OMPI_MCA_coll_mcastcoll_form_after=0 OMPI_MCA_coll_mcastcoll_selection=$TOP/fabtests/cluster/broadcasts_here.conf
     [ -r "$BUILD/env" ] || { echo "$ME: $BUILD is not built: run util/build" >&2; exit 2; }
     . "$BUILD/env"
@@ -61,14 +61,15 @@ use_build() {
     fi
 }
 
-# What the groups of a job that does not end are at: where operations_completed stands still, somebody waits.
+# Prints the state of the groups of a job that does not end: a process whose operations_completed stands still waits.
 show_groups() {
     local host
     for host in $(ip netns list | sed -n "s/^${VC:-none}-\(h[0-9]*\).*/\1/p"); do
         timeout 5 "$LAB/on" "$host" "$BUILD/util/topo/mcastcoll-topo" --job 2>&1 | grep '^process' || :
     done
 }
-# A job that must end within SECONDS; 124 says that it did not.  Waiting in this way, a signal to the test ends it at once.
+# Runs a job with a time limit of SECONDS; returns 124 if the job exceeded it.  With this way of waiting, a signal to
+# the test takes effect at once.
 bounded() { # bounded SECONDS COMMAND...
     local job late ended code=0
     timeout -k 10 "$@" &
@@ -85,7 +86,7 @@ bounded() { # bounded SECONDS COMMAND...
     fi
 }
 
-# As Docker makes it, with one container; a pair of interfaces claims 10 Gbit/s, as eth0 does.
+# A bridge as Docker creates it, with one container; the pair of interfaces reports 10 Gbit/s, like eth0.
 add_docker0() { # add_docker0 HOST'S-NUMBER
     ip -n "$VC-h$1" -batch - <<END
 link add docker0 type bridge
@@ -98,7 +99,8 @@ link set docker0 up
 END
 }
 
-# judge_listener WHAT LOG: what fabtests/mpi/listener.c, preloaded into all ranks, has said.
+# judge_listener WHAT LOG: checks the report of fabtests/mpi/listener.c, which is preloaded into each rank, records the
+# secrets and private keys drawn by the process, and searches for them in all data sent by the process.
 LISTENER=$BUILD/fabtests/mpi/.libs/liblistener.so
 judge_listener() {
     local secrets secrets_sent salts salts_sent

@@ -1,10 +1,12 @@
 #!/bin/bash
-# cp.sh [--hosts N] [--losses PCT,PCT] [--only WORD] -- mcastcoll-cp on the cluster: what arrives is what was there, whatever is lost or fails.
+# cp.sh [--hosts N] [--losses PCT,PCT] [--only WORD] -- tests mcastcoll-cp on the cluster: copies equal the source,
+# whatever is lost or fails.
 #
-# A tree with every kind of entry goes to all hosts, by --hosts and by mpirun, without and with datagrams lost; a host is killed in
-# mid-copy, a disk is full, everything is interrupted and started again; and what cannot be done is said.
+# A tree with every kind of entry goes to all hosts, with --hosts and with mpirun, with and without loss of datagrams; a
+# host is killed in the middle of a copy, a disk is full, a copy is interrupted and started again; and impossible
+# requests are reported.
 #   --hosts N      hosts (4)            --losses LIST   percentages of datagrams lost (0,5)
-#   --only WORD    only the parts whose names have it: tree, kill, full, resume, usage, mpirun, ways
+#   --only WORD    only the parts whose names contain WORD: tree, kill, full, resume, usage, mpirun, ways
 set -u
 . "$(dirname "$0")/common.sh"
 hosts=4 losses=0,5 only=''
@@ -23,12 +25,12 @@ done
 [[ $hosts =~ ^[0-9]+$ ]] && ((hosts >= 3 && hosts <= 32)) || bad_usage "'--hosts $hosts': give 3 to 32"
 can_cluster || finish
 use_build
-RATE=400mbit start_cluster "$hosts" # so that there is a mid-copy
+RATE=400mbit start_cluster "$hosts" # slow, so that a copy can be interrupted in its middle
 all=$(seq -f 'h%g' -s, 0 $((hosts - 1)))
 last=h$((hosts - 1))
 on_exit '"$LAB/down"; umount "$work"/full/* 2>/dev/null; rm -rf "$work"'
 
-# A copy of --hosts, started on h0; mpirun's, with one process per host.
+# copy() starts a copy with --hosts on h0; launched() one with mpirun and one process per host.
 copy() { # copy ARGUMENT...: into $work/out, $work/err; its code is $code
     code=0
     bounded 200 "$LAB/on" h0 "$BUILD/util/cp/mcastcoll-cp" --hosts "$all" --rsh "$LAB/rsh" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
@@ -38,13 +40,13 @@ launched() {
     STACK=none bounded 200 "$LAB/run" "${options[@]}" "$BUILD/util/cp/mcastcoll-cp" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
 }
 options=()
-place() { # place NAME: a folder for each host, new
+place() { # place NAME: creates a new folder for each host
     local h
     for h in $("$LAB/on" h0 true && tr , ' ' <<<"$all"); do rm -rf "${work:?}/$1/$h" && mkdir -p "$work/$1/$h"; done
 }
-# What there is in a folder, said by others than the program.
+# Lists a folder's contents with programs other than mcastcoll-cp.
 told() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0r sha256sum && find . -printf '%p %y %m %U:%G %s %T@ %l\n' | awk '$2 == "d" { $5 = "" } 1' | sort); }
-same_on() { # same_on PLACE SUB HOST...: what each has below PLACE/HOST/SUB is the source
+same_on() { # same_on PLACE SUB HOST...: PLACE/HOST/SUB of each host equals the source
     local at=$1 sub=$2 h
     shift 2
     told "$work/tree" >"$work/want"
@@ -80,7 +82,7 @@ a line" && chmod 4755 "$work/tree/empty" && chmod 750 "$work/tree/many" && chmod
     touch -h -d '2002-02-02' "$work/tree/deep/broken"
     touch -d '1999-12-31 23:59:59' "$work/tree/deep" "$work/tree"
 }
-sparse_stays() { # on a host: what du says of 60 MB with a few bytes in them
+sparse_stays() { # on a host: du of a sparse file of 60 MB with a few bytes of data
     local kib
     kib=$(du -k "$work/$1/$2/tree/sparse" | awk '{print $1}')
     ((kib < 1024)) || { lament "$2: the sparse file takes $kib KiB"; return 1; }
@@ -95,7 +97,7 @@ by_hosts() { # by_hosts LOSS
     sparse_stays "tree$1" "$last" || return
     pass "a tree to $hosts hosts, $1 % lost"
 }
-again() { # what is there is not sent
+again() { # existing files are not sent
     copy --json "$work/tree" "$work/tree0/%h/"
     expect "the same again" 0 '"files_sent": 0' '"bytes_sent": 0' && pass "the same again sends nothing"
     touch -d '2020-01-01' "$work/tree0/h1/tree/many/5" && echo other >"$work/tree0/h2/tree/many/6" && chmod 777 "$work/tree0/h2/tree/many/4"
@@ -118,7 +120,7 @@ by_mpirun() {
 
 # Processes of the copy on a host.
 copying() { ip netns pids "$VC-$1" | while read -r p; do [ "$(cat "/proc/$p/comm" 2>/dev/null)" != mcastcoll-cp ] || echo "$p"; done; }
-# Until so many bytes of the large file are there; false if the copy ends before.
+# Waits until this many bytes of the large file exist; returns false if the copy ends before.
 await_part() { # await_part PLACE HOST BYTES
     local size
     for _ in {1..2000}; do
@@ -173,7 +175,7 @@ resumed() {
     # shellcheck disable=SC2046
     same_on resume tree $(others none) || { lament "resume: another tree has arrived"; return; }
     ((sent > 0 && sent < whole - 16000000)) && pass "an interrupted copy goes on: $((sent >> 20)) of 64 MiB sent" || lament "resume: $sent bytes sent"
-    # The beginning of what has another time is of no use, and goes away.
+    # A partial file of a source with another modification time is useless, and is removed.
     rm "$work/resume/$last/tree/large" && head -c 1000000 /dev/zero >"$work/resume/$last/tree/.large.mcastcoll-0123456789abcdef"
     copy --json "$work/tree" "$work/resume/%h/"
     expect "another source" 0 && { [ "$(of_json bytes_sent)" = $whole ] && same_on resume tree "$last" && pass "what is of another source is not used" || lament "another source"; }
@@ -190,7 +192,7 @@ usage_errors() {
     local all=$all,nowhere
     copy "$work/tree/large" "$work/bad/%h/" && expect "unknown host" 1 "nowhere: " "no host 'nowhere'" "$hosts of $((hosts + 1)) hosts have" && pass "an unknown host, and the others have it"
 }
-# Where sources and targets may be what they are not usually.
+# Unusual kinds of sources and targets.
 ways() {
     place ways
     copy "$work/tree/large" "$work/ways/%h/new" && expect "a new name" 0 && cmp -s "$work/tree/large" "$work/ways/$last/new" && pass "a file under a new name" || lament "a new name"

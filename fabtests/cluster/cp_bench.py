@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""One file to the disks of N hosts: mcastcoll-cp beside udpcast, uftp, and a TCP stream for each host, in turns.
+"""One file to the disks of N hosts: mcastcoll-cp compared with udpcast, uftp, and a TCP stream for each host, in turns.
 
-On the virtual cluster (util/cluster), as root.  h0 has the file, the others get it, into folders in memory.  A turn is timed from the
-start of the sender to the end of the last receiver; receivers of udpcast, uftp and TCP run already, mcastcoll-cp has its started
-within the time.  Every copy is compared with the file.  udpcast and uftp are Debian's packages of those names; a way whose program
-is not installed is left out.
+Needs the virtual cluster (util/cluster) and root.  h0 has the file; the other hosts write it to folders in memory.  A
+turn is timed from the start of the sender to the end of the last receiver; receivers of udpcast, uftp and TCP run
+already, while the start of mcastcoll-cp's receivers is part of the time.  Every copy is compared with the file.
+udpcast and uftp are the Debian packages of these names; missing programs are left out.
 
   mcastcoll-cp   --hosts with the cluster's agent, digests included
   udpcast        udp-sender and udp-receiver, full-duplex, no rate set
-  uftp           one uftpd on each host; sends at 95 % of the link's rate, since it has no way to find a rate by itself
+  uftp           one uftpd on each host; sends at 95 % of the link's rate, since it cannot find a rate by itself
   tcp            what a fan-out of scp would send, without encryption: sendfile() to all hosts at the same time
 """
 import argparse
@@ -83,7 +83,7 @@ def end(processes):
 
 
 def finish(processes):
-    """Whether all end well."""
+    """Whether all processes succeed."""
     limit = time.monotonic() + limit_s
     try:
         return all(process.wait(max(0.1, limit - time.monotonic())) == 0 for process in processes)
@@ -120,7 +120,7 @@ def uftp(cluster, source):
     kbps = int(95 * int(cluster.rate[:-4]) * {"g": 10000, "m": 10}[cluster.rate[-4]])
     began = time.monotonic()
     sender = cluster.start("h0", "uftp", "-q", "-I", "eth0", "-R", str(kbps), "-H", ",".join(cluster.addresses), source)
-    good = finish([sender])  # it ends when all have said that they have it
+    good = finish([sender])  # ends when each receiver has confirmed
     took = time.monotonic() - began
     end([sender, *daemons])
     return good, took
@@ -224,8 +224,9 @@ def arguments():
 
 @contextlib.contextmanager
 def in_memory(folder):
-    """Not /dev/shm: each host of the cluster has one of its own."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=90%", "cp_bench", folder], check=True)  # half is what it would have
+    """Not in /dev/shm, because each host of the cluster has its own."""
+    # The default is half of the memory.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=90%", "cp_bench", folder], check=True)
     try:
         yield
     finally:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the counters of one case of mpi_cut.sh tell: a line "ok ..." or "FAIL ..." for each thing that must hold."""
+"""Evaluates the counters of one case of mpi_cut.sh: a line "ok ..." or "FAIL ..." for each condition."""
 import argparse
 import glob
 import json
@@ -20,7 +20,7 @@ def holds(good, text):
 
 
 def receptions(first, count, host, args):
-    """How many of the broadcasts [first, first + count) the host receives: it is not their root."""
+    """Number of the broadcasts [first, first + count) received by the host, which is not their root."""
     if args.root != "rotate":
         return 0 if host == int(args.root) else count
     return sum(1 for number in range(first, first + count) if number % args.hosts != host)
@@ -38,7 +38,7 @@ def main():
     stats = counters(args.folder)
     holds(sorted(stats) == list(range(args.hosts)), f"every host left its counters ({len(stats)})")
 
-    # Whom the cut keeps from hearing: the victim, or whom the victim does not reach any more, or everybody.
+    # The hosts that do not receive during the cut: the victim, or the hosts no longer reached by the victim, or all.
     deaf = [int(args.victim)] if args.case in ("deaf", "large") else [h for h in stats if args.case == "all" or h != int(args.victim)]
     periods, number = [], 0
     for phase in phases:
@@ -54,7 +54,7 @@ def main():
     print(f"     fragments to receivers concerned: {before * each} before, {cut * each} while it was cut, {after * each} after, "
           f"{(cutting + mending) * each} on the borders; {repaired} were repaired, {heard} came by multicast")
     holds(repaired >= cut * each, f"all {cut * each} that were cut came by repair")
-    # Had the multicast not come back, all of the last phase would have been repaired.
+    # If multicast had not recovered, all of the last phase would have been repaired.
     most = (cutting + cut + mending + after // 2) * each
     holds(repaired < most, f"repairs stopped when it was restored: {repaired} are fewer than {most}")
     holds(heard > (before + cutting + mending) * each,

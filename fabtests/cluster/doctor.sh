@@ -1,8 +1,9 @@
 #!/bin/bash
-# doctor.sh -- mcastcoll-doctor finds nothing wrong on healthy hosts, and finds each fault that is made.  Two minutes.
+# doctor.sh -- mcastcoll-doctor reports nothing on healthy hosts, and finds each fault that this test makes.  Two
+# minutes.
 #
-# Over eight hosts: healthy; with firewalls, deaf and mute ports, losses, copies, MTUs, a switch that forgets members.  On one host:
-# what is missing or set wrong there.  Faults that do not hide each other are made together, on different hosts.
+# Over eight hosts: healthy; with firewalls, ports that do not receive or send, losses, copies, MTUs, a switch that
+# forgets members.  On one host: missing or wrong settings.  Independent faults are made together, on different hosts.
 set -u
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -21,12 +22,12 @@ doctor=$BUILD/util/doctor/mcastcoll-doctor
 GSO=on start_cluster 8
 sw=$VC-sw0
 all=h0,h1,h2,h3,h4,h5,h6,h7
-# What is true of the machine that this runs on, and no fault of the hosts.
+# Findings about the machine that runs the test, which are not faults of the hosts.
 machine='virtual one-machine querier-not-heard clock-slow clock-scaled interposer-missing component-missing buffer-small shm-small shm-full
     files-few cma-refused loss-at-rate overflow memlock-small rdma-refused'
 
-agent=$LAB/rsh # what starts it on the others
-# Runs it on h0, over all hosts; the report is in $work/report.
+agent=$LAB/rsh # starts the doctor on the other hosts
+# Runs the doctor on h0, over all hosts; the report is in $work/report.
 look() { # look WHAT ARGUMENT..., with NAME=VALUE before them
     local what=$1 words=()
     shift
@@ -36,7 +37,7 @@ look() { # look WHAT ARGUMENT..., with NAME=VALUE before them
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/report" 2>/dev/null ||
         { fail "$what: no report, code $code: $(head -c 300 "$work/said")"; return 1; }
 }
-# ID[:SEVERITY][@HOST,HOST]: a finding of exactly these hosts.  !ID: there is none.  Anything else that is found is a false alarm.
+# ID[:SEVERITY][@HOST,HOST]: a finding of exactly these hosts.  Any other finding is a false alarm.
 expect() { # expect WHAT CODE FINDING...
     local what=$1 wanted=$2 wrong
     shift 2
@@ -67,12 +68,12 @@ END
         fail "$what: code $code instead of $wanted; $wrong"
     fi
 }
-# Of the machine itself something may be slower than it could be.
+# The machine itself may cause findings about performance.
 usual() { [ "$code" -le 1 ] && wanted=$code || wanted=0; }
-rules() { ip netns exec "$1" nft -f -; } # rules NAMESPACE: from standard input
+rules() { ip netns exec "$1" nft -f -; } # rules NAMESPACE: reads rules from standard input
 lift() { ip netns exec "$1" nft delete table "$2" t; } # lift NAMESPACE FAMILY
 
-# Healthy.
+# Healthy hosts.
 if look "healthy hosts" --hosts $all --listen 1; then
     usual
     expect "healthy hosts" "$wanted" one-machine:note querier-not-heard:note
@@ -125,7 +126,7 @@ if look "a group that fails" FI_MCASTCOLL_JOIN_TIMEOUT=1 --hosts h0,h1 --listen 
     grep -q 'The provider: .*join failed' "$work/report" || fail "a group that fails: the provider's warning is not told"
 fi
 
-# Who hears whom.
+# Which hosts receive from which.
 rules "$VC-h1" <<'END'
 table inet t {
     chain in {
@@ -176,7 +177,7 @@ fi
 lift "$sw" bridge
 "$LAB/loss" 10 >/dev/null
 if look "a firewall that loses some" --hosts h0,h1,h2,h3 --listen 0 --no-group; then
-    # Each host has another share.
+    # Each host loses another share.
     expect "a firewall that loses some" 1 firewall:limits
 fi
 "$LAB/loss" off
@@ -205,7 +206,8 @@ ip -n "$sw" link set h2 mtu 1500
 offloads on
 ip -n "$VC-h5" link set eth0 multicast on
 
-# The turns take longer than a querier's second. Whether the buffer overflows depends on who is let run when: it is tried again.
+# The turns take longer than a querier's second. Whether the buffer overflows depends on the scheduler, so the test is
+# repeated.
 tiny() { look "a receive buffer for two, no querier" FI_MCASTCOLL_RCVBUF=4096 --hosts h0,h6 --listen 0 --query-interval 1 --no-group; }
 if tiny; then
     for _ in 1 2 3 4; do grep -q '"overflow"' "$work/report" || tiny || break; done
@@ -218,7 +220,7 @@ if look "a slow link" --hosts h0,h6,h7 --listen 0 --no-group; then
 fi
 tc -n "$sw" qdisc del dev h7 root
 
-# Two ways from h0 to the others: every other datagram goes into "slow" and comes out of "late", a port of the switch.
+# Two paths from h0 to the others: every second datagram enters "slow" and leaves at "late", a port of the switch.
 ip -n "$sw" -batch - <<'END'
 link add slow type veth peer name late
 link set late master br0 up
@@ -243,8 +245,8 @@ fi
 lift "$sw" netdev 2>/dev/null
 ip -n "$sw" link del slow
 
-# A switch that snoops: it asks, h3 does not hear the question, and is forgotten.
-# A bridge that begins to ask forwards everything for as long as it waits for answers: so that is set before.
+# A switch with IGMP snooping: it sends a query, h3 does not receive the query, and the switch forgets h3. A bridge that
+# begins to query forwards everything for as long as it waits for answers, so querying starts before the fault.
 ip -n "$sw" link set br0 type bridge mcast_igmp_version 3 mcast_query_interval 100 mcast_startup_query_interval 100 \
     mcast_query_response_interval 50 mcast_membership_interval 500
 ip -n "$sw" link set br0 type bridge mcast_snooping 1 mcast_querier 1
@@ -262,7 +264,7 @@ if look "a switch that forgets" --hosts h0,h1,h2,h3 --listen 9 --no-group; then
     grep -q 'IGMP queries of .* are heard' "$work/report" || fail "the querier is not heard"
 fi
 lift "$sw" bridge
-# The turns are over when the doctor looks who has asked.
+# The turns are over when the doctor checks for queries.
 if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interval 1 --no-group; then
     usual
     expect "a querier that asked meanwhile" "$wanted"
@@ -270,8 +272,8 @@ if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interv
 fi
 ip -n "$sw" link set br0 type bridge mcast_snooping 0 mcast_querier 0
 
-# Hosts that are set up differently: h1 has another libfabric, by its own word, and another Open MPI, h2 few descriptors, h3 a kernel
-# that says its clocks are slow, h4 little shared memory, h5 no more of it.
+# Hosts with different settings: h1 has another libfabric, according to its version number, and another Open MPI, h2 few
+# descriptors, h3 a kernel that reports slow clocks, h4 a small shared memory, h5 a full one.
 mkdir "$work/other"
 cat >"$work/other/ompi_info" <<END
 #!/bin/sh
@@ -343,7 +345,7 @@ lift "$VC-h0" inet
 "$LAB/cut" in h0
 here "a firewall that may hold for others" 1 firewall-suspected:limits
 "$LAB/cut" off
-# IPsec's policies are no rules of the firewall: what they refuse is seen by its effect alone.
+# IPsec policies are not firewall rules: refused packets are visible only by the effect.
 if ip -n "$VC-h0" xfrm policy add src 0.0.0.0/0 dst 224.0.0.0/4 dir in action block 2>"$work/said"; then
     here "a host that does not hear itself" 2 self-deaf:broken
     ip -n "$VC-h0" xfrm policy flush
@@ -361,21 +363,22 @@ inside() { # inside WHAT CODE FINDING SHELL-WORDS
     expect "$1" "$2" $3
 }
 options='--here --listen 0 --no-group --json'
-# Processes of a program that its user may run but not read may not be looked into.
+# The memory of a process is not accessible if its user may run but not read the program.
 chmod 755 "$work"
 install -m 0111 "$doctor" "$work/doctor"
-install -D "$BUILD/lib/libmcastcoll-fi.so" "$work/provider/libmcastcoll-fi.so" # the build may be where only root may look
+# The build may be accessible to root only.
+install -D "$BUILD/lib/libmcastcoll-fi.so" "$work/provider/libmcastcoll-fi.so"
 user="env FI_PROVIDER_PATH=$work/provider setpriv --reuid 65534 --regid 65534 --clear-groups"
 inside "memory of others is closed" any cma-refused:limits "exec $user sh -c '$work/doctor $options'"
 grep -q 'takes root' "$work/report" && grep -q 'nft shows the rules to root alone' "$work/report" ||
     fail "what only root can look at is not said to an ordinary user"
-# Yama is the whole machine's: only what its setting reads as is changed.
+# The real Yama setting belongs to the whole machine, so the test changes only the value read by the doctor.
 yama="boot=\$(cat /proc/sys/kernel/random/boot_id); mount -t tmpfs -o mode=755 none /proc/sys/kernel; cd /proc/sys/kernel
     mkdir yama random; echo 1 >yama/ptrace_scope; echo \$boot >random/boot_id"
 inside "memory of others is closed, by Yama" any cma-refused:limits "$yama; exec $user sh -c '$work/doctor $options'"
 grep -q 'sysctl -w kernel.yama.ptrace_scope=0' "$work/report" || fail "Yama is not said to close the memory of others"
 
-# For people.
+# Output for users.
 text=$("$LAB/on" h0 env FI_MCASTCOLL_MULTICAST=off "$doctor" --here --listen 0 --no-group)
 case $text in *$'\e'*) fail "colours go into a pipe" ;; *'[multicast-off]'*unset*) pass "text without colours" ;; *) fail "text: $text" ;; esac
 text=$(script -qec "$LAB/on h0 $doctor --here --listen 0 --no-group" /dev/null)
@@ -389,7 +392,7 @@ case $text in *$'\e['*) case $plain in *$'\e['*) fail "NO_COLOR counts for nothi
 if look "two subnets" --hosts h0,h1,h2,h3 --listen 0 --no-group; then
     expect "two subnets" 1 subnets-differ:limits
 fi
-# A network whose interfaces were given no address.
+# A network whose interfaces have no configured address.
 for i in 0 1; do
     ip link add ll0 netns "$VC-h$i" type veth peer name "ll0-$i" netns "$VC-sw0"
     ip -n "$VC-sw0" link set "ll0-$i" master br0 up

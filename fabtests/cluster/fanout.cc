@@ -1,6 +1,6 @@
 // One publisher and its subscribers, by reliable multicast messages or by a TCP connection to each: the same
-// messages, checked byte by byte, so that both can be timed in turns. Members may be hosts of the virtual
-// cluster. Of multicast subscribers one may join late, one stall and one be killed.
+// messages, checked byte by byte, so that both can be timed in turns. Members may run on hosts of the virtual
+// cluster. Of the multicast subscribers one may join late, one stall and one be killed.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -30,12 +30,12 @@ constexpr std::size_t kRead = 32;
 constexpr int kNapMs = 100;
 constexpr std::size_t kSamples = 10;
 
-// Words of the board; behind the last one is resident memory, kSamples words for each process.
+// Words of the board; the words after the last one hold resident memory, kSamples words for each process.
 enum Word : std::size_t { kReady, kSent, kDone, kLateIsIn, kExpelled, kPort, kStart, kEnd, kMemory = 64 };
 
 struct Plan {
     std::string kind = "multicast";  // or tcp, tcp-batch
-    std::string cluster;             // members are its hosts; empty: all are here
+    std::string cluster;             // members run on its hosts; empty: on this host
     std::uint64_t count = 100'000;
     std::size_t size = 64;  // 0: mixed
     unsigned subscribers = 8;
@@ -71,7 +71,7 @@ std::uint64_t resident_kib() {
     return static_cast<std::uint64_t>(resident) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
 }
 
-// What all members share: who they are and how they wait for each other.
+// Shared by the members: their ranks, and how to wait for each other.
 class Party {
   public:
     Party(const Plan& its_plan, Board& its_board, unsigned its_rank)
@@ -88,7 +88,7 @@ class Party {
         while (sampled_ < kSamples && number >= plan.count * (sampled_ + 1) / kSamples)
             word(kMemory + rank * kSamples + sampled_++) = resident_kib();
     }
-    // Each message of the publisher, in its order.
+    // Checks each message of the publisher, in order.
     void check(const std::byte* at, std::size_t bytes) {
         Head head{};
         CHECK(bytes >= sizeof head);
@@ -96,7 +96,7 @@ class Party {
         if (!begun_) first_ = next_ = head.number, begun_ = true;
         if (head.number != next_) fail("message {} came instead of {}", head.number, next_);
         CHECK(bytes == head.bytes && bytes == size_of(plan, head.number));
-        // All equal to the first, and that one right.
+        // All bytes equal the first, and the first is correct.
         const std::byte* filling = at + sizeof head;
         if (bytes > sizeof head && (*filling != static_cast<std::byte>(head.number) ||
                                     std::memcmp(filling, filling + 1, bytes - sizeof head - 1) != 0))
@@ -152,7 +152,7 @@ void publish_by_multicast(Party& me) {
         CHECK(got > 0 || got == -FI_EAGAIN || got == -FI_EINTR);
         return me.word(kDone) == living;
     });
-    // Who stalls learns only now that it has been expelled.
+    // The stalled subscriber learns only now of its expulsion.
     if (me.plan.trouble)
         me.wait_for("the stalled one", [&] {
             fi_cq_sread(node.cq.get(), entries, kRead, nullptr, kNapMs);
@@ -287,7 +287,7 @@ void publish_by_tcp(Party& me, bool batch) {
     close(listener);
 }
 
-// The head of a message says how long it is.
+// The head of a message contains its length.
 void subscribe_by_tcp(Party& me) {
     me.wait_for("the publisher", [&] { return usleep(1000), me.word(kPort) != 0; });
     const int stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

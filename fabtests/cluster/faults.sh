@@ -1,17 +1,20 @@
 #!/bin/bash
-# faults.sh [--seed N] [--rounds N] [--seconds S] [--hosts N] [--fault NAME] [--inner PROVIDER] -- faults drawn from a seed
+# faults.sh [--seed N] [--rounds N] [--seconds S] [--hosts N] [--fault NAME] [--inner PROVIDER] -- faults drawn from a
+# seed
 #
-#   --seed N       of the first round (default 1); each further round has the next number
-#   --rounds N     so many (default 1000)
-#   --seconds S    begin no further round after so many (default: all rounds)
-#   --hosts N      of the cluster (default 4)
-#   --fault NAME   only rounds of faults whose names contain this: kill, stop, cable, hears not, says not, lossy, mtu, datagrams,
+#   --seed N       seed of the first round (default 1); each further round has the next number
+#   --rounds N     number of rounds (default 1000)
+#   --seconds S    begin no further round after S seconds (default: all rounds)
+#   --hosts N      hosts of the cluster (default 4)
+#   --fault NAME   only rounds of faults whose names contain NAME: kill, stop, cable, hears not, says not, lossy, mtu, datagrams,
 #                  memory, descriptors, clocks
 #
-# Each round is a line with its seed, and "--seed N --rounds 1" does the same again. Processes join groups and work in them, every byte is
-# checked; one dies or stands still, also in the steps of a join; a cable is pulled, a host hears or says nothing for a while, loses
-# packets of all kinds, or has another MTU; multicast datagrams are doubled, spoilt and reordered; /dev/shm is full, descriptors are few,
-# clocks differ. No wait may be without an end, and afterwards the living join and work as before.
+# Each round prints a line with its seed; "--seed N --rounds 1" repeats that round. Processes join groups, work in them
+# and check every byte. One dies or is stopped, also during a join; a cable is unplugged, a host receives or sends
+# nothing for a while, loses packets of all kinds, or has another MTU; multicast datagrams are duplicated, corrupted and
+# reordered; /dev/shm is full, descriptors are few, clocks differ. A fault that kills no process must cause no error,
+# only delay; after a death each survivor has an error in time. No wait is unbounded, and afterwards the survivors join
+# and work as before.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -33,6 +36,6 @@ use_build
 program=$BUILD/fi_mcc_campaign
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$hosts"
-# Its closing line and its exit code are this one's, too.
+# The program's summary line and exit code are those of this script.
 "$program" --cluster "$VC" --rounds "$rounds" "${options[@]}" &
 wait $!

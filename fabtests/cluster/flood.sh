@@ -1,8 +1,9 @@
 #!/bin/bash
-# flood.sh [--hosts N] -- what broadcasts of 8 bytes take while a host floods their members' ports with forged packets.
+# flood.sh [--hosts N] -- measures broadcasts of 8 bytes while a host floods their members' ports with forged packets.
 #
-# Over N hosts (default 5), the last of which floods. Members and sockets beside them that drop what comes are flooded in turns:
-# fi_mcc_flood. Members sleep while they wait. It says what a broadcast took, and what processor time a packet cost who got it.
+# N hosts (default 5), the last of which floods. fi_mcc_flood floods the members, and sockets beside them that only drop
+# packets, in turns. Members sleep while they wait. Prints the time of a broadcast, and the processor time that a packet
+# costs its receiver. Compare only figures of one run: members, the flood and the sockets share the processors.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"

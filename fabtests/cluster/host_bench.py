@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the stacks of mpi_host.sh in turns and leaves what was measured as JSON.
+"""Runs the stacks of mpi_host.sh in turns and writes the measurements as JSON.
 
-Algorithm: for each number of ranks every stack gets one of mcastcoll-perf's jobs for each way to launch it.  All jobs stay alive,
-asleep, and are woken one at a time: for each cell, for each round, every job measures once, the first to go being another one each
-round.  So whatever else the machine does hits all stacks alike, and nobody pays for launching.  A turn's result is its median; a
-job's is the median of its turns; a stack's is that of the best of its jobs, which share the stack's time.  A peer's job that is ten
-times behind after two turns, or a hundred times after one, gets no more of them in that cell: who spins where there are more ranks
-than cores would take most of the time.
+For each number of ranks every stack gets one mcastcoll-perf job for each way to launch it.  All jobs stay alive,
+asleep, and are woken one at a time: for each cell, in each round, every job measures once, and each round starts with
+a different job. So other load on the machine affects all stacks alike, and launch times do not count.  A turn's result
+is its median; a job's is the median of its turns; a stack's is that of the best of its jobs, which share the stack's
+time.  A job of another stack ten times slower after two turns, or a hundred times after one, gets no further turns in
+that cell: with more ranks than cores, jobs that spin would otherwise take most of the time.
 
-Who owns what: the driver ends every job it started, by its own process.
+The driver ends each job that it has started, by the job's own process.
 """
 import argparse
 import collections
@@ -40,7 +40,7 @@ def in_bytes(size):
 
 
 def ways(stack, ranks, cores):
-    """How a stack is launched, by name: with a core for each rank the best of several counts."""
+    """Ways to launch a stack, by name: with a core for each rank, the best of several counts."""
     if stack == "mpich":
         return {"unbound": ["-bind-to", "none"], **({"bound": ["-bind-to", "core"]} if ranks <= cores else {})}
     yields = {"yielding": "1", **({"spinning": "0"} if ranks <= cores else {})}
@@ -49,7 +49,7 @@ def ways(stack, ranks, cores):
 
 
 def without(options, chosen):
-    """MCA parameters that have not been chosen already: mpirun refuses those that are named twice."""
+    """MCA parameters without a value so far: mpirun refuses duplicates."""
     names = {chosen[i + 1] for i in range(len(chosen) - 2) if chosen[i] == "--mca"}
     triples = [options[i:i + 3] for i in range(0, len(options), 3)]
     return [word for triple in triples if triple[1] not in names for word in triple]
@@ -96,7 +96,7 @@ class Job(perf_bench.Job):
 
 
 def best(jobs, cell):
-    """The job whose median over the rounds is the least, as the stack's row; None where all failed."""
+    """The job with the smallest median over the rounds, as the stack's row; None if all failed."""
     rows = []
     for job in (job for job in jobs if not job.error and cell in job.turns):
         rows.append({"median_us": job.median_us(cell), "way": job.way,
@@ -118,7 +118,8 @@ class Driver:
         print(f"[{time.monotonic() - self.start:4.0f} s] {text}", flush=True)
 
     def measure(self, jobs, operation, size):
-        """All turns of one cell; on a machine too busy for that only as many as fit into its share of the time left, but two."""
+        """The turns of one cell; on a busy machine only as many as fit into its share of the remaining time, but at least
+        two."""
         cell, shares, begin = (operation, size), collections.Counter(job.stack for job in jobs), time.monotonic()
         share = (self.start + self.args.limit - begin) / self.cells_left
         self.cells_left -= 1
@@ -134,7 +135,7 @@ class Driver:
                     job.measure(operation, size, max(LEAST_TURN_S, self.args.seconds / shares[job.stack]))
 
     def ranks_row(self, ranks):
-        """All cells at one number of ranks."""
+        """The cells for one number of ranks."""
         jobs = []
         try:
             for stack in self.args.stacks.split(","):
@@ -167,7 +168,7 @@ class Driver:
         return 1 if self.failed else 0
 
     def write(self, cells):
-        """Also what an interrupted run has."""
+        """Also covers the results of an interrupted run."""
         notes = list(dict.fromkeys(note.lstrip(": ") for note in self.notes))
         for note in notes:
             print(f"     ours says: {note}")

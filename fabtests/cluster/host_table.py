@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The table of mpi_host.sh: who wins each cell, and how we stand to the best of the others, as text, Markdown and CSV."""
+"""The table of mpi_host.sh: the fastest stack of each cell, and our time relative to the best other stack, as text,
+Markdown and CSV."""
 import argparse
 import csv
 import json
@@ -7,11 +8,11 @@ import json
 WITHIN = 1.10
 NAMES = {"vader": "Open MPI", "han": "Open MPI han", "sm": "Open MPI sm", "mpich": "MPICH", "ours": "mcastcoll"}
 
-WORDS = ("operation", "best peer", "we are")  # columns that hold no figures
+WORDS = ("operation", "best peer", "we are")  # columns without figures
 
 
 def judge(cell, of=lambda row: row["median_us"]):
-    """The best peer, ours over it, and in one word how that is."""
+    """The fastest of the other stacks, our time over its time, and a word for the result."""
     peers = {stack: of(row) for stack, row in cell["stacks"].items() if stack != "ours" and row}
     ours = cell["stacks"].get("ours")
     best = min(peers, key=peers.get) if peers else None
@@ -51,7 +52,7 @@ def head_of(table):
 
 
 def turns_text(table):
-    """How many turns the cells had, by the stack that had most of them."""
+    """Number of turns of the cells, counted for the stack with the most."""
     turns = {max((len(row["rounds_us"]) for row in cell["stacks"].values() if row), default=0) for cell in table["cells"]}
     return str(max(turns)) if len(turns) == 1 else f"{min(turns)} to {max(turns)}"
 

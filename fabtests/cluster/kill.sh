@@ -1,11 +1,13 @@
 # shellcheck shell=bash
-# Sourced by the tests that kill a rank: waits for what the survivors say, and judges it.
+# Sourced by the tests that kill a rank: waits for the survivors' reports, and evaluates them.
 
-# What has Open MPI's launcher let the others go on when a rank dies. From 5.0 on it is PRRTE, which has words of its own.
+# Options that let Open MPI's launcher continue the job when a rank dies. Since 5.0 the launcher is PRRTE, with other
+# options.
 outlive=(--enable-recovery --mca orte_abort_on_non_zero_status 0)
 ! command -v prterun >/dev/null || outlive=(--runtime-options recoverable,error-nonzero-status=0)
 
-# Open MPI 4.1's mpirun does not always end when ranks end without MPI_Finalize, so it is ended once all ranks but one have spoken.
+# Open MPI 4.1's mpirun does not always end when ranks end without MPI_Finalize, so the job is ended once all ranks but
+# one have reported.
 judge_survivors() { # judge_survivors WHAT RANKS JOB LOG
     local errors others=$(($2 - 1))
     while kill -0 "$3" 2>/dev/null && (($(grep -c '^rank [0-9]*: error\|^mpi_kill: ' "$4") < others)); do sleep .2; done

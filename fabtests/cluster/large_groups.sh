@@ -1,15 +1,16 @@
 #!/bin/bash
-# large_groups.sh [--hosts N] [--members N,N,..] [--loss PCT,..] [--case NAME] -- groups of up to 1,024 members on the hosts of a cluster
+# large_groups.sh [--hosts N] [--members N,N,..] [--loss PCT,..] [--case NAME] -- groups of up to 1,024 members on the
+# hosts of a cluster
 #
-#   --hosts N        of the cluster (default 32)
-#   --members N,..   of a group, as many on each host (default 16,64,256,1024)
-#   --loss PCT,..    of multicast datagrams at each receiver (default 0,1)
-#   --case NAME      only the cases of fi_mcc_large whose names contain this (default: all)
+#   --hosts N        hosts of the cluster (default 32)
+#   --members N,..   members of a group, equally many on each host (default 16,64,256,1024)
+#   --loss PCT,..    percentages of multicast datagrams lost at each receiver (default 0,1)
+#   --case NAME      only the cases of fi_mcc_large whose names contain NAME (default: all)
 #
-# Each group joins, broadcasts from a hundred roots, has a barrier, allreduces and allgathers, checks every byte, joins groups of its
-# rows and columns, and leaves; others lose a member, and rank 0: fi_mcc_large. It says how long joins took, what memory a process had,
-# and what the host that sent most has sent. All processes share this machine's cores, so a join takes processor time of all members one
-# after the other; compare figures of one run only.
+# Each group joins, broadcasts from a hundred roots, has a barrier, allreduces and allgathers, checks every byte, joins
+# groups of its rows and columns, and closes; other groups lose a member, and rank 0 (fi_mcc_large). Prints the time of
+# joins, the memory of a process, and the traffic of the host that sent most. All processes share this machine's cores,
+# so a join takes the sum of all members' processor times; compare only figures of one run.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"

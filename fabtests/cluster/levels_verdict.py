@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What the counters of one case of mpi_levels.sh tell: a line "ok ..." or "FAIL ..." for each thing that must hold.
+"""Evaluates the counters of one case of mpi_levels.sh: a line "ok ..." or "FAIL ..." for each condition.
 
-The folder holds two jobs, short/ and long/, with the provider's counters (stats.HOST.PID.json), those of the kernels before and
-after (before.HOST, after.HOST: /proc/net/netstat and /proc/net/snmp), result.json and log.
+The folder holds two jobs, short/ and long/, with the provider's counters (stats.HOST.PID.json), those of the kernels
+before and after (before.HOST, after.HOST: /proc/net/netstat and /proc/net/snmp), result.json and log.
 """
 import argparse
 import glob
@@ -67,7 +67,7 @@ def main():
     def provider(name):
         return long.total(name) - short.total(name)
 
-    # Elections multicast probes, too, whenever somebody asks for one.
+    # Elections multicast probes as well, whenever a member requests one.
     sent = provider("datagrams_sent") - provider("probes_sent")
     holds(sent == want, f"provider: {sent / broadcasts:g} datagrams sent a broadcast, {fragments} wanted")
     receivers = len(long.kernel) - 1 if args.copies == "host" else len(long.kernel) * args.ranks - 1
@@ -79,14 +79,15 @@ def main():
     others = {host: {name: n - short.kernel[host].get(name, 0) for name, n in counters.items()} for host, counters in long.kernel.items()}
     root = others.pop(f"h{args.root_host}")
     carried = [counters["IpExt.InMcastPkts"] for counters in others.values()]
-    # A probe of an election may be among them, hence not exactly; a second copy of each would be.
+    # The packets may include probes of an election, hence the tolerance, which is less than a second copy of each
+    # packet.
     holds(all(want <= n < want * 1.05 + 5 for n in carried),
           f"kernels: {' '.join(f'{n / broadcasts:g}' for n in carried)} packets came into the other hosts a broadcast, {fragments} wanted")
     handed = [counters["Udp.InDatagrams"] for counters in others.values()]
     holds(all(want * each * 0.95 - 5 < n < want * each * 1.05 + 5 for n in handed),
           f"kernels: {' '.join(f'{n / want:.3g}' for n in handed)} sockets of the other hosts were handed each datagram, {each} wanted")
-    # The root's own kernel hands copies on in runs that are not yet cut, so only none can be told from some: one a broadcast at least.
-    # What a slow start repeats is among them.
+    # The root's own kernel delivers copies in runs not yet split, so this check can only distinguish no copies from at
+    # least one per broadcast. Repetitions at a slow start are included.
     own = root["Udp.InDatagrams"]
     if args.copies == "host":
         holds(own < 5 + broadcasts / 2, f"kernels: {own / broadcasts:g} datagrams or runs of them were handed to sockets of the root's host a broadcast, "

@@ -1,18 +1,20 @@
 #!/bin/bash
-# load.sh [options] -- MPI jobs drawn from a seed, on a machine and a network that are in trouble.
+# load.sh [options] -- MPI jobs drawn from a seed, on a machine and a network under stress.
 #
-#   --jobs N         so many, each with the next seed (default 20)
-#   --seed N         of the first (default 1)
-#   --seconds S      begin no further job after so many (default: all jobs)
-#   --hosts N        of the cluster (default 4)
-#   --stop S         a rank stands still for at most so many seconds (default 20)
-#   --silence S      a host's network is silent for at most so many seconds (default 30)
-#   --stock          run each job without mcastcoll, too; else only those that fail with it
-#   --keep FOLDER    what the jobs print goes there
+#   --jobs N         number of jobs, each with the next seed (default 20)
+#   --seed N         seed of the first job (default 1)
+#   --seconds S      begin no further job after S seconds (default: all jobs)
+#   --hosts N        hosts of the cluster (default 4)
+#   --stop S         a rank is stopped for at most S seconds (default 20)
+#   --silence S      a host's network is silent for at most S seconds (default 30)
+#   --stock          run each job without mcastcoll, too; otherwise only jobs that fail with mcastcoll
+#   --keep FOLDER    folder for the jobs' output
 #
-# A seed draws the shape (hosts and ranks, or one host), the pml, datagrams that are lost, processes that spin and fork beside the job,
-# ranks that are stopped, and hosts whose packets are dropped for a while. Each job checks all of its bytes (mpi_coll_check). A job that
-# fails where Open MPI alone ends is a failure, and its line has the command that runs it again.
+# A seed determines the shape (hosts and ranks, or one host), the pml, the loss of datagrams, processes that spin and
+# fork beside the job, ranks that are stopped, and hosts whose packets are dropped for a while; the operation at which a
+# fault begins depends on the machine. Each job checks all of its bytes (mpi_coll_check). A job that fails runs again
+# without mcastcoll: if it succeeds then, mcastcoll has failed, and the line has the command that repeats the job;
+# otherwise the job counts as skipped.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -37,6 +39,6 @@ can_cluster || finish
 use_build
 [ -x "$BUILD/fabtests/mpi/mpi_coll_check" ] || { echo "$ME: no $BUILD/fabtests/mpi/mpi_coll_check: run util/build" >&2; exit 2; }
 start_cluster "$hosts"
-# Its closing line and its exit code are this one's, too.
+# The program's summary line and exit code are those of this script.
 python3 "$TOP/fabtests/cluster/load_jobs.py" --lab "$LAB" --build "$BUILD" --work "$work" ${options[@]+"${options[@]}"} &
 wait $!

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The jobs of load.sh, which starts the cluster: draws each from its seed, runs it, and says how it ended."""
+"""The jobs of load.sh, which starts the cluster: draws each job from its seed, runs it, and prints the outcome."""
 import argparse
 import contextlib
 import ctypes
@@ -15,17 +15,17 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent():
-    """In a child: whatever ends this script, nothing goes on without it."""
+    """Runs in a child: the child ends with this script, however the script ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def begin(dice):
-    """When a trouble begins: in the start of the job and its first joins, or when it works."""
+    """Start of a fault: during the job's start and first joins, or while the job works."""
     return dice.uniform(0.5, 6) if dice.random() < 0.5 else dice.uniform(8, 20)
 
 
 class Draw:
-    """What a seed says of its job."""
+    """The job that a seed determines."""
 
     def __init__(self, seed, options):
         dice = random.Random(seed)
@@ -49,7 +49,8 @@ class Draw:
         self.seconds = int(max(ends, default=0)) + dice.randint(2, 4)
 
     def limit(self):
-        """No job is hung before that: a silence makes TCP wait for as long again, and the load slows all down."""
+        """No job counts as hung before this time: TCP waits again as long as a silence lasted, and the load slows
+        everything down."""
         return 120 + 4 * sum(seconds for *_, seconds in self.stops + self.silences) + 10 * self.seconds
 
     def __str__(self):
@@ -66,7 +67,7 @@ class Draw:
 
 
 class Trouble:
-    """Load, stops and silences of one run; all of it ends with the run."""
+    """Load, stops and silences of one run, which end with the run."""
 
     def __init__(self, draw, program):
         self.draw, self.program = draw, program
@@ -101,7 +102,7 @@ class Trouble:
         self.threads[-1].start()
 
     def signal_rank(self, rank, number):
-        """Ranks are the processes whose program is this job's link, in the order of their numbers."""
+        """Ranks are the processes whose program is this job's symbolic link, ordered by process number."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -123,7 +124,7 @@ class Trouble:
 
 
 def ends_of(host, way):
-    """Where the packets of a way come in: at the host, or at the switch's port."""
+    """Devices at which the packets of a direction arrive: at the host, or at the switch's port."""
     cluster = os.environ["VC"]
     return [(f"{cluster}-h{host}", "eth0")] * (way != "out") + [(f"{cluster}-sw0", f"h{host}")] * (way != "in")
 
@@ -159,7 +160,7 @@ class Runner:
                 "-n", str(draw.ranks)] + mca + args, environment
 
     def run(self, draw, ours):
-        """(Whether it ended right, how, seconds)"""
+        """Returns whether the job succeeded, a description, and the seconds."""
         self.count += 1
         name = f"{draw.seed}.{'ours' if ours else 'stock'}"
         program = f"{self.options.work}/job{os.getpid()}.{self.count}"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# mpi_all.sh [options] -- every collective of MPI over several hosts, beside Open MPI's own over the same wires, in one run.
+# mpi_all.sh [options] -- every MPI collective over several hosts, compared with Open MPI's own over the same network,
+# in one run.
 #
 #   --hosts H,H,..      numbers of hosts, one rank on each (default 8,16)
 #   --sizes S,S,..      bytes, with K or M (default 8,1K,8K,64K,512K)
@@ -7,13 +8,13 @@
 #   --stacks S,S,..     of util/perf/stacks.conf, ours first (default mcastcoll,ompi-tuned,ompi-han)
 #   --rounds R, --seconds S, --limit S    as mcastcoll-perf's (default 5, 0.2, 1500)
 #   --loss P            percent of the multicast datagrams lost (default 0)
-#   --slack F           how many times as slow as the fastest peer ours may be anywhere (default 1.1)
-#   --out DIR           where all.txt, .csv, .json and .svg go (default build/all)
+#   --slack F           how many times slower than the fastest other stack ours may be anywhere (default 1.1)
+#   --out DIR           folder for all.txt, .csv, .json and .svg (default build/all)
 #
-# Fails when ours is not ahead of every peer in barrier, allreduce of 8 bytes and allgather of 64 KiB; when a member sends more for that
-# allgather than twice its block, where a ring has it send N-1 blocks; when ours is slower than the fastest peer by more than the slack
-# anywhere; and when a job hangs, dies or has wrong data.  On a machine that others use only the ratios mean anything, and few rounds
-# make even those a guess: see mcastcoll-perf(1).
+# Fails if ours is not faster than every other stack in barrier, allreduce of 8 bytes and allgather of 64 KiB; if a
+# member sends more than twice its block for that allgather (a ring sends N-1 blocks); if ours is slower than the
+# fastest other stack by more than the slack anywhere; or if a job hangs, dies or has wrong data.  On a machine with
+# other load only ratios are meaningful, and with few rounds even these are estimates: see mcastcoll-perf(1).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -47,8 +48,8 @@ rm -f "$out"/all.*
 svg=()
 command -v gnuplot >/dev/null && svg=(--svg "$out/all.svg")
 
-# mcastcoll-perf checks the arguments and has a cluster of its own.  The jobs are in a session with this script: sched_yield() does
-# not yield to other sessions.
+# mcastcoll-perf checks the arguments and creates its own cluster.  The jobs are in one session with this script,
+# because sched_yield() does not yield to other sessions.
 trap 'kill $!; wait $!; exit 130' INT TERM HUP
 MCASTCOLL_BUILD=$BUILD timeout -k 60 $((${limit%.*} + 300)) "$TOP/util/perf/mcastcoll-perf.py" --hosts "$hosts" --sizes "$sizes" --operations "$operations" \
     --stacks "$stacks" --rounds "$rounds" --seconds "$seconds" --limit "$limit" --loss "$loss" --fail-above "$slack" \

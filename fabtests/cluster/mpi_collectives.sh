@@ -1,17 +1,19 @@
 #!/bin/bash
-# mpi_collectives.sh [options] -- all collectives that the component serves, at random, blocking and not, every result compared.
+# mpi_collectives.sh [options] -- all collectives that the component serves, at random, blocking and nonblocking, every
+# result compared.
 #
 #   --hosts N        hosts of the cluster (default 4)
-#   --ranks N        ranks on each, and on the host alone (default 2, and 4)
-#   --loss PERCENT   of the multicast datagrams (default 5)
+#   --ranks N        ranks per host of the cluster, and ranks of the job on this host alone (default 2, and 4)
+#   --loss PERCENT   percentage of the multicast datagrams lost (default 5)
 #   --count N        rounds of 1 to 8 random operations, sizes, datatypes, operators and subcommunicators (default 100)
 #   --threads N      threads, with a communicator each (default 8)
-#   --operations N   of all threads together (default 800)
+#   --operations N   operations of all threads together (default 800)
 #
-# On this host alone, through its shared memory, and over the cluster: shared memory inside the hosts, multicast between. Over the
-# cluster once more with a selection that leaves nothing to Open MPI's own, then with threads, with Open MPI's own messages instead of those
-# over the provider, and with senders that block while others need them. Before anything is lost, the thread that stands in for the
-# program is watched: it sleeps while the program polls, and while it sleeps.
+# Runs on this host alone, through shared memory, and over the cluster: shared memory inside the hosts, multicast
+# between them. Over the cluster it runs again with a selection that leaves nothing to Open MPI's own, then with
+# threads, with Open MPI's own messages instead of the provider's, and with senders that block while other ranks need
+# them. Before any loss, it checks the progress thread: the thread sleeps while the program polls, and while the program
+# sleeps.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -80,7 +82,7 @@ over_cluster $((240 + operations / 50)) threads "$programs/mpi_coll_threads" --t
 judge "$where, $threads threads" "$work/threads" $code
 over_cluster 120 ob1 --mca pml ob1 --mca btl tcp,self,vader "$programs/mpi_coll_check" --count "$count" --max 64K --seed 4
 judge "$where, Open MPI's own messages" "$work/ob1" $code
-# Every variable that the component has is one that the provider counts: its name stands in the statistics.
+# Every variable of the component is a counter of the provider: its name must appear in the statistics.
 FI_MCASTCOLL_STATS=$work/stats over_cluster 120 variables "$programs/mpi_variables"
 unknown=$(comm -23 <(awk '$1 == "variable" { print $2 }' "$work/variables" | sort) <(cat "$work"/stats.*.json | sed -n 's/^ *"\([a-z_]*\)".*/\1/p' | sort -u))
 [ -z "$unknown" ] || { echo "the provider has no $unknown" >>"$work/variables"; code=1; }

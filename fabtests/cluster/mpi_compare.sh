@@ -1,9 +1,10 @@
 #!/bin/bash
-# mpi_compare.sh [--hosts N] [--sizes S,S,..] [--operations bcast,barrier] [--rounds N] [--iterations N] [--loss P] [--json FILE]
+# mpi_compare.sh [--hosts N] [--sizes S,S,..] [--operations bcast,barrier] [--rounds N] [--iterations N] [--loss P]
+# [--json FILE]
 #
-# Our broadcast and barrier against Open MPI's own over the same inner provider (pml cm over mcastcoll, with and without the coll
-# component), alternating, ROUNDS (default 5) jobs of each on N hosts (default 16), one rank on each.  Prints, for each size
-# (default 8), the median over the rounds of the medians of ITERATIONS (default 1000) operations.
+# Compares our broadcast and barrier with Open MPI's own over the same inner provider (pml cm over mcastcoll, with and
+# without the coll component), alternating, ROUNDS (default 5) jobs of each on N hosts (default 16), one rank on each.
+# Prints, for each size (default 8), the median over the rounds of the medians of ITERATIONS (default 1000) operations.
 set -u
 . "$(dirname "$0")/common.sh"
 n=16 sizes=8 operations=bcast,barrier rounds=5 iterations=1000 loss='' json=''

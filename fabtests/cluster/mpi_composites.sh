@@ -1,11 +1,12 @@
 #!/bin/bash
-# mpi_composites.sh -- a rank dies while operations run that Open MPI makes of others: never success with wrong bytes.
+# mpi_composites.sh -- a rank dies during operations that Open MPI composes of others: they never return success with
+# wrong bytes.
 #
-# Three hosts, one rank each. Open MPI's own allgatherv, allgather, allreduce and reduce_scatter are chosen so that each calls the
-# communicator's gather, bcast, reduce and scatter, which mcastcoll serves; the launcher lets the job go on, and a rank dies
-# before a barrier, which tells the others, or before one of those operations. And coll/han, which falls back to other components,
-# runs below mcastcoll, the fences of one-sided windows, which need Open MPI's own barrier, and communicators after a join that
-# failed.
+# Three hosts, one rank each. Open MPI's own allgatherv, allgather, allreduce and reduce_scatter are selected so that
+# each calls the communicator's gather, bcast, reduce and scatter, which mcastcoll serves. The launcher lets the job
+# continue, and a rank dies before a barrier, through which the others detect the death, or before one of those
+# operations. Also runs coll/han, which falls back to other components, below mcastcoll; fences of one-sided windows,
+# which need Open MPI's own barrier; and communicators after a failed join.
 set -u
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -30,8 +31,8 @@ all=3
 basic=(--mca coll_tuned_use_dynamic_rules 1)
 for one in allgatherv allgather allreduce reduce_scatter reduce_scatter_block; do basic+=(--mca "coll_tuned_${one}_algorithm" 1); done
 
-# The job's end is not waited for: with errors that are returned Open MPI's launcher does not always notice it.
-one() { # one WHAT WANTED OPTION...: so many of the others have to end by an error; where errors are fatal, one ends the job
+# The script does not wait for the job's end: if errors are returned, Open MPI's launcher does not always detect it.
+one() { # one WHAT WANTED OPTION...: WANTED other ranks must end with an error; where errors are fatal, one ends the job
     local what=$1 wanted=$2 t ended waiting least=$((all - 1))
     case " $* " in *' --fatal '*) least=0 ;; esac
     shift 2
@@ -59,7 +60,7 @@ one "rank 0 dies before an uneven allgatherv" 0 --victim 0 --before 1
 one "rank 2 dies before a barrier" 2 --victim 2
 one "rank 2 dies before a reduce_scatter_block, errors are fatal" 0 --victim 2 --before 5 --fatal
 
-# coll/han falls back to what the communicator holds, where ranks are not equally many on all hosts.
+# coll/han falls back to the communicator's other components if the hosts have different numbers of ranks.
 STACK=mcastcoll bounded 60 "$LAB/run" -n 5 --mca pml ob1 --mca coll_han_priority 80 --mca coll_mcastcoll_verbose 1 "$BUILD/fabtests/mpi/mpi_coll_check" \
     --count 3 --max 4K --seed 1 >"$work/log" 2>&1
 code=$?
@@ -70,8 +71,8 @@ else
     fail "coll/han below: code $code"
 fi
 
-# A window's fence is a barrier that must travel behind the puts, on osc/rdma over btl/ofi at least. Open MPI's own is early in
-# one fence of some thousands.
+# A window's fence is a barrier that must complete after the puts, on osc/rdma over btl/ofi at least. Open MPI's own
+# barrier is too early in one of some thousands of fences.
 STACK=none bounded 60 "$LAB/run" -n $all --mca pml ob1 --mca btl ^openib --mca osc rdma,sm --mca coll_mcastcoll_verbose 1 \
     "$BUILD/fabtests/mpi/mpi_windows" >"$work/log" 2>&1
 code=$?
@@ -84,7 +85,7 @@ else
     fail "one-sided: code $code, ${early:-no} early"
 fi
 
-# A firewall that drops what joins send: the first communicator finds that out, the others need not.
+# A firewall that drops the datagrams of joins: the first communicator detects this, and the others begin no join.
 for host in 0 1 2; do
     ip netns exec "$VC-h$host" nft -f - <<END
 table inet t { chain c { type filter hook input priority 0; iif lo accept; meta l4proto udp drop; }; }

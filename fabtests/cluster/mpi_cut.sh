@@ -1,13 +1,15 @@
 #!/bin/bash
-# mpi_cut.sh [--hosts N] [--cases C,C,..] [--phases A,B,C] [--policy P] -- multicast is cut in mid-run, then restored: does the job notice?
+# mpi_cut.sh [--hosts N] [--cases C,C,..] [--phases A,B,C] [--policy P] -- multicast is cut during a job, then restored.
 #
-# One MPI job over N hosts (default 6) broadcasts without a pause, every byte checked on every rank: A broadcasts with everything
-# in order, B while multicast is cut, C after it is restored (default 200,400,800; the last phase has at least three times as many
-# as there were before it).  The cable is cut and mended while broadcasts are under way, and for multicast only.  Cases (default: all):
-#   deaf      one host hears no multicast any more             mute      nobody hears one host, which is the root
-#   all       nobody hears any                                 large     deaf, with broadcasts of 64 KiB
-# No byte may be wrong, and the counters of the receivers concerned must show it: what was cut came by repair, what came before
-# and after it by multicast.  Where the provider counts lane demotions and promotions there must have been some of each.
+# One MPI job over N hosts (default 6) broadcasts without a pause and checks every byte on every rank: A broadcasts
+# undisturbed, B while multicast is cut, C after it is restored (default 200,400,800; the last phase has at least three
+# times as many as all before it). A phase is a number of broadcasts, so the result does not depend on the machine's
+# speed. The cut affects only multicast, and begins and ends while broadcasts are under way.  Cases (default: all):
+#   deaf      one host receives no multicast                 mute      no host receives from one host, which is the root
+#   all       no host receives any                           large     as deaf, with broadcasts of 64 KiB
+# No byte may be wrong. The counters of the affected receivers must show that the cut broadcasts came by repair and
+# those before and after by multicast; if multicast stayed cut, this check would fail.  If the provider counts lane
+# demotions and promotions, both must have occurred.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -36,7 +38,7 @@ program=$BUILD/fabtests/cluster/mpi_phases
 start_cluster "$n"
 [ -z "$policy" ] || export FI_MCASTCOLL_REPAIR=$policy
 
-reached() { # reached FILE JOB: waits for it as long as the job runs
+reached() { # reached FILE JOB: waits for FILE as long as the job runs
     until [ -e "$1" ]; do
         kill -0 "$2" 2>/dev/null || return 1
         sleep .02
@@ -67,7 +69,7 @@ one() { # one CASE WAY HOST SIZE ROOT; HOST '' is every host
     pass "$what: the job did not notice, byte-exact"
     code=0
     python3 "$(dirname "$0")/cut_verdict.py" "$folder" --case "$1" --hosts "$n" --victim "${3#h}" --root "$5" >"$folder/verdict" || code=$?
-    # Its lines are counted here; an error of its own is a failure.
+    # Counts the verdict's lines; an error of the evaluation itself is a failure.
     cat "$folder/verdict"
     passed=$((passed + $(grep -c '^ok ' "$folder/verdict" || :))) failed=$((failed + $(grep -c '^FAIL ' "$folder/verdict" || :)))
     [ $code = 0 ] || fail "$what: the counters could not be judged"

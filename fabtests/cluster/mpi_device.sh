@@ -1,15 +1,18 @@
 #!/bin/bash
-# mpi_device.sh [options] -- all collectives that the component serves, with the buffers of every second rank on a device.
+# mpi_device.sh [options] -- all collectives that the component serves, with the buffers of every second rank on a
+# device.
 #
 #   --hosts N        hosts of the cluster (default 3)
-#   --ranks N        ranks on each, and on the host alone twice as many (default 2)
-#   --loss PERCENT   of the multicast datagrams (default 5)
+#   --ranks N        ranks per host of the cluster (default 2); the job on this host alone has twice as many
+#   --loss PERCENT   percentage of the multicast datagrams lost (default 5)
 #   --count N        rounds of 1 to 8 random operations (default 150)
 #   --max BYTES      largest part of one member (default 256K)
 #
-# The device is made up (fabtests/mpi/mpi_device.h), for Open MPI 5: an access that bypasses the accelerator faults. The test runs on this
-# host alone, through shared memory, then with messages cut into segments, then over the cluster. Each operation must have had such
-# buffers, blocking and not.
+# The device is simulated (fabtests/mpi/mpi_device.h), for Open MPI 5: the program holds addresses at which every access
+# faults, and only the test's accelerator component (mca_accelerator_mccfake.c) knows the alias with the bytes. A copy
+# that bypasses the accelerator ends the job with a stack trace. Runs on this host alone, through shared memory, then
+# with messages cut into segments, then over the cluster. Each operation must have had such buffers, blocking and
+# nonblocking.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -40,13 +43,13 @@ if [ ! -e "$fake/mca_accelerator_mccfake.so" ]; then
     finish
 fi
 start_cluster "$hosts"
-# Reductions of Open MPI's own would read such buffers: nothing is left to it.
+# Open MPI's own reductions would read such buffers, so all operations are served here.
 echo 'all * * * here' >"$work/selection"
 export OMPI_MCA_opal_mca_base_component_path=$fake:$OMPI_MCA_opal_mca_base_component_path
 export OMPI_MCA_coll_mcastcoll_selection=$work/selection OMPI_MCA_coll_mcastcoll_reduce_scatter_small=1073741824 \
     OMPI_MCA_coll_mcastcoll_min_comm_size=2 OMPI_MCA_coll_mcastcoll_verbose=1
 
-judge() { # judge WHAT LOG CODE OPERATIONS: so many had such buffers, blocking and not
+judge() { # judge WHAT LOG CODE OPERATIONS: OPERATIONS had such buffers, blocking and nonblocking
     local met
     met=$(awk '$1 == "device" && $3 > 0 && $4 > 0' "$2" | wc -l)
     if [ "$3" = 0 ] && grep -q ' 0 bad$' "$2" && [ "$met" = "$4" ]; then
@@ -66,7 +69,7 @@ alone() { # alone LOG PROGRAM'S OPTIONS...
 }
 alone all
 judge "$((2 * ranks)) ranks of this host, odd ones with buffers on a device" "$work/all" $code 10
-# In many operations, one after the other or at once.
+# Split into many operations, one after the other or at once.
 for operation in bcast allreduce; do
     OMPI_MCA_coll_mcastcoll_segment=4096 alone $operation --only $operation
     judge "the same, $operation in segments of 4 KiB" "$work/$operation" $code 1

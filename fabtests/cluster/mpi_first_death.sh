@@ -1,9 +1,10 @@
 #!/bin/bash
-# mpi_first_death.sh [--hosts N] [--ranks N] -- a rank dies in the first collective, while its group is made; everybody else gets an error.
+# mpi_first_death.sh [--hosts N] [--ranks N] -- a rank dies in the first collective, while its group forms; all other
+# ranks get an error.
 #
-# Over N hosts (default 2) with N ranks each (default 2), a launcher that lets the job go on, and no group yet: the last rank and the
-# first die 0 to 40 ms after their first collective would begin.  The bound for the others is 30 s; what waits in Open MPI's own
-# collectives then would wait for ever.  A rank that is only late costs nothing but its time.
+# N hosts (default 2) with N ranks each (default 2), a launcher that lets the job continue, and no group yet: the last
+# rank and the first die 0 to 40 ms after their first collective would begin.  The limit for the others is 30 s; ranks
+# inside Open MPI's own collectives would wait for ever.  A rank that is only late costs only its delay.
 set -u
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -20,7 +21,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 can_cluster || finish
-if command -v prterun >/dev/null; then # it says "An error occurred in Socket closed", and MPI_ERRORS_ARE_FATAL
+if command -v prterun >/dev/null; then # its message is "An error occurred in Socket closed", and MPI_ERRORS_ARE_FATAL
     skip "Open MPI 5's pml ob1 ends each process that has lost a connection to another"
     finish
 fi
@@ -29,14 +30,14 @@ program=$BUILD/fabtests/mpi/mpi_first_death
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$hosts"
 all=$((hosts * ranks))
-# A join that begins before the death ends in this time.
+# A join that began before the death ends in this time.
 export OMPI_MCA_coll_mcastcoll_join_timeout=1000
 
-# Open MPI's launcher does not always notice that such a job is over.
+# Open MPI's launcher does not always detect that such a job is over.
 one() { # one WHAT OPTION...
     local what=$1 ended=0 t
     shift
-    : >"$work/log" # where the last job's ends are still to be read
+    : >"$work/log" # the log still contains the last job's ends
     STACK=mcastcoll timeout -k 5 $((bound + 30)) "$LAB/run" -n $all --mca pml ob1 "${outlive[@]}" "$program" "$@" >"$work/log" 2>&1 &
     local job=$!
     for ((t = 0; t < 5 * bound; t++)); do

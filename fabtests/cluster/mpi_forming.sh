@@ -1,9 +1,9 @@
 #!/bin/bash
-# mpi_forming.sh -- how communicators come to their groups, and which do not.
+# mpi_forming.sh -- which communicators get a group, and how the groups form.
 #
-# What the component calls meanwhile must not come back to it, and what Open MPI starts by itself must not get between. A
-# communicator that is used once has no group. A rank that stops in the middle delays the group, one that dies costs the
-# others bounded time. On this host alone.
+# The component's own calls while a group forms must not call the component again, and calls that Open MPI starts by
+# itself must not interfere. A communicator used once gets no group. A stopped rank delays the group, a dead rank costs
+# the others a limited time. Runs on this host alone.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -32,7 +32,7 @@ on_host() { # on_host RANKS SECONDS LOG OPTIONS AND PROGRAM...; sets code
     bounded "$seconds" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" \
         "$@" >"$work/$log" 2>&1 || code=$?
 }
-judge() { # judge WHAT LOG: all right, and served
+judge() { # judge WHAT LOG: no errors, and served
     if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/$2" && grep -q 'coll/mcastcoll serves MPI' "$work/$2"; then
         pass "$1: $(grep -o '[0-9]* checked, 0 bad' "$work/$2")"
     else
@@ -43,7 +43,8 @@ judge() { # judge WHAT LOG: all right, and served
 
 loaded_in() { grep -o 'libfabric loaded in [0-9]*$' "$work/$1" || echo "$1 does not say"; } # loaded_in LOG
 
-# Algorithm 2 makes an allreduce of the communicator's own reduce and broadcast, which by itself only many ranks get.
+# Algorithm 2 composes an allreduce of the communicator's own reduce and broadcast; by default only jobs with many ranks
+# use it.
 on_host 4 120 nested --mca coll_mcastcoll_verbose 1 --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 2 \
     "$programs/mpi_coll_check" --count 20 --max 4K --seed 1
 judge "4 ranks, whose previous allreduce is made of collectives" nested
@@ -54,7 +55,7 @@ judge "6 ranks, several MPI_Comm_idup under way" idup
 on_host 3 120 tags --mca coll_mcastcoll_verbose 1 "$programs/mpi_many_nonblocking"
 judge "3 ranks, after 30,000 non-blocking collectives" tags
 
-# What is used once has no group, and who has no group pays nothing for one. Open MPI 5 loads libfabric by itself.
+# A communicator used once gets no group, and costs nothing extra. Open MPI 5 loads libfabric by itself.
 on_host 4 120 without_us --mca coll ^mcastcoll "$programs/mpi_short_lived"
 on_host 4 120 once --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_form_after 100 "$programs/mpi_short_lived"
 if [ "$code" = 0 ] && [ "$(loaded_in once)" = "$(loaded_in without_us)" ] && ! grep -q 'coll/mcastcoll serves' "$work/once"; then
@@ -64,12 +65,12 @@ else
     fail "communicators that are used once: code $code, $(grep -c 'coll/mcastcoll serves' "$work/once") groups"
 fi
 
-# The secret of a group, which rank 0 draws, comes to the others by Open MPI's messages.
+# Open MPI's messages carry the group's secret, which rank 0 draws, to the other ranks.
 on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 judge "4 ranks, listened to" secret
 judge_listener "4 ranks" "$work/secret"
-# A secret that is changed on its way keeps the group from forming, and the job goes on.
+# If the secret is changed on its way, the group does not form, and the job continues.
 on_host 4 120 changed --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" -x LISTENER_CHANGES=1 "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/changed" && grep -q 'leaves communicator MPI_COMM_WORLD.*Key was rejected' "$work/changed" &&
@@ -80,7 +81,7 @@ else
     fail "a changed secret: code $code"
 fi
 
-# Long ones count as several: 128 KiB as nine.
+# Long collectives count as several: 128 KiB counts as nine.
 on_host 4 120 counted --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_form_after 20 "$programs/mpi_bcast_check" --count 3 --min 128K --max 128K
 if [ "$code" = 0 ] && grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$work/counted"; then
     pass "long collectives count as several"
@@ -89,7 +90,7 @@ else
     fail "long collectives count as several: code $code"
 fi
 
-# An operation that nobody knows is named, and the whole job is Open MPI's; one that is taken out is not served.
+# An unknown operation is named, and Open MPI serves the whole job; an excluded operation is not served.
 on_host 3 120 unknown --mca coll_mcastcoll_enable bcast,broom "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
 if [ "$code" = 0 ] && grep -q "'broom' is none of all, none, bcast, barrier" "$work/unknown" && grep -q ' 0 bad$' "$work/unknown"; then
     pass "an unknown operation is named"
@@ -100,7 +101,7 @@ fi
 on_host 3 120 without --mca coll_mcastcoll_enable ^bcast --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
 judge "all operations but one" without
 
-# Where few descriptors are left Open MPI gets them all, and one line says so.
+# If few descriptors are left, Open MPI gets all of them, and a line reports this.
 for few in 34 42 60; do
     on_host 3 60 few sh -c "ulimit -n $few; exec $programs/mpi_coll_check --count 2 --max 1K --seed 1"
     said=$(grep -c "is off, .* only [0-9]* file descriptors are left (ulimit -n is $few)" "$work/few") || :
@@ -112,14 +113,14 @@ for few in 34 42 60; do
     fi
 done
 
-trouble() { # trouble LOG OPTIONS...: of mpirun, and behind -- of the program
+trouble() { # trouble LOG OPTIONS...: options of mpirun, after -- those of the program
     local log=$1 options=()
     shift
     while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
     on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout "${join_ms:-1000}" "${options[@]}" "$programs/mpi_forming_trouble" "$@"
 }
-# Longer than a join may take: the agreement after it has no limit.
+# Longer than a join may take: the agreement after the join has no limit.
 trouble stops -- --stop 7500
 if [ "$code" = 0 ] && grep -q 'failed on rank .*timed out; to be tried again' "$work/stops" && grep -q 'coll/mcastcoll serves late' "$work/stops"; then
     pass "a rank stops while a group forms: it forms later"
@@ -127,7 +128,7 @@ else
     tail -n 20 "$work/stops" | sed 's/^/     /'
     fail "a rank stops while a group forms: code $code$([ "$code" != 124 ] || echo ' (hung)')"
 fi
-# All ranks stop while the group forms, as a job does that is suspended: the time does not count.
+# All ranks are stopped while the group forms, like a suspended job: the time does not count.
 join_ms=4000 trouble suspended -- --stop 1000 --suspend 5000
 if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/suspended" && grep -q 'coll/mcastcoll serves late' "$work/suspended" && ! grep -q 'timed out' "$work/suspended"; then
     pass "all ranks stop while a group forms: it forms"

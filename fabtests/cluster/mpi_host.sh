@@ -1,21 +1,23 @@
 #!/bin/bash
-# mpi_host.sh [options] -- collectives inside one host: ours beside every stack a user might have instead, in one run.
+# mpi_host.sh [options] -- collectives inside one host: ours compared with every stack that a user might have instead,
+# in one run.
 #
 #   --ranks N,N,..     processes (default 2,4,8,16)
 #   --cells C,C,..     OPERATION or OPERATION:BYTES, with K or M (default bcast:8,bcast:1K,bcast:64K,bcast:1M,barrier,allreduce:8,
 #                      allreduce:64K); operations are bcast, barrier, allreduce, allgather, reduce
-#   --stacks S,S,..    vader, han, sm, mpich, ours (default: all that are here)
-#   --ours WORDS       how ours is switched on: NAME=VALUE for the environment, else options of mpirun (default $MCASTCOLL_OURS)
+#   --stacks S,S,..    vader, han, sm, mpich, ours (default: the installed ones)
+#   --ours WORDS       how to enable ours: NAME=VALUE for the environment, else options of mpirun (default $MCASTCOLL_OURS)
 #   --rounds R         turns of each stack at each cell (default 5)
 #   --seconds S        of each turn (default 0.3)
-#   --limit S          seconds it may take in all; a busy machine gets fewer turns, two at least (default 560)
+#   --limit S          seconds in all; a busy machine gets fewer turns, at least two (default 560)
 #   --quick            as --ranks 2,4 --rounds 2 --seconds 0.15 --limit 100
-#   --out DIR          where host.csv, .json, .md and .svg go (default build/host)
+#   --out DIR          folder for host.csv, .json, .md and .svg (default build/host)
 #
-# All stacks' jobs of one number of ranks are alive at once and take turns cell by cell; who has no turn sleeps in read().  With
-# 2 ranks each stack runs bound and not, yielding and not, and its best counts; with more ranks than cores idle ranks yield,
-# without which nothing is worth measuring.  MPICH cannot yield.  Every result is verified outside the timed part.
-# The exit code is 1 if a job failed or data were wrong, never because of a time.  docs/HOST.md tells how to read the table.
+# All stacks' jobs of one number of ranks are alive at once and take turns cell by cell; jobs without a turn sleep in
+# read(), where no MPI can spin.  With 2 ranks each stack runs bound and unbound, yielding and spinning, and its best
+# result counts; with more ranks than cores idle ranks yield, because other measurements would be meaningless.  MPICH
+# cannot yield.  Every result is verified outside the timed part. The exit code is 1 if a job failed or data were wrong,
+# never because of a time.  docs/HOST.md explains the table.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -50,7 +52,7 @@ each_is rounds "$rounds" '[1-9][0-9]{0,2}' "a number"
 each_is seconds "$seconds" '[0-9]{1,2}(\.[0-9]+)?' "seconds"
 each_is limit "$limit" '[1-9][0-9]{0,4}' "seconds"
 command -v mpirun.openmpi >/dev/null || { skip "needs Open MPI: run util/install-deps"; finish; }
-use_build # also takes away what the caller's shell chose for libfabric and Open MPI
+use_build # also clears the caller's settings for libfabric and Open MPI
 [ -x "$BUILD/util/perf/mcastcoll-perf-mpi" ] || { echo "$ME: no mcastcoll-perf-mpi in $BUILD: run util/build" >&2; exit 2; }
 out=${out:-$BUILD/host}
 mkdir -p "$out"
@@ -61,7 +63,7 @@ if [ -z "$stacks" ]; then
     stacks+=,ours
 fi
 
-# The jobs are in a session with this script: sched_yield() does not yield to other sessions.
+# The jobs are in one session with this script, because sched_yield() does not yield to other sessions.
 code=0
 trap 'kill $!; wait $!; exit 130' INT TERM HUP
 python3 "$(dirname "$0")/host_bench.py" --ranks "$ranks" --cells "$cells" --stacks "$stacks" --ours "$ours" --rounds "$rounds" \

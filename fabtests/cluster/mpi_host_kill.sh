@@ -1,15 +1,16 @@
 #!/bin/bash
-# mpi_host_kill.sh [options] -- ranks of one host, one is killed in mid-operation: the others get an error in time, nothing is left.
+# mpi_host_kill.sh [options] -- one of a host's ranks is killed in mid-operation: the others get an error in time, and
+# nothing is left.
 #
 #   --ranks N          processes (default 4)
-#   --within MS        the bound for the others (default 8000)
-#   --ours WORDS       how ours is switched on: NAME=VALUE for the environment, else options of mpirun (default $MCASTCOLL_OURS, or
+#   --within MS        time limit for the others (default 8000)
+#   --ours WORDS       how to enable ours: NAME=VALUE for the environment, else options of mpirun (default $MCASTCOLL_OURS, or
 #                      --mca pml cm --mca mtl ofi, with which the component serves single hosts, too)
 #   --cases C,C,..     OPERATIONS:BYTES:VICTIM, operations joined by + (default bcast:65536:last, bcast:8:first, bcast:4194304:middle,
 #                      bcast+barrier:8:middle, barrier:4:last, allreduce:8:first, allreduce:65536:middle)
 #
-# Needs no cluster.  As root each job has a /dev/shm of its own, so that what is left there is the job's; else what is new is.
-# Open MPI's own files (vader_segment*) are its own affair.
+# Needs no cluster.  As root each job has its own /dev/shm, so all files left there are the job's; otherwise only new
+# files count. Open MPI's own files (vader_segment*) are ignored.
 set -u
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -62,9 +63,9 @@ one() { # one OPERATIONS BYTES VICTIM
     timeout -k 10 90 ${alone[@]+"${alone[@]}"} mpirun.openmpi --allow-run-as-root --leave-session-attached --oversubscribe --bind-to none \
         --mca mpi_yield_when_idle 1 "${outlive[@]}" -np "$n" "${options[@]}" \
         "$kill" --mark "$work/mark" --victim $victim --bytes "$2" --within $within_ms --operations "${1//+/,}" >"$work/log" 2>&1 &
-    # Who never ran leaves nothing, so that counts for those only that had their errors.
+    # A job that never ran leaves no files, so the check applies only after errors on the other ranks.
     judge_survivors "$what" "$n" $! "$work/log" || return
-    # The next job that writes reports removes those of killed processes (below).
+    # The next job with reports removes those of killed processes (below).
     left=$(find "$shm" -mindepth 1 ! -name 'vader_segment*' ! -path "$shm/mcastcoll-$(id -u)*" -printf '%f\n' | grep -vxFf "$work/before" | paste -sd' ')
     if [ -z "$left" ]; then pass "$what: nothing is left in /dev/shm"; else fail "$what: left in /dev/shm: $left"; fi
 }

@@ -1,12 +1,12 @@
-// mpi_kill -- one rank dies in the middle of collectives: does everybody else get an error in time?
+// mpi_kill -- one rank dies in the middle of collectives: do all other ranks get an error in time?
 //
-// Why it exists: a collective that hangs when a member is gone is worse than none. All ranks do what
-// --operations says in a loop, every rank being root in turn; after a warm-up the victim leaves the time in a
-// file and is killed by a timer signal wherever it happens to be. The others must see an operation fail
-// (MPI_ERRORS_RETURN) within a bound after that time. Each then says so in one line, waits a while for others
-// to speak, and exits 0; 1 means an error came late, 2 that none came (a hang), 3 that data was wrong. All
-// hosts of the virtual cluster share one monotonic clock and one file system, which is what makes the times
-// comparable.
+// A collective that hangs when a member is gone is worse than none. All ranks repeat the operations of
+// --operations, every rank being root in turn; after a warm-up a timer signal kills the victim at an
+// arbitrary point, after the victim has written the time to a file. The others must see an operation fail
+// (MPI_ERRORS_RETURN) within a limit after that time. Each then reports this in one line, waits a while for
+// the others' reports, and exits with 0; 1 means that an error came late, 2 that none came (a hang), 3 that
+// data was wrong. All hosts of the virtual cluster share one monotonic clock and one file system, which makes
+// the times comparable.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -50,9 +50,9 @@ static int64_t now_ns(void) {
 }
 
 static const char* mark_path;
-static unsigned orphan_s;  // for so long a child of the victim lives on, with its descriptors
+static unsigned orphan_s;  // seconds for which a child of the victim lives on, with the victim's descriptors
 
-// Leaves this moment in the file, then dies as by kill -9.  Only calls that are safe in a signal handler.
+// Writes the current time to the file, then dies as by kill -9.  Makes only calls safe in a signal handler.
 static void die_now(int signal_number) {
     (void)signal_number;
     int64_t t = now_ns();
@@ -155,7 +155,7 @@ static struct options parse(int argc, char** argv) {
     return o;
 }
 
-// The victim dies 0 to 3 ms after this, most likely inside an operation.
+// The victim dies 0 to 3 ms after this call, most likely inside an operation.
 static void arm(void) {
     signal(SIGALRM, die_now);
     struct itimerval it = {.it_value = {0, 1 + (suseconds_t)(now_ns() / 1000 % 3000)}};
@@ -232,8 +232,9 @@ int main(int argc, char** argv) {
            : ms < 0 ? " (nobody had died)"
                     : " (too late)");
     fflush(stdout);
-    // Open MPI's mpirun ends all ranks when one has ended without MPI_Finalize, which would wait for the
-    // dead. So others get the time to speak; the scripts end the job when all have.
+    // Open MPI's mpirun ends all ranks when a rank has ended without MPI_Finalize, which would wait for the
+    // dead rank. So each rank waits for the reports of the other ranks; the scripts end the job after the
+    // last report.
     alarm(0);
     sleep((unsigned)(o.within_ms / 1000 + 10));
     _exit(in_time ? 0 : 1);

@@ -1,17 +1,17 @@
 #!/bin/bash
-# mpi_large.sh [options] -- large jobs: do groups of many members form and serve, on one host and on many?
+# mpi_large.sh [options] -- large jobs: groups of many members must form and serve, on one host and on many.
 #
 #   --one-host N,N,..  ranks on one host (default 34,64,257)
 #   --hosts N          hosts of the cluster (default 16; 0: no cluster)
-#   --ranks N,N,..     ranks on each of them (default 4,8)
+#   --ranks N,N,..     ranks per host of the cluster (default 4,8)
 #   --pml P,P,..       ob1, cm (default both)
 #
-# Every job broadcasts, reduces, gathers ..., blocking and non-blocking, on the world and on parts of it, and checks every byte. It
-# counts as served only if the component says so of the world.
+# Every job broadcasts, reduces, gathers ..., blocking and nonblocking, on the world and on parts of it, and checks
+# every byte. A job counts as served only if the component reports that it serves the world.
 #
-# The pml cm takes some 110 MB a rank, ours or none of them inside: libfabric clears 17 MB for each 1,024 of its buffers, and has 128
-# of them for each connection. 256 ranks on one host are 28 GB. They get fewer and smaller ones, as users can have them:
-# -x FI_OFI_RXM_MSG_RX_SIZE=8 -x FI_OFI_RXM_BUFFER_SIZE=4096, and take 4.5 GB then.
+# The pml cm takes some 110 MB per rank, with or without mcastcoll: libfabric clears 17 MB for each 1,024 of its
+# buffers, and has 128 of them for each connection. 256 ranks on one host would take 28 GB. These tests use fewer and
+# smaller buffers, as users can: with -x FI_OFI_RXM_MSG_RX_SIZE=8 -x FI_OFI_RXM_BUFFER_SIZE=4096 they take 4.5 GB.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -42,7 +42,7 @@ launch_here=(env FI_PROVIDER=mcastcoll mpirun.openmpi --allow-run-as-root --over
 launch_there=("$LAB/run")
 everything=("$program" --count 2 --max 1K)
 broadcasts=("$BUILD/fabtests/mpi/mpi_bcast_check" --count 3 --max 1K --cycles 0)
-spares() { # spares RANKS PML: memory
+spares() { # spares RANKS PML: whether to use small buffers
     [ "$2" = cm ] && (($1 >= 256))
 }
 job() { # job LOG RANKS PML PROGRAM LAUNCHER...: PROGRAM is the name of one of these lists
@@ -54,7 +54,7 @@ job() { # job LOG RANKS PML PROGRAM LAUNCHER...: PROGRAM is the name of one of t
     STACK=mcastcoll bounded "$seconds" "$@" -n "$ranks" --mca pml "$pml" ${options[@]+"${options[@]}"} --mca coll_mcastcoll_single_host 1 \
         --mca coll_mcastcoll_verbose 1 "${program_of[@]}" --seed "$ranks" >"$log" 2>&1
 }
-right() { # right LOG: all that was checked is
+right() { # right LOG: all results checked are correct
     grep -Eq '[1-9][0-9]* checked, 0 bad$|: 0 bad broadcasts, 0 bad barriers: ok$' "$1"
 }
 broken() { # broken WHAT LOG CODE
@@ -73,7 +73,7 @@ serve() { # serve WHAT RANKS HOSTS PML LAUNCHER...
     fi
 }
 
-# What Open MPI's processes take, ours or none of them inside, and something for everybody else.
+# Memory of Open MPI's processes, with or without mcastcoll, plus a reserve for other programs.
 enough_memory() { # enough_memory RANKS PML
     local kilobytes each=15000
     kilobytes=$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)

@@ -1,18 +1,20 @@
 #!/bin/bash
-# mpi_levels.sh [options] -- hosts with several ranks each: does the network carry a broadcast once, and once into each host?
+# mpi_levels.sh [options] -- hosts with several ranks each: a broadcast crosses the network once, and enters each host
+# once.
 #
 #   --hosts N          hosts of the cluster (default 4)
-#   --ranks N          ranks on each (default 2)
+#   --ranks N          ranks per host (default 2)
 #   --sizes S,S,..     bytes of the broadcasts, with K or M (default 8,64K)
 #   --roots R,R,..     broadcasting ranks (default 0,1: a leader, and its neighbour on the host)
 #   --count N          broadcasts that are counted (default 100)
-#   --copies host|rank what is right: a copy of each datagram for each host (default), or one for each rank, as without levels
-#   --env NAME=VALUE   besides, on every rank; may be repeated
+#   --copies host|rank expected copies of each datagram: one per host (default), or one per rank, as without levels
+#   --env NAME=VALUE   further environment of every rank; may be repeated
 #
-# Counted by two who do not know each other: the provider (FI_MCASTCOLL_STATS) and the kernels of the hosts (packets with multicasts
-# that came in, datagrams that sockets were handed).  What a broadcast costs is the difference of a job with COUNT + 1 and one with
-# a single broadcast, without what joining and leaving cost.  Every byte is checked on every rank.  With FI_LOG_LEVEL=info the
-# provider says how long its fragments are.  "--copies rank" is also the proof that the judge can tell the two apart.
+# Two independent sources count: the provider (FI_MCASTCOLL_STATS) and the kernels of the hosts (IpExt.InMcastPkts:
+# packets that arrived at a host; Udp.InDatagrams: datagrams that sockets received).  The cost of a broadcast is the
+# difference between a job with COUNT + 1 and one with a single broadcast, which excludes the cost of joining and
+# leaving.  Every byte is checked on every rank.  With FI_LOG_LEVEL=info the provider logs the length of its fragments.
+# FI_MCASTCOLL_TOPOLOGY=flat with "--copies rank" proves that the check distinguishes the two cases.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -47,10 +49,10 @@ for e in ${extra[@]+"${extra[@]}"}; do export "${e?}"; done
 program=$BUILD/fabtests/mpi/mpi_bcast_ranks
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$hosts"
-# The counters are those of IPv4.  Open MPI's barrier between the broadcasts: ours would be counted with them.
+# The counters are those of IPv4.  Between the broadcasts Open MPI's barrier is used, because ours would be counted.
 export FI_MCASTCOLL_IP=4 FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll
 
-kernels() { # kernels FOLDER: the counters of all hosts
+kernels() { # kernels FOLDER: stores the counters of all hosts
     local h
     for ((h = 0; h < hosts; h++)); do ip netns exec "$VC-h$h" cat /proc/net/netstat /proc/net/snmp >"$1.h$h"; done
 }
@@ -75,7 +77,7 @@ for size in ${sizes//,/ }; do
         python3 "$(dirname "$0")/levels_verdict.py" "$folder" --ranks "$ranks" --root-host $((root / ranks)) --copies "$copies" \
             >"$folder/verdict" || code=$?
         cat "$folder/verdict"
-        # Its lines are counted here; an error of its own is a failure.
+        # Counts the verdict's lines; an error of the evaluation itself is a failure.
         passed=$((passed + $(grep -c '^ok ' "$folder/verdict" || :))) failed=$((failed + $(grep -c '^FAIL ' "$folder/verdict" || :)))
         [ $code = 0 ] || fail "$size B from rank $root: the counters could not be judged"
     done

@@ -1,12 +1,13 @@
 #!/bin/bash
-# mpi_long_messages.sh [--hosts N] [--bound BYTES] [--large] -- messages of very many bytes are ours, too, and right around every bound.
+# mpi_long_messages.sh [--hosts N] [--bound BYTES] [--large] -- very long messages are served, and are correct around
+# every limit.
 #
 #   --hosts N        hosts, one rank on each (default 3)
-#   --bound BYTES    one element less, exactly that, one more (default 1M, in segments of 64 KiB: many of them, as of a large one)
+#   --bound BYTES    tests one element less, exactly BYTES, and one more (default 1M, in many segments of 64 KiB, as for a large one)
 #   --large          the same with 1 GiB and the component's own segments, where messages were left to Open MPI; then broadcasts of
-#                    2.2 GB to two ranks of one host, whose bytes no int counts. Needs 8 GB of memory and some minutes
+#                    2.2 GB to two ranks of one host, a number of bytes that no int holds. Needs 8 GB of memory and some minutes
 #
-# Every word of every rank is compared. Who served is told by the multicast datagrams that hosts received.
+# Every word of every rank is compared. The multicast datagrams received by the hosts show which component served.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -39,7 +40,7 @@ judge() { # judge WHAT LOG CODE
         fail "$1: code $3$([ "$3" != 124 ] || echo ' (hung)')"
     fi
 }
-over_cluster() { # over_cluster SECONDS WHAT DATAGRAMS OPTIONS AND PROGRAM...: at least so many came by multicast
+over_cluster() { # over_cluster SECONDS WHAT DATAGRAMS OPTIONS AND PROGRAM...: at least DATAGRAMS arrived by multicast
     local seconds=$1 what=$2 wanted=$3 code=0 got
     shift 3
     "$LAB/loss" 0 >/dev/null
@@ -49,7 +50,8 @@ over_cluster() { # over_cluster SECONDS WHAT DATAGRAMS OPTIONS AND PROGRAM...: a
     if ((got >= wanted)); then pass "$what: $got datagrams by multicast"; else fail "$what: $got datagrams by multicast, not $wanted"; fi
 }
 bytes=$(numfmt --from=iec "$bound")
-# Broadcasts of the bound from two roots, contiguous, with holes and non-blocking, each in three sizes; a datagram has 64 KiB at most.
+# Broadcasts of the limit from two roots, contiguous, with holes and nonblocking, each in three sizes; a datagram has at
+# most 64 KiB.
 over_cluster 240 "around $bound in segments of 64 KiB" $((18 * bytes / 65536)) --mca coll_mcastcoll_segment 65536 "$program" --bound "$bound"
 [ "$large" = 1 ] || finish
 over_cluster 1200 "around 1 GiB" $((6 * 16384)) "$program" --bound 1G --operations b

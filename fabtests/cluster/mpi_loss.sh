@@ -1,9 +1,10 @@
 #!/bin/bash
 # mpi_loss.sh [--hosts N] [--loss P,P,..] [--count N] [--max BYTES] [--seed N] [--pml cm|ob1] [--multicast 4|6]
 #
-# MPI broadcasts and barriers over a lossy cluster, every byte checked on every rank.  Per percentage P of lost multicast
-# datagrams: COUNT broadcasts (default 1000) of mixed sizes up to BYTES (default 262144) from every root over N hosts (default 8).
-# 100 % must fall back by itself.  Also checks that multicast did carry the data, where it could.
+# MPI broadcasts and barriers over a lossy cluster, every byte checked on every rank.  Per percentage P of lost
+# multicast datagrams: COUNT broadcasts (default 1000) of mixed sizes up to BYTES (default 262144) from every root over
+# N hosts (default 8). At 100 % the provider must fall back by itself.  Also checks that multicast carried the data
+# where possible.
 set -u
 . "$(dirname "$0")/common.sh"
 n=8 losses=0,5,20,100 count=1000 max=262144 seed=1 pml=cm ip=4
@@ -44,7 +45,7 @@ for p in ${losses//,/ }; do
         continue
     fi
     pass "$what: byte-exact in $((SECONDS - start)) s; hosts were sent $matched datagrams and lost $dropped"
-    # Every broadcast has at least one datagram for each receiver, unless nobody hears any.
+    # Every broadcast has at least one datagram for each receiver, unless no receiver is reachable.
     if [ "$p" = 100 ]; then
         if [ "$matched" = "$dropped" ]; then pass "nothing came through at 100 %"; else fail "$((matched - dropped)) came through at 100 %"; fi
     elif ((matched >= count * (n - 1) / 2)); then

@@ -1,5 +1,6 @@
 #!/bin/bash
-# mpi_loss_price.sh [options] -- what losses cost the last rank: broadcasts and sums of 8 B and 64 KiB, and barriers, all losses in turns.
+# mpi_loss_price.sh [options] -- cost of losses at the last rank: broadcasts and sums of 8 B and 64 KiB, and barriers,
+# all losses in turns.
 #
 #   --hosts N          one rank on each (default 8)
 #   --losses P,P,..    percentages of the multicast datagrams that each host loses (default 0,1,5)
@@ -9,9 +10,10 @@
 #   --pml cm|ob1       default ob1
 #   --builds DIR,DIR   builds to compare, in turns (default this tree's)
 #
-# For each operation, size and loss: median and 99th percentile over a job's operations of the time from the root's entry (barrier
-# and allreduce: the last rank's) to the last rank's end, the median job of R; and the questions asked (asks) and fragments that came
-# by message (repaired) per 1000 operations of a whole job, of all ranks together.  Four minutes with the defaults on two cores.
+# For each operation, size and loss: median and 99th percentile over a job's operations of the time from the root's
+# entry (barrier and allreduce: the last rank's) to the last rank's end, the median job of R; and the NAKs sent (asks)
+# and fragments received by message (repaired) per 1000 operations of a whole job, of all ranks together.  Four minutes
+# with the defaults on two cores.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"

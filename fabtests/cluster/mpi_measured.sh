@@ -1,10 +1,11 @@
 #!/bin/bash
-# mpi_measured.sh [--hosts N] [--count N] -- long broadcasts are tried both ways, and go on with the faster one.
+# mpi_measured.sh [--hosts N] [--count N] -- long broadcasts are tried both ways, and continue with the faster one.
 #
-# Over N hosts (default 4), in jobs of N broadcasts (default 600) of three classes of sizes, from all roots, of all layouts, every
-# byte compared: as it comes; with multicast that loses much; with Open MPI's in tiny segments, which are served here; by a rule of its
-# own for small ones; with threads on communicators of their own; and where nothing is to be tried: by a rule, and because the program
-# handles errors.  Which way is faster is the machine's business: what is checked is that each decision follows from the times.
+# N hosts (default 4), jobs of N broadcasts (default 600) of three classes of sizes, from all roots, of all layouts,
+# every byte compared: by default; with multicast that loses much; with Open MPI's in tiny segments, which are served
+# here; with a separate rule for small ones; with threads on their own communicators; and where nothing is tried: by a
+# rule, and because the program handles errors.  Which way is faster depends on the machine: the test checks that each
+# decision follows from the times.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -37,8 +38,8 @@ job() { # job LOG OPTIONS AND PROGRAM...; sets code
     STACK=mcastcoll bounded 240 "$LAB/run" --mca coll_mcastcoll_verbose 1 "$@" >"$work/$log" 2>&1 || code=$?
 }
 broadcasts=("$programs/mpi_bcast_check" --count "$count" --cycles 0 --roots all --min 64K --max 300K --fatal)
-# The decisions that do not follow from the times of their trials: the way that is faster by 5 % serves, but it takes two trials in a
-# row to change that (coll_mcastcoll_select.c). Times are rounded, so that a tie may go either way.
+# Prints the decisions that do not follow from the times of their trials: the way faster by 5 % serves, but changing
+# this takes two trials in a row (coll_mcastcoll_select.c). Times are rounded, so a tie may go either way.
 wrong_decisions() { # wrong_decisions LOG
     sed -n "s/.*coll\/mcastcoll: bcast of \([0-9]*\) to .*: \([0-9]*\) us here, \([0-9]*\) us by Open MPI's own: /\1 \2 \3 /p" "$1" | awk '
         { class = $1; limit = $3 * 1.05; said = $4
@@ -49,7 +50,7 @@ wrong_decisions() { # wrong_decisions LOG
           if (!doubts[class]) serves[class] = faster
           if (said != (doubts[class] ? "a" : faster)) print }'
 }
-judge() { # judge WHAT LOG TRIALS SERVED: at least so many trials, 0 being none, and at least so many that found this
+judge() { # judge WHAT LOG TRIALS SERVED: at least TRIALS trials (0: none), of which at least SERVED chose mcastcoll
     local lines served left wrong
     wrong=$(wrong_decisions "$work/$2")
     lines=$(grep -c 'coll/mcastcoll: bcast of .* bytes on MPI_COMM_WORLD: ' "$work/$2" || true)
@@ -67,7 +68,7 @@ for pml in ob1 cm; do
     job "$pml" --mca pml $pml "${broadcasts[@]}"
     judge "pml $pml" "$pml" 3 0
 done
-# Contiguous ones: tuned cuts segments by the count of elements, and fails where layouts differ.
+# Contiguous: tuned cuts segments by the count of elements, and fails if layouts differ.
 job segments --mca pml ob1 --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_bcast_algorithm 3 \
     --mca coll_tuned_bcast_algorithm_segmentsize 64 "${broadcasts[@]}" --contiguous
 judge "Open MPI's in tiny segments" segments 3 3
@@ -84,7 +85,7 @@ else
     fail "everything measured, 4 threads: code $code"
 fi
 "$LAB/loss" 90 >/dev/null
-# Of one class, so that a second trial follows where the first one says that Open MPI's own are faster.
+# Only one class, so that a second trial follows if the first trial finds Open MPI's own faster.
 job loss --mca pml ob1 "${broadcasts[@]}" --count 140 --max 120K
 judge "90 % of the multicast lost" loss 1 0
 finish

@@ -1,9 +1,10 @@
 #!/bin/bash
-# mpi_networks.sh [--large] -- hosts with several networks, of which not all lead to the others.
+# mpi_networks.sh [--large] -- hosts with several networks, some of which do not lead to the other hosts.
 #
-# MPI jobs on four hosts that have docker0 with one address everywhere, no IPv4, link-local addresses only, another order of
-# interfaces on one host, or a firewall that drops datagrams.  Each is served at once, over the right network, or is left to Open MPI
-# with one clear line and without a join that must fail.  Open MPI's own messages use eth0 in all of them.
+# MPI jobs on four hosts that have docker0 with the same address everywhere, no IPv4, link-local addresses only, another
+# order of interfaces on one host, or a firewall that drops datagrams.  Each job is served at once over the right
+# network, or is left to Open MPI with one clear line and without a join that must time out.  Open MPI's own messages
+# use eth0 in all of them.
 #   --large    also: docker0 as fast as a network card, three networks of which one carries multicast, no network in common
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
@@ -25,7 +26,7 @@ start_cluster 4
 NET=${NET:-10.77}
 
 in_host() { ip netns exec "$VC-h$1" "${@:2}"; }
-lan() { # lan NAME SUBNET: one more network card in each host, on a switch of its own
+lan() { # lan NAME SUBNET: adds a network card to each host, on a switch of its own
     local i
     ip -n "$VC-sw0" link add "$1" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
     ip -n "$VC-sw0" link set "$1" up
@@ -36,7 +37,7 @@ lan() { # lan NAME SUBNET: one more network card in each host, on a switch of it
         ip -n "$VC-h$i" link set "$1" up
     done
 }
-fast() { # fast HOST NAME ADDRESS: a card of 100 Gbit/s, which is one as long as a process holds it
+fast() { # fast HOST NAME ADDRESS: adds a card of 100 Gbit/s, which exists as long as a process holds it
     in_host "$1" python3 - "$2" >"$work/fast$1-$2" <<'END' &
 import fcntl, struct, subprocess, sys, time
 device = open("/dev/net/tun", "r+b", buffering=0)
@@ -50,8 +51,7 @@ END
     ip -n "$VC-h$1" link set "$2" up
 }
 
-# Open MPI's own messages go through libfabric's tcp, which is told to use eth0, and not through btl tcp. What mcastcoll uses is its own
-# choice.
+# Open MPI's own messages use libfabric's tcp on eth0, and not btl tcp. mcastcoll chooses its network by itself.
 job() { # job LOG OPTIONS...; sets code
     local log=$1
     shift
@@ -63,7 +63,7 @@ complain() { # complain WHAT LOG
     tail -n 20 "$work/$2" | sed 's/^/     /'
     fail "$1: code $code$([ "$code" != 124 ] || echo ' (hung)')"
 }
-served() { # served WHAT LOG [PATTERN]: right, at the first join, and the log has the pattern
+served() { # served WHAT LOG [PATTERN]: correct, at the first join, and the log contains the pattern
     if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/$2" && grep -q 'coll/mcastcoll serves MPI_COMM_WORLD' "$work/$2" &&
         ! grep -q 'failed on rank' "$work/$2" && grep -q "${3:-serves}" "$work/$2"; then
         pass "$1: served"
@@ -71,7 +71,7 @@ served() { # served WHAT LOG [PATTERN]: right, at the first join, and the log ha
         complain "$@"
     fi
 }
-left() { # left WHAT LOG PATTERN: right, without a join, and one line says why
+left() { # left WHAT LOG PATTERN: correct, without a join, and one line gives the reason
     if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/$2" && [ "$(grep -c "coll/mcastcoll is off.*$3" "$work/$2")" = 1 ] &&
         ! grep -q 'failed on rank\|mcastcoll serves' "$work/$2"; then
         pass "$1: left to Open MPI, $(grep -o "$3.*" "$work/$2")"
@@ -96,7 +96,7 @@ job faster
 served "docker0, faster than eth0" faster "multicast on eth0"
 job chosen -x FI_MCASTCOLL_IFACE=docker0
 left "docker0 was asked for" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
-# All ranks but the last have a group, and so an endpoint, when they find that the last one shares no network with them.
+# All ranks but the last have a group, and so an endpoint, when they find no common network with the last.
 code=0
 last=$(ip -n "$VC-h3" -6 -o addr show dev eth0 scope global | awk '{ sub("/.*", "", $4); print $4 }')
 STACK=ofi FI_TCP_IFACE=eth0 bounded 60 "$LAB/run" -n 4 --mca oob_tcp_if_include eth0 --mca coll ^sm --mca coll_mcastcoll_verbose 1 \
@@ -107,7 +107,7 @@ if [ "$code" = 0 ] && grep -q 'mcastcoll serves .*, 3 members' "$work/part" && g
 else
     complain "the last host shares no network" part
 fi
-# Programs without MPI see the list of members alone.
+# Programs without MPI only have the list of members.
 FI_MCASTCOLL_IFACE=172.17.0.1 bounded 100 "$BUILD/fi_mcc_barrier" --cluster "$VC" -n 3 --case "barriers with flags" >"$work/list" 2>&1 || :
 if [ "$(grep -c "all 3 members have the address of this host, 172.17.0.1:[0-9]*, and none of the others is on it" "$work/list")" = 3 ]; then
     pass "a program of libfabric is told at once"
@@ -117,7 +117,7 @@ fi
 
 for i in 0 1 2 3; do ip -n "$VC-h$i" link del docker0; done
 
-# Nothing but an answer says that datagrams are dropped.
+# Only a missing answer shows that datagrams are dropped.
 for i in 0 1 2 3; do
     in_host $i nft -f - <<'END'
 table inet fw {
@@ -138,7 +138,7 @@ else
 fi
 for i in 0 1 2 3; do in_host $i nft delete table inet fw; done
 
-# A card that one host alone has, and lists first; then three networks of which one carries multicast.
+# A card of a single host, listed first there; then three networks, of which a single network carries multicast.
 fast 2 fast0 10.250.0.1/24
 job other
 served "one host lists a faster card first" other "multicast on eth0"
@@ -160,8 +160,8 @@ END
     ip netns exec "$VC-sw0" nft delete table bridge t
 fi
 
-# Open MPI needs an address of its own; mcastcoll is told to use the network that has link-local addresses alone. On h2, which has one
-# card more, that interface has another number.
+# Open MPI needs an address of its own; mcastcoll is configured for the network with only link-local addresses. h2 has
+# one card more, so there the interface has a different number.
 [ -n "$large" ] || lan eth1 10.251.1
 for i in 0 1 2 3; do
     ip -n "$VC-h$i" addr flush dev eth1

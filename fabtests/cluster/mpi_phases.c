@@ -1,11 +1,11 @@
-// mpi_phases -- verified broadcasts without a pause while somebody else changes the network.
+// mpi_phases -- verified broadcasts without a pause while another process changes the network.
 //
-// Why it exists: what happens to operations under way when the multicast dies or comes back shows only when
-// there are operations under way at that moment, on a fast machine as on a slow one. So nothing here goes by
-// time. A phase is a number of broadcasts. When they are done rank 0 leaves the file DIR/done.N and goes on
-// broadcasting until it finds DIR/go.N: then phase N+1 begins, on all ranks with the same broadcast, because
-// the order to begin it travels in the broadcasts. The broadcasts between the two belong to no phase. The
-// last phase has three times as many broadcasts as everything before it, if that is more than it was to have.
+// The effect of a multicast outage or recovery on operations under way shows only if operations are under way
+// at that moment, on a fast machine as on a slow one. So phases do not depend on time: a phase is a number of
+// broadcasts. When they are done, rank 0 creates the file DIR/done.N and continues to broadcast until the
+// file DIR/go.N exists: then phase N+1 begins, on all ranks with the same broadcast, because the broadcasts
+// carry the order to begin it. The broadcasts between two phases belong to neither. The last phase has at
+// least three times as many broadcasts as all before it.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <getopt.h>
@@ -28,8 +28,8 @@ typedef struct {
 } Options;
 
 typedef struct {
-    uint64_t broadcasts, between;  // counted, and after them until the next phase
-    double seconds;                // of those counted
+    uint64_t broadcasts, between;  // broadcasts counted, and broadcasts between this phase and the next
+    double seconds;                // duration of the counted ones
 } Phase;
 
 static const char kHelp[] =
@@ -113,8 +113,7 @@ static void leave_mark(const Options* o, int phase) {
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-// What the root orders. All ranks count alike and share a file system, so that it does not matter who is
-// root.
+// The root's order. All ranks have the same count and share a file system, so any rank can be the root.
 static Order decide(const Options* o, const Phase* now, int phase, uint64_t target) {
     if (now->broadcasts < target) return kGoOn;
     char path[4096];
@@ -134,7 +133,7 @@ static void broadcast(const Options* o, uint8_t* buffer, int rank, int root, uin
     if (!good) {
         fprintf(stderr, "rank %d: broadcast %llu from root %d: %s\n", rank, (unsigned long long)number, root,
                 rc == MPI_SUCCESS ? "wrong bytes" : "MPI_Bcast returned an error");
-        // The order may be wrong, too, and ranks that disagree about it would wait for each other for ever.
+        // The order may be wrong, too, and ranks with different orders would wait for each other for ever.
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     *order = (Order)buffer[0];

@@ -1,16 +1,18 @@
 #!/bin/bash
-# mpi_pmpi.sh [options] -- MPICH programs with libmcastcoll-pmpi.so: every collective it interposes, compared with MPICH's own.
+# mpi_pmpi.sh [options] -- MPICH programs with libmcastcoll-pmpi.so: every collective that it interposes, compared with
+# MPICH's own.
 #
 #   --alone          this host only
 #
 #   --hosts N        hosts of the cluster (default 4)
-#   --ranks N        ranks of the host alone (default 3)
-#   --loss PERCENT   of the multicast datagrams (default 5)
+#   --ranks N        ranks on this host alone (default 3)
+#   --loss PERCENT   percentage of the multicast datagrams lost (default 5)
 #   --count N        random calls (default 150)
-#   --large          also: the secret of a group of 34 ranks, which MPICH takes minutes for on two cores
+#   --large          also: the secret of a group of 34 ranks, which takes MPICH minutes on two cores
 #
-# At random once on this host alone, once over the cluster; every bound that the library has, with what should be served; what fails,
-# and what comes back to the library; and that a bad setting is named, and leaves a job to MPICH that is right.
+# Random calls on this host alone and over the cluster; every limit of the library, with the operations that must be
+# served; errors, and calls that come back to the library; and that an invalid setting is reported, and leaves a correct
+# job to MPICH.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -43,15 +45,15 @@ if ! command -v mpiexec.mpich >/dev/null || [ ! -e "$interposer" ]; then
     finish
 fi
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
-# A sanitizer's run time wants to be the first library, whatever else is preloaded.
+# A sanitizer's runtime must be the first preloaded library.
 sanitizer=$(ldd "$interposer" | awk '/lib[at]san/ { print $3; exit }')
 preload="LD_PRELOAD=${sanitizer:+$sanitizer }$interposer"
 export MCASTCOLL_PMPI_VERBOSE=1
 
-served() { # served LOG: the operations that rank 0 had served, as its last line counts them
+served() { # served LOG: the operations served on rank 0, from its last line
     sed -n 's/.*calls served of calls made: //p' "$1" | tr ',' '\n' | awk '$2 + 0 > 0 { all = all sep $1; sep = " " } END { print all }'
 }
-judge() { # judge WHAT LOG CODE OPERATION..: right, and these were served
+judge() { # judge WHAT LOG CODE OPERATION..: correct, and these operations were served
     local what=$1 log=$2 code=$3 operation have
     shift 3
     have=" $(served "$log") "
@@ -72,7 +74,7 @@ code=0
 bounded 240 mpiexec.mpich -n "$ranks" env "$preload" "$program" "$count" 64K 1 >"$work/alone" 2>&1 || code=$?
 judge "$ranks ranks of this host" "$work/alone" $code bcast barrier reduce allreduce allgather allgatherv
 
-# The secret of a group, which rank 0 draws, comes to the others by collectives; to more than 32 in two steps.
+# Collectives carry the group's secret, which rank 0 draws, to the other ranks; to more than 32 in two steps.
 if [ -z "$sanitizer" ]; then
     for many in 3 ${large:+34}; do
         code=0
@@ -83,7 +85,7 @@ if [ -z "$sanitizer" ]; then
     done
 fi
 
-# Every bound with one less, exactly, one more; the library serves what it should.
+# Every limit at limit - 1, limit and limit + 1; the library serves the expected operations.
 bounds() { # bounds RANKS [NAME=VALUE..] -- PART..
     local ranks=$1 log=$work/bounds settings=() code=0 should have
     shift
@@ -102,7 +104,8 @@ bounds 2 MCASTCOLL_PMPI_MIN_BYTES=960 MCASTCOLL_PMPI_MAX_BYTES=5M -- bounce unev
 bounds 4 MCASTCOLL_PMPI_MIN_MEMBERS=3 -- shapes members
 bounds 4 -- uneven
 
-# A setting's lowest and highest values are good, those beside them are not.  (MPICH 4.2 mixes what comes out with errors within lines.)
+# A setting's lowest and highest values are accepted, the values beyond them are not.  (MPICH 4.2 mixes standard output
+# with errors within lines.)
 setting() { # setting NAME good|bad VALUE..
     local name=MCASTCOLL_PMPI_$1 kind=$2 value said
     shift 2
@@ -121,7 +124,7 @@ setting MAX_BYTES good 0 1G && setting MAX_BYTES bad 1073741825 2G
 setting JOIN_TIMEOUT good 1 3600000 && setting JOIN_TIMEOUT bad 0 3600001
 setting LINGER good 0 3600000 && setting LINGER bad 3600001
 
-# What fails: nobody waits for it, and an error handler may free the communicator.
+# Errors: no rank waits for a failed operation, and an error handler may free the communicator.
 code=0
 MCASTCOLL_PMPI_LINGER=0 bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_errors" >"$work/errors" 2>&1 || code=$?
 if [ $code = 0 ] && grep -q '3 ranks: ok' "$work/errors"; then
@@ -141,12 +144,12 @@ else
     fail "collectives in delete callbacks, and MPI_BOTTOM: code $code$([ "$code" != 124 ] || echo ' (hung)')"
 fi
 
-# An MPI that takes buffers of GPUs: the library reaches them as MPI_Pack does.
+# An MPI with GPU buffers: the library accesses them as MPI_Pack does, for which the test substitutes its own.
 code=0
 bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_device" >"$work/device" 2>&1 || code=$?
 judge "3 ranks, one with its buffers on a device" "$work/device" $code bcast reduce allreduce allgather gather scatter alltoall reduce_scatter_block
 
-# Threads that make and use communicators at once, errors, inter-communicators, what is never freed.
+# Threads creating and using communicators at once, errors, inter-communicators, objects never freed.
 code=0
 bounded 120 mpiexec.mpich -n 4 env "$preload" "${program%_check}_fallthrough" >"$work/edges" 2>&1 || code=$?
 if [ $code = 0 ] && grep -q '4 ranks: ok' "$work/edges"; then
@@ -169,7 +172,7 @@ if [ $alone = 0 ] && can_cluster; then
     rm -rf "$work"
     start_cluster "$hosts"
     "$LAB/loss" "$loss" >/dev/null
-    # The hosts share this machine's cores: who waits sleeps. UCX would take them for one machine.
+    # The hosts share this machine's cores, so waiting ranks sleep. UCX would treat the hosts as one machine.
     export MCASTCOLL_PMPI_WAIT=nap UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 FI_TCP_IFACE=eth0
     names=$(seq -f 'h%.0f' 0 $((hosts - 1)) | paste -sd,)
     code=0

@@ -1,21 +1,23 @@
 #!/bin/bash
-# mpi_policies.sh [options] -- every repair policy at every loss, on real hosts: which is best where, and does auto find it?
+# mpi_policies.sh [options] -- every repair policy at every loss, on real hosts: the best policy of each case, and
+# auto's choice.
 #
 #   --hosts N,N,..     hosts, one rank on each (default 8,16)
 #   --losses P,P,..    percentages of the multicast datagrams that each host loses (default 0,1,5,20)
-#   --kinds K,K,..     random, burst: each by itself, or in bursts of 5 on average (default random,burst); burst:N: of N
-#   --policies P,P,..  push, pull, sync, auto (default: those of them that this build knows)
+#   --kinds K,K,..     random, burst: single losses, or bursts of 5 on average (default random,burst); burst:N: bursts of N
+#   --policies P,P,..  push, pull, sync, auto (default: those that this build has)
 #   --sizes S,S,..     bytes of the broadcasts, with K or M (default 8,64K)
-#   --count N          broadcasts in one job that are measured (default 300), a third of that above 8 KiB
+#   --count N          measured broadcasts in one job (default 300), a third of that above 8 KiB
 #   --rounds R         jobs of each kind (default 3)
 #   --root N|rotate    the broadcasting rank (default rotate)
-#   --env NAME=VALUE   besides, on every rank; may be repeated
-#   --out DIR          where policies.csv, .json, .md and .svg go (default build/policies)
+#   --env NAME=VALUE   further environment of every rank; may be repeated
+#   --out DIR          folder for policies.csv, .json, .md and .svg (default build/policies)
 #
-# In each round every policy runs one job, one after the other, so that what else this machine does hits all alike.  Every byte
-# is checked on every rank, in the very broadcasts that are timed.  The kernel of the receiving host loses the datagrams, single
-# ones, since the links take no offloads here.  Messages and datagrams per broadcast are those of a whole job less those of one
-# with a single broadcast: what joining and leaving cost is not in them.  The whole matrix takes a quarter of an hour on two cores.
+# In each round every policy runs one job, one after the other, so that other load on this machine affects all alike.
+# Every byte of the timed broadcasts is checked on every rank.  The kernel of the receiving host loses the datagrams,
+# single ones, since the links have no offloads here.  Messages and datagrams per broadcast are those of a whole job
+# minus those of a job with a single broadcast, which excludes joining and leaving but not checkpoints.  The whole
+# matrix takes a quarter of an hour on two cores.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -62,13 +64,13 @@ rm -rf "$out/jobs"
 mkdir -p "$out/jobs"
 out=$(realpath "$out")
 
-# A provider that does not know a policy refuses to start.
+# A provider that does not have a policy refuses to start.
 knows() { FI_PROVIDER=mcastcoll FI_MCASTCOLL_REPAIR=$1 fi_info -p mcastcoll >/dev/null 2>&1; }
 if [ -z "$policies" ]; then
     for p in push pull sync auto; do if knows $p; then policies+=,$p; else skip "this build knows no $p"; fi; done
     policies=${policies#,}
 fi
-# At no loss there is one kind of it.
+# Without loss there is only one kind.
 cells=()
 for p in ${losses//,/ }; do
     for k in ${kinds//,/ }; do
@@ -85,14 +87,15 @@ count_of() { # count_of SIZE
 job() { # job PREFIX POLICY SIZE COUNT WARMUP
     local code=0
     rm -f "$1".*
-    # Open MPI's barrier between the broadcasts: ours would be counted with them, and a lost datagram of it charged to the next one.
+    # Between the broadcasts Open MPI's barrier is used: ours would be counted, and a lost datagram of it charged to the
+    # next broadcast.
     STACK=mcastcoll FI_MCASTCOLL_REPAIR=$2 FI_MCASTCOLL_STATS=$1.stats bounded 120 "$LAB/run" --mca coll_mcastcoll_enable bcast \
         "$ranks" --size "$3" --count "$4" --warmup "$5" --root "$root" --json "$1.json" >"$1.log" 2>&1 || code=$?
     [ $code = 0 ] && return
     tail -n 20 "$1.log" | sed 's/^/     /'
     fail "$(basename "$1"): code $code$([ $code != 124 ] || echo ' (hung)')"
 }
-jobs_of_hosts() { # jobs_of_hosts HOSTS: everything on a cluster of so many
+jobs_of_hosts() { # jobs_of_hosts HOSTS: all jobs on a cluster of HOSTS hosts
     local r cell kind size p done=0 all
     for p in ${policies//,/ }; do
         for size in ${sizes//,/ }; do job "$work/base.$1.$size.$p" "$p" "$size" 1 0; done
@@ -102,7 +105,7 @@ jobs_of_hosts() { # jobs_of_hosts HOSTS: everything on a cluster of so many
         for cell in "${cells[@]}"; do
             for size in ${sizes//,/ }; do
                 for p in ${policies//,/ }; do
-                    # The same seed for all policies, so that each host has the same bursts; the counters begin anew.
+                    # The same seed for all policies, so that each host has the same bursts; the counters start again.
                     kind=${cell#*@}
                     SEED=$r "$LAB/loss" "${cell%@*}" "${kind/none/random}"
                     job "$work/run.$1.$size.$cell.$p.$r" "$p" "$size" "$(count_of "$size")" 10
@@ -116,7 +119,7 @@ jobs_of_hosts() { # jobs_of_hosts HOSTS: everything on a cluster of so many
     done
 }
 for n in ${hosts//,/ }; do
-    GSO=off start_cluster "$n" # the work folder is a new one for each, collected before the next
+    GSO=off start_cluster "$n" # the work folder is new, and its results are collected before the next cluster
     jobs_of_hosts "$n"
     cp "$work"/run.* "$work"/base.* "$out/jobs/"
     "$LAB/down"

@@ -1,9 +1,9 @@
 // mpi_silence -- collectives while the network is silent for some seconds.
 //
-// Why it exists: silence must delay a job and do no other harm. A script (mpi_silence.sh) makes the silence.
-// It and the ranks tell each other by files, which all hosts of a virtual cluster share: ranks create
-// MARK.ready when they are warm, the script MARK.on when the silence has begun and MARK.over when it has
-// ended. Every byte of every operation is checked. Rank 0 prints how long the silence held the ranks up.
+// A silence must delay a job and do no other harm. The script mpi_silence.sh makes the silence. Script and
+// ranks communicate by files, which all hosts of a virtual cluster share: ranks create MARK.ready after their
+// warm-up, the script MARK.on when the silence has begun and MARK.over when it has ended. Every byte of every
+// operation is checked. Rank 0 prints how long the silence delayed the ranks.
 #define _GNU_SOURCE
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ static void check(bool good, const char* what) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// Seconds, after MPI_Finalize, too.
+// Seconds; also works after MPI_Finalize.
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -46,7 +46,7 @@ static void say_ready(void) {
     if (NULL != file) fclose(file);
 }
 
-// One operation of each kind, from another root each time.
+// One operation of each kind, with a different root each time.
 static void operate(MPI_Comm comm, uint64_t number) {
     static uint8_t buffer[kBytes];
     const int root = (int)(number % (uint64_t)g_size);
@@ -66,7 +66,7 @@ static bool goes_on(bool again) {
     return 0 != word;
 }
 
-// Rounds of something, one after the other, while the silence begins and ends: the longest one.
+// Repeats `round` while the silence begins and ends; returns the longest round.
 static double longest_round(void (*round)(uint64_t), uint64_t warm) {
     double longest = 0, last = 0;
     bool more = true;
@@ -93,7 +93,7 @@ static double in_operations(void) {
     return longest_round(one_operation, kWarm);
 }
 
-// A communicator is made, used and freed.
+// Creates, uses and frees a communicator.
 static void one_communicator(uint64_t number) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -105,7 +105,7 @@ static double in_joins(void) {
     return longest_round(one_communicator, 2);
 }
 
-// Ranks compute when the silence begins, and meet in an operation while it lasts.
+// Ranks compute when the silence begins, and meet in an operation during it.
 static double in_between(void) {
     say_ready();
     await("on");
@@ -123,7 +123,7 @@ static double in_first(void) {
     return now() - start;
 }
 
-// MPI_Comm_free and MPI_Finalize in the silence: main() does the latter.
+// MPI_Comm_free and MPI_Finalize during the silence; main() calls the latter.
 static double in_close(void) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);

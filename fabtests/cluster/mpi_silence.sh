@@ -1,15 +1,16 @@
 #!/bin/bash
-# mpi_silence.sh [options] -- the network is silent for some seconds: every job goes on, as late as Open MPI alone would be.
+# mpi_silence.sh [options] -- the network is silent for some seconds: every job continues, with no more delay than Open
+# MPI alone.
 #
-#   --seconds S,S,..   how long (default 6)
+#   --seconds S,S,..   duration of the silence (default 6)
 #   --where W,W,..     one: all packets from and to one host; in, out: to or from it; all: of all hosts (default one)
 #   --phases P,P,..    operation, join, between (operations), close, first (operation of a job; default operation)
 #   --pml P,P          ob1, cm (default ob1)
-#   --ranks N,N        on each host (default 1)
+#   --ranks N,N        ranks per host (default 1)
 #   --hosts N          default 4
-#   --stock            Open MPI alone does the same, and ours may be delayed by 1.2 times as much
-#   --power            one host falls silent for good, with a host timeout of 6 s: the job ends, and names the host
-#   --large            the matrix: 1 to 100 s, everything above, beside Open MPI alone (hours)
+#   --stock            also run Open MPI alone; ours may be delayed by 1.2 times as much, plus 0.5 s
+#   --power            one host falls silent for good, with a host timeout of 6 s: the job ends, and the error names the host
+#   --large            the matrix: 1 to 100 s, all options above, compared with Open MPI alone (hours)
 set -u
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -35,12 +36,12 @@ while [ $# -gt 0 ]; do
 done
 can_cluster || finish
 use_build
-unset OMPI_MCA_coll_mcastcoll_selection  # as users have it
+unset OMPI_MCA_coll_mcastcoll_selection  # as users run it
 program=$BUILD/fabtests/cluster/mpi_silence
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$n"
 
-# All packets, those of ARP, too: at the host's own device what comes in, at its switch's port what goes out.
+# Drops every packet, including ARP: incoming packets at the host's own device, outgoing ones at its switch's port.
 drop_all() { # drop_all NAMESPACE DEVICE
     ip netns exec "$1" nft -f - <<END
 table netdev silence-$2 {
@@ -73,7 +74,7 @@ start_job() { # start_job STACK PML PHASE OPTION..: the job is $job
     until [ -e "$work/mark.ready" ] || ! kill -0 $job 2>/dev/null; do sleep .02; done
 }
 
-# Prints how long the job was held up, or why it did not end right.
+# Prints how long the job was delayed, or why it failed.
 one() { # one STACK PML PHASE WHERE SECONDS
     local job code=0
     longest=$5
@@ -95,7 +96,7 @@ compare() { # compare PML PHASE WHERE SECONDS
     awk "BEGIN { exit !($ours >= 0.8 * $4) }" || { fail "$what: held up for $ours s: the network was not silent"; return; }
     [ -n "$stock" ] || { pass "$what: held up for $ours s"; return; }
     theirs=$(one tcp "$@") || { skip "$what: Open MPI alone: $theirs"; return; }
-    # Half a second is what starting and ending the silence may differ by.
+    # The start and end of the silence may differ by half a second.
     if awk "BEGIN { exit !($ours <= 1.2 * $theirs + 0.5) }"; then
         pass "$what: held up for $ours s, Open MPI alone $theirs s, ratio $(awk "BEGIN { printf \"%.2f\", $ours / ($theirs + 0.001) }")"
     else
@@ -103,7 +104,7 @@ compare() { # compare PML PHASE WHERE SECONDS
     fi
 }
 
-# The host's processes live on, so only the limit can find it.
+# The host's processes live on, so only the timeout can detect the failure.
 without_power() {
     local job start=$SECONDS left per=1 longest=60
     export FI_MCASTCOLL_HOST_TIMEOUT=6000

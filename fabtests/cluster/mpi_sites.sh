@@ -1,10 +1,10 @@
 #!/bin/bash
-# mpi_sites.sh [options] -- does hierarchy pay between sites?  Broadcast, barrier and allreduce over long links, three ways.
+# mpi_sites.sh [options] -- broadcast, barrier and allreduce between sites with long links: three ways compared.
 #
 #   --hosts N           hosts (default 6)
-#   --sites S,S,..      in so many sites, one after the other (default 2,3); A+B+..: sites of A, B, .. hosts
+#   --sites S,S,..      numbers of sites, one after the other (default 2,3); A+B+..: sites of A, B, .. hosts
 #   --ranks N           on each host (default 2)
-#   --stacks S,S,..     tuned: Open MPI's binomial tree, which knows no places; han: Open MPI's two levels, by host;
+#   --stacks S,S,..     tuned: Open MPI's binomial tree, which ignores places; han: Open MPI's two levels, by host;
 #                       mcastcoll: ours (default all three).  All send between hosts by TCP and inside a host by memory (pml ob1)
 #   --operations O,O,.. bcast, barrier, allreduce (default all)
 #   --sizes S,S,..      bytes, with K or M (default 8,64K,1M)
@@ -12,15 +12,16 @@
 #   --counted N         operations per root whose crossings are counted (default 20), fewer of the long ones
 #   --rounds R          jobs of each kind (default 3)
 #   --wan "DELAY_us RATE_mbit LOSS_pct"   each link between sites (default "5000 1000 0")
-#   --mesh              each two sites have a link of their own; otherwise all hang on site 0
-#   --strict            fail when ours crosses more often than once from site to site, or leaves the job to Open MPI
-#   --out DIR           where sites.csv, .json and .svg go (default build/sites)
+#   --mesh              a link between each two sites; otherwise all are linked to site 0
+#   --strict            fail if ours crosses more often than once from site to site, or leaves the job to Open MPI
+#   --out DIR           folder for sites.csv, .json and .svg (default build/sites)
 #
-# Times are medians over the rounds of the medians of a job, from the root's entry until the last rank's end, every rank being the
-# root in turn.  Crossings are counted by the links themselves: the payload of a job that repeats an operation, every rank being
-# the root equally often, less that of a job with one of it, so that launching is not in them.  They are given per operation, both
-# directions of the busiest link together: in message sizes, or, below 4 KiB, in packets with payload.  What is allowed is one
-# message from the root's site to each other one (allreduce and barrier: and back), over the links that lead there.
+# Times are medians over the rounds of the medians of a job, from the root's entry until the last rank's end, every rank
+# being the root in turn.  The links themselves count crossings (util/cluster/crossings): the payload of a job that
+# repeats an operation, every rank being the root equally often, minus that of a job with one operation, which excludes
+# launching.  Crossings are given per operation, both directions of the busiest link together: in message sizes, or,
+# below 4 KiB, in packets with payload.  Allowed is one message from the root's site to each other one (allreduce and
+# barrier: and back), over the links on the way.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -71,10 +72,10 @@ mkdir -p "$out/jobs"
 out=$(realpath "$out")
 all=$((hosts * ranks))
 
-# Why a group failed, the provider says in its log only.
+# Only the provider's log has the reason why a group failed.
 export FI_LOG_LEVEL=${FI_LOG_LEVEL:-warn} FI_LOG_PROV=${FI_LOG_PROV:-mcastcoll}
 
-show_ends() { # show_ends LOG: who failed first is at the beginning, what came of it at the end
+show_ends() { # show_ends LOG: prints the beginning, with the first failure, and the end, with its consequences
     local lines; lines=$(wc -l <"$1")
     if [ "$lines" -le 80 ]; then cat "$1"; else head -n 50 "$1"; echo "... $((lines - 80)) lines more: $1"; tail -n 30 "$1"; fi | sed 's/^/     /'
 }
@@ -87,7 +88,7 @@ job() { # job STACK LOG OPTION...: mpi_bcast_time over all ranks
     esac
     STACK=$([ "$stack" = mcastcoll ] && echo mcastcoll || echo tcp) bounded 240 "$LAB/run" -n $all --mca pml ob1 ${mca[@]+"${mca[@]}"} \
         "$program" "$@" >"$log" 2>&1 || code=$?
-    # A communicator that our component gives back is Open MPI's: its figures would be compared with themselves.
+    # A communicator given back by our component is served by Open MPI: its figures would be compared with themselves.
     [ "$stack" != mcastcoll ] || [ -n "$given_back" ] || given_back=$(grep -m1 'leaves communicator' "$log" || :)
     [ $code = 0 ] && return
     show_ends "$log"
@@ -98,7 +99,7 @@ count_crossings() { # count_crossings PREFIX STACK OPERATION SIZE TIMES
     job "$2" "$1.$5.log" --bare --operations "$3" --sizes "$4" --root rotate --byte-budget 1G --iterations "$5"
     "$LAB/crossings" --json >"$1.$5.json"
 }
-sites_of() { # sites_of SITES: everything on a cluster of so many
+sites_of() { # sites_of SITES: all jobs on a cluster of SITES sites
     local r stack operation size at times
     for ((r = 1; r <= rounds; r++)); do
         for stack in ${stacks//,/ }; do

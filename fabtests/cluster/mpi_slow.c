@@ -1,11 +1,10 @@
-// mpi_slow -- a large broadcast to a member that reads slowly, while the others broadcast small messages
-// beside it.
+// mpi_slow -- a large broadcast to a member that reads slowly, while the others exchange small broadcasts.
 //
-// Why it exists: a root that is paced by its slowest receiver must neither flood it, so that everything has
-// to be repaired, nor hold up other groups. The slow rank is stopped and continued by a child of its own,
-// which lets it run for a share of each period; it is in the large broadcast's communicator alone. The others
-// run the small broadcasts in a second thread, first alone, then until the large one has ended everywhere
-// (its root returns no earlier). Every byte of both is checked.
+// A root that is paced by its slowest receiver must neither send too much, which would all have to be
+// repaired, nor delay other groups. A child process stops and continues the slow rank, which runs for a share
+// of each period; the slow rank is only in the large broadcast's communicator. The others run the small
+// broadcasts in a second thread, first alone, then until the large one has ended on all ranks (its root does
+// not return earlier). Every byte of both is checked.
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <pthread.h>
@@ -23,7 +22,7 @@ enum { kSmallBytes = 64, kMostSamples = 1 << 20 };
 
 typedef struct {
     uint64_t bytes, alone, period_us;
-    int slow;  // -1: nobody is stopped
+    int slow;  // -1: no rank is stopped
     unsigned share_percent;
     const char* json;
 } Options;
@@ -36,7 +35,7 @@ typedef struct {
 typedef struct {
     MPI_Comm comm;
     uint64_t least;           // broadcasts before the last round
-    const atomic_bool* over;  // and until this is set on the root
+    const atomic_bool* over;  // continues until this is set on the root
     float* samples;           // us
     uint64_t count;
 } Small;
@@ -96,11 +95,12 @@ static double now_us(void) {
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-// The child: stops its parent for the rest of each period, from the first byte in the pipe until the second.
+// Runs in the child: stops its parent for the rest of each period, from the first byte in the pipe until the
+// second.
 static void brake(int orders, pid_t parent, const Options* o) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // A share of 200 us is kept on a busy machine only by one that need not queue for a core; where this may
-    // not, it is longer.
+    // A share of 200 us is possible on a busy machine only for a process that does not queue for a core;
+    // without this priority the share is longer.
     const struct sched_param first = {.sched_priority = 1};
     (void)sched_setscheduler(0, SCHED_FIFO, &first);
     (void)prctl(PR_SET_TIMERSLACK, 1000);
@@ -121,8 +121,8 @@ static void brake(int orders, pid_t parent, const Options* o) {
     _exit(0);
 }
 
-// Before MPI_Init, since a process that has opened MPI had better not fork. Who turns out not to be slow
-// never uses it.
+// Called before MPI_Init, because a process that uses MPI should not fork. The other ranks never use the
+// child.
 static int start_brake(const Options* o) {
     int ends[2];
     if (pipe(ends) != 0) return -1;
@@ -140,8 +140,8 @@ static void order(int pipe_end) {
     if (pipe_end >= 0 && write(pipe_end, "x", 1) != 1) MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-// Every rank is root in turn, so that nobody runs ahead and each one waits for the one before. Rank 0 says in
-// the first byte whether this round is the last one.
+// Every rank is root in turn, so that none runs ahead and each waits for the one before. Rank 0 marks the
+// last round in the first byte.
 static void* broadcast_small(void* argument) {
     Small* s = argument;
     int rank, size;
@@ -163,7 +163,7 @@ static void* broadcast_small(void* argument) {
             good = buffer[b] == pattern_byte(s->count, b);
         if (!good) {
             fprintf(stderr, "small broadcast %llu is wrong\n", (unsigned long long)s->count);
-            MPI_Abort(MPI_COMM_WORLD, 1);  // its order may be wrong too
+            MPI_Abort(MPI_COMM_WORLD, 1);  // the order may be wrong, too
         }
         if (root == 0) last = buffer[0] == 1;
     }
@@ -241,7 +241,7 @@ static void report(const Options* o, int size, double seconds, Figure alone, Fig
     if (fclose(json) != 0) fprintf(stderr, "mpi_slow: %s: %s\n", o->json, strerror(errno));
 }
 
-// Returns the number of wrong broadcasts here.
+// Returns the number of wrong broadcasts on this rank.
 static uint64_t run(const Options* o, int rank, int size, int brake_pipe) {
     atomic_bool over = true;
     MPI_Comm small_comm;

@@ -1,12 +1,18 @@
 #!/bin/bash
-# mpi_slow.sh [--hosts N] [--size BYTES] [--slow stop,link] [--share PERCENT] [--policy P] [--json FILE] -- one member is slow.
+# mpi_slow.sh [--hosts N] [--size BYTES] [--slow stop,link] [--share PERCENT] [--policy P] [--json FILE] -- one member
+# is slow.
 #
-# Over N hosts (default 5) rank 0 broadcasts BYTES (default 64M; up to 1G) to all, while all but the last host broadcast small
-# messages in a second thread and another communicator.  First with everybody at full speed, then with the last host slow:
+# On N hosts (default 5) rank 0 broadcasts BYTES (default 64M; up to 1G) to all, while all but the last host exchange
+# small broadcasts in a second thread and another communicator.  First all hosts run at full speed, then the last host
+# is slow:
 #   stop   it is stopped for all but PERCENT (default 1) of the time, so its receive buffer fills
-#   link   its cable carries a tenth of what the first run did, so the switch's queue fills
-# Every byte is checked on every rank.  Prints what the small broadcasts took alone and beside the large one, and which share of
-# the large one's fragments had to be repaired.
+#   link   its cable carries a tenth of the first run's rate, so the switch's queue fills
+# Every byte is checked on every rank.  Prints the times of the small broadcasts alone and beside the large one, and the
+# share of the large one's fragments that had to be repaired.  64 MiB, 5 hosts, two busy cores:
+#   last host                MB/s   repaired   small ones beside it, median / p99 us
+#   at full speed            59.9      0.6 %   76 / 52069
+#   stop 99 % of the time     5.8      0.0 %   22 / 6189
+#   link (another run: 58.4 MB/s at full speed, link 5.8)   4.9   0.1 %   29 / 11649
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -33,7 +39,8 @@ can_cluster || finish
 use_build
 program=$BUILD/fabtests/cluster/mpi_slow
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
-GSO=on start_cluster "$n" # nothing is lost but what a receiver has no room for, and that in runs, as on a real network card
+# Datagrams are lost only if a receiver has no room, and then in runs, as on a real network card.
+GSO=on start_cluster "$n"
 [ -z "$policy" ] || export FI_MCASTCOLL_REPAIR=$policy
 
 one() { # one NAME [OPTION...]
@@ -73,7 +80,7 @@ rows = []
 for name in ["quick"] + slow.split(","):
     run = json.load(open(f"{work}/{name}.json"))
     stats = {p.split(".")[-3]: json.load(open(p)) for p in glob.glob(f"{work}/{name}.stats.*.json")}
-    # The last host receives the large broadcast alone.
+    # Only the last host receives nothing but the large broadcast.
     last = stats[f"h{hosts - 1}"]
     repaired = 100 * last["fragments_repaired"] / (last["fragments_repaired"] + last["fragments_by_multicast"])
     total = {k: sum(s[k] for s in stats.values()) for k in ("datagrams_sent", "socket_drops", "messages_sent", "duplicates")}
@@ -83,7 +90,7 @@ for name in ["quick"] + slow.split(","):
     print(f"{name:<6} {run['seconds']:>8.2f} {run['bytes'] / 1e6 / run['seconds']:>7.1f} {both[0]:>16} {both[1]:>16} {run['beside']['count']:>6}"
           f" {row['repaired_percent']:>8.1f}% {total['datagrams_sent']:>9} {total['socket_drops']:>13}")
 json.dump({"hosts": hosts, "cores": cores, "rows": rows}, open(out, "w"), indent=1)
-# Were they held up by it, they would get through between its segments at most.
+# If the large broadcast delayed the small ones, these would run between its segments at most.
 sys.exit(0 if all(row["beside"]["count"] >= 20 for row in rows) else 3)
 END
 case $code in

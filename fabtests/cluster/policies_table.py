@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of mpi_policies.sh, from what its jobs left in one folder: CSV, JSON and Markdown."""
+"""The tables of mpi_policies.sh, from the files of its jobs in one folder: CSV, JSON and Markdown."""
 import argparse
 import csv
 import glob
@@ -17,13 +17,13 @@ def load(path):
 
 
 def totals(prefix):
-    """The counters of one job, over all its processes."""
+    """The counters of a job, summed over its processes."""
     reports = [load(path) for path in glob.glob(f"{glob.escape(prefix)}.stats.*.json")]
     return {name: sum(r.get(name, 0) for r in reports) for name in COUNTERS} | {"processes": len(reports)}
 
 
 def job(prefix, base):
-    """One job: its times, and its counters per broadcast without those of joining and leaving."""
+    """A job: its times, and its counters per broadcast without joining and leaving."""
     result, counted, joined = load(f"{prefix}.json"), totals(prefix), totals(base)
     if counted["processes"] != result["ranks"] or joined["processes"] != result["ranks"]:
         sys.exit(f"{prefix}: counters of {counted['processes']} and {joined['processes']} processes, not {result['ranks']}")
@@ -42,12 +42,13 @@ def job(prefix, base):
 
 
 def paired_ratio(row, best, key):
-    """The median over rounds of auto over the best of the others in the same round."""
+    """The median over rounds of auto's figure divided by the best other policy's in the same round."""
     return statistics.median(mine[key] / theirs[key] for mine, theirs in zip(row["rounds"], best["rounds"]))
 
 
 def compare(rows):
-    """Adds to auto's row of one cell how it stands to the best of the others, by each figure the best being another."""
+    """Adds to auto's row of a cell the ratio to the best other policy, by each figure; the best policy may differ between
+    figures."""
     others = [r for r in rows if r["policy"] != "auto"]
     for row in rows:
         for key in ("median_us", "last_median_us", "p99_us") if row["policy"] == "auto" and others else ():
@@ -106,7 +107,7 @@ def markdown(rows, policies, args):
 
 
 def verdict(rows):
-    """How many cells auto is good enough in, and which it is not."""
+    """The number of cells in which auto is good enough, and the others."""
     judged = [r for r in rows if "ratio_median_us" in r]
     if not judged:
         return []

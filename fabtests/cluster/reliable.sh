@@ -1,14 +1,16 @@
 #!/bin/bash
-# reliable.sh [--hosts N] [--rounds N] [--rate RATE] [--loss PCT,..] [--sizes BYTES,..] [--kinds KIND,..] [--trouble COUNT] [--json FILE]
+# reliable.sh [--hosts N] [--rounds N] [--rate RATE] [--loss PCT,..] [--sizes BYTES,..] [--kinds KIND,..] [--trouble
+# COUNT] [--json FILE]
 #
-# Reliable multicast messages from h0 to the N - 1 other hosts (default 9) of a cluster, in turns with a TCP connection to each:
-# `tcp` writes every message to every connection, `tcp-batch` 64 KiB of messages at a time.  Every byte is checked by every
-# subscriber.  Prints messages a second, MB a second to each subscriber, and processor time of all together; medians over the rounds.
-#   --rate RATE      cap what each host sends, like 1gbit
-#   --loss 0,5       of multicast datagrams at each receiver (TCP is not disturbed)
+# Reliable multicast messages from h0 to the N - 1 other hosts (default 9) of a cluster, in turns with a TCP connection
+# to each: `tcp` writes every message to every connection, `tcp-batch` 64 KiB of messages at a time.  Every subscriber
+# checks every byte. Prints messages per second, MB per second to each subscriber, and processor time of all together;
+# medians over the rounds.
+#   --rate RATE      limit of each host's sending rate, like 1gbit
+#   --loss 0,5       percentages of multicast datagrams lost at each receiver (TCP is not affected)
 #   --sizes 64,65536    bytes of a message; 0 is mixed, mostly small
 #   --trouble COUNT  instead: COUNT mixed messages at the first loss, a subscriber that stalls, one that is killed, one that joins late;
-#                    nothing may be lost or doubled for the others, and memory may not grow.  --trouble 1000000 is the acceptance run
+#                    the others may lose or duplicate nothing, and memory may not grow.  --trouble 1000000 is the acceptance run
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -58,7 +60,8 @@ one() { # one NAME OPTION...: the program's line in $work/results
 if [ -n "$trouble" ]; then
     percent=${loss%%,*}
     "$LAB/loss" "$percent"
-    # Two are waited for as long as this, and nobody else may be so late, however loaded the machine is.
+    # The stalled and the killed subscriber are waited for as long as this, and no other may be so late on a busy
+    # machine.
     FI_MCASTCOLL_PEER_TIMEOUT=8000 one "subscribers in trouble" --trouble --count "$trouble" --size 0
     [ "$failed" = 0 ] || finish
     say "dropped $(counted dropped) of $(counted matched) datagrams"
@@ -74,7 +77,7 @@ for rank, row in enumerate(run["resident_kib"]):
     print(f"{'publisher' if rank == 0 else 'subscriber ' + str(rank):<14}" + "".join(f"{kib:>8}" for kib in row))
     if len(seen) >= 4: worst = max(worst, seen[-1] - seen[1])
 print(f"most that anybody grew by after the first tenths: {worst} KiB")
-# A window of packets is 3 MB; who loses packets first after a while touches its own only then.
+# A window of packets is 3 MB; a member that begins to lose packets later touches its own window only then.
 sys.exit(worst > 6144)
 END
     if [ $code = 0 ]; then pass "nothing lost or doubled; memory stays"; else fail "memory grows"; fi

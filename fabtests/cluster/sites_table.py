@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of mpi_sites.sh, from what its jobs left in one folder: text, CSV and JSON; with --strict also a verdict."""
+"""The table of mpi_sites.sh, from the files of its jobs in one folder: text, CSV and JSON; with --strict also a verdict."""
 import argparse
 import csv
 import glob
@@ -8,8 +8,8 @@ import re
 import statistics
 import sys
 
-TOLERANCE = 1.10   # headers, and what a launcher says while a job runs
-SMALL = 4096       # below, packets are counted instead of bytes
+TOLERANCE = 1.10   # allowance for headers, and for the launcher's traffic during a job
+SMALL = 4096       # below this size, packets are counted instead of bytes
 OPERATIONS = ("bcast", "barrier", "allreduce")
 
 
@@ -23,7 +23,7 @@ def in_bytes(size):
 
 
 def hosts_of(sites, hosts):
-    """How many hosts are in each site, by the rule of util/cluster/up."""
+    """Number of hosts in each site, by the rule of util/cluster/up."""
     if "+" in sites:
         return [int(n) for n in sites.split("+")]
     count = [0] * int(sites)
@@ -33,7 +33,8 @@ def hosts_of(sites, hosts):
 
 
 def allowed(link, operation, here, mesh):
-    """Messages per operation over a link, both directions, when a flat tree of sites has every rank for its root equally often."""
+    """Messages per operation over a link, both directions, in a flat tree of sites in which every rank is root equally
+    often."""
     a, b = (link["from"], link["to"]) if link["from"] < link["to"] else (link["to"], link["from"])
     all_hosts, others = sum(here), len(here) - 1
     if operation != "bcast":  # up to the first site and down again
@@ -44,7 +45,7 @@ def allowed(link, operation, here, mesh):
 
 
 def crossings(prefix, operation, size, here, mesh):
-    """The busiest link of one operation: crossings per operation, how many of them are allowed, packets and bytes."""
+    """The busiest link of one operation: crossings per operation, the allowed number, packets and bytes."""
     counted = {int(re.search(r"\.(\d+)\.json$", path)[1]): load(path)["links"] for path in glob.glob(f"{glob.escape(prefix)}.*.json")}
     times = max(counted) - 1
     if len(counted) != 2 or 1 not in counted:

@@ -1,23 +1,25 @@
 #!/bin/bash
-# split_patterns.sh [options] -- what gateways do to programs that communicate as the NAS kernels do, after MPI5000's experiments.
+# split_patterns.sh [options] -- the effect of gateways on programs that communicate like the NAS kernels, after
+# MPI5000's experiments.
 #
 #   --kernels K,K,..    of 'patterns list' (default all), or pingpong
 #   --ways W,W,..       direct, kept (direct, but hosts keep a window through a pause: net.ipv4.tcp_slow_start_after_idle is 0), gateway
-#                       (mcastcoll-gateway), plain (connections that are split, and nothing else; default direct,gateway)
+#                       (mcastcoll-gateway), plain (connections are only split; default direct,gateway)
 #   --traffic T,T,..    none, cross: other hosts of both sites send in bursts over the same link (default both)
-#   --streams N         of that, in each direction (default 2), each --on MS and --off MS (default 300, 300)
+#   --streams N         of this traffic, in each direction (default 2), each --on MS and --off MS (default 300, 300)
 #   --rounds R          of each (default 3); the ways take turns
-#   --ranks N           on each of two hosts in each of two sites (default 1; with 4 the long distance has what the paper's table 2 counts)
+#   --ranks N           on each of two hosts in each of two sites (default 1; with 4 the long distance carries what the paper's table 2 counts)
 #   --wan "DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes]"    the link (default "5000 200 0"; its queue 1 MiB)
 #   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 8")
-#   --congestion NAME   of the hosts' TCP (default reno; the system's own is often bbr, which forgets no window; what trunks have is
-#                       said with --trunks "streams = 8, congestion = NAME")
-#   --speed X           computing is so much faster than in the paper's days (default 1);  --iterations N  instead of a kernel's own
-#   --out DIR           where patterns.csv, .json and .svg go (default build/patterns)
+#   --congestion NAME   of the hosts' TCP (default reno; the system's own is often bbr, which forgets no window; for trunks use
+#                       --trunks "streams = 8, congestion = NAME")
+#   --speed X           computing is X times faster than in the paper's days (default 1);  --iterations N  instead of a kernel's own
+#   --out DIR           folder for patterns.csv, .json and .svg (default build/patterns)
 #
-# Open MPI over btl/tcp, with nothing tuned.  Idle restarts are those of the job's long connections and of the trunks' streams;
-# retransmissions, timeouts and segments out of order (each of them is answered with a duplicate ACK) are what the kernels of all hosts
-# and gateways of the job count: distant ones those of hosts when direct, else of gateways, and local ones those of hosts behind gateways.
+# Open MPI over btl/tcp, with nothing tuned.  Idle restarts are those of the job's long connections and of the trunks'
+# streams; retransmissions, timeouts and segments out of order (each answered with a duplicate ACK) are counted by the
+# kernels of all hosts and gateways of the job: distant ones are those of hosts if direct, else of gateways, and local
+# ones those of hosts behind gateways.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -59,7 +61,7 @@ for host in h{0..5}; do
     ip netns exec "$VC-$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" || { fail "no congestion control '$congestion' here"; finish; }
 done
 
-kernels_count() { # kernels_count HOST...: what their TCP counts, as a JSON object
+kernels_count() { # kernels_count HOST...: TCP counters of these hosts' kernels, as a JSON object
     local host
     for host in "$@"; do ip netns exec "$VC-$host" cat /proc/net/snmp /proc/net/netstat; done | awk '
         $1 != last { split($0, names); last = $1; next }
@@ -67,7 +69,7 @@ kernels_count() { # kernels_count HOST...: what their TCP counts, as a JSON obje
         END { printf "{\"retransmissions\": %d, \"timeouts\": %d, \"out_of_order\": %d, \"segments\": %d}", sum["RetransSegs"], sum["TCPTimeouts"],
             sum["TCPOFOQueue"], sum["OutSegs"] }'
 }
-gateways_say() { # what the daemons know of their trunks, as a JSON list
+gateways_say() { # the daemons' state of their trunks, as a JSON list
     if [ "$1" = gateway ]; then "$LAB/gateways" status --json | python3 -c 'import json, sys
 text, at, found = sys.stdin.read(), 0, []
 while text[at:].strip():
@@ -94,8 +96,8 @@ job() { # job KERNEL WAY TRAFFIC ROUND
     start_way "$2" || { fail "the gateways do not start"; return; }
     [ "$3" = none ] || "$LAB/traffic" start h2 h5 --streams "$streams" --on "$on" --off "$off" --both ||
         { fail "no traffic"; return; }
-    # Ranks that wait spin, and must not take the gateways' processor: those have a machine of their own.
-    for try in 1 2; do # launching may fail on a machine that stands still for a while
+    # Waiting ranks spin, and must not take the gateways' processor: the gateways have a machine of their own.
+    for try in 1 2; do # launching may fail on a machine that stalls for a while
         code=0
         snapshot "$2" "$at.before"
         STACK=tcp bounded 280 "$LAB/run" -n $((4 * ranks)) -H h0,h1,h3,h4 --mca btl tcp,self ${with[@]+"${with[@]}"} nice -n 10 "$program" "$1" \

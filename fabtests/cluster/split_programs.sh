@@ -1,16 +1,17 @@
 #!/bin/bash
-# split_programs.sh [options] -- unmodified programs over two sites, directly and through gateways: are the results the same?
+# split_programs.sh [options] -- unmodified programs over two sites, directly and through gateways, must have the same
+# results.
 #
 #   --hosts N         hosts in two sites (default 4)
 #   --wan "DELAY_us RATE_mbit LOSS_pct"   the link between the sites (default "1000 500 0")
 #   --only P,P,..     some of: python (a server and a client of sockets), openmpi (btl/tcp), ofi (Open MPI over libfabric's tcp),
-#                     mcastcoll (our provider over tcp), mpich, hpcc, broadcast (what quickstart's job does), crossing (how often
+#                     mcastcoll (our provider over tcp), mpich, hpcc, broadcast (the job of quickstart), crossing (how often
 #                     a broadcast of our provider crosses the trunk); default all
 #   --gateway PROGRAM instead of mcastcoll-gateway; called as util/cluster/gateways does
-#   --plain           gateways that only split, those of the tests
+#   --plain           gateways that only split connections, those of the tests
 #   --count N         broadcasts and collectives of each program (default 100)
 #
-# What did not go through the gateways is counted by the sites' routers, and must be little: launchers are not loaded with the library.
+# The sites' routers count the bytes that bypass the gateways, which must be few: launchers do not load the library.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -38,7 +39,7 @@ can_cluster || finish
 use_build
 library=$BUILD/lib/split/libmcastcoll-split.so
 [ -e "$library" ] || { echo "$ME: no $library: run util/build" >&2; exit 2; }
-# A sanitizer's run time wants to be the first library, whatever else is preloaded.
+# A sanitizer's runtime must be the first preloaded library.
 sanitizer=$(ldd "$library" | awk '/lib[at]san/ { print $3; exit }')
 preload=${sanitizer:+$sanitizer }$library
 export NET=${NET:-10.77}
@@ -61,7 +62,7 @@ table inet direct {
 END
 straight() { ip netns exec "$VC-sw0" nft list counter inet direct straight | awk '$1 == "packets" { print $4 }'; }
 
-# One program either way: run_NAME direct|split LOG.  What is compared is what result_NAME prints of the log.
+# One program in either way: run_NAME direct|split LOG.  result_NAME extracts the result to compare from the log.
 mpi() { # mpi direct|split STACK LOG PROGRAM...
     local how=$1 stack=$2 log=$3 # and $limit, in seconds
     shift 3
@@ -79,14 +80,14 @@ result_mcastcoll() { result_openmpi "$1"; }
 result_broadcast() { grep -o '^[0-9]* ranks, .*' "$1"; }
 run_hpcc() {
     command -v hpcc >/dev/null || return 77
-    local limit=1200 # it measures latencies between all processes, again and again
+    local limit=1200 # measures latencies between all processes again and again
     mkdir -p "$work/files.$1"
     hpcc_input >"$work/files.$1/hpccinf.txt"
     rm -f "$work/files.$1/hpccoutf.txt"
     (cd "$work/files.$1" && mpi "$1" tcp "$2" -n 4 hpcc) || return
     cat "$work/files.$1/hpccoutf.txt" >>"$2"
 }
-result_hpcc() { # verdicts and residuals without times; nothing unless all is well
+result_hpcc() { # verdicts and residuals without times; empty unless every test passed
     awk '/^(Success|HPL_(Rnorm|Xnorm|Bnorm|Anorm)[^=]*|PTRANS_residual|(MPI|Star|Single)RandomAccess(_LCG)?_(Errors|ErrorsFraction)|MPIFFT_maxErr)=/
         /\|\|Ax-b\|\|.*=/ { print }
         /^(WALL|CPU) .* (PASSED|FAILED) / { print $1, $2, $3, $4, $5, $6, $7, $9, $NF }
@@ -95,13 +96,13 @@ result_hpcc() { # verdicts and residuals without times; nothing unless all is we
         /^Success=1/ { success = 1 }
         END { print passed + 0, "PASSED,", failed + 0, "FAILED"; exit !(success && passed && !failed) }' "$1"
 }
-hpcc_input() { # small: what is compared are results, not speed
+hpcc_input() { # small: the test compares results, not speed
     printf 'HPCC\ninput\nHPL.out output\n8 device\n1 sizes\n1000 N\n1 blocks\n40 NB\n0 mapping\n1 grids\n2 P\n2 Q\n16.0 threshold\n'
     printf '1 pfacts\n2 p\n1 nbmins\n4 n\n1 ndivs\n2 d\n1 rfacts\n1 r\n1 bcasts\n1 b\n1 depths\n1 d\n2 swap\n64 s\n0 L1\n0 U\n1 equil\n8 align\n'
     printf '# separator\n0 more sizes\n1200 N\n0 more blocks\n40 NB\n'
 }
-# MPICH over UCX's tcp often stays in MPI_Finalize when all is done, one rank in ucp_worker_progress() and the others in PMI's barrier, with
-# nothing of ours in the processes as well: what has printed its result by then is ended and counts.
+# MPICH over UCX's tcp often hangs in MPI_Finalize at the end, one rank in ucp_worker_progress() and the others in PMI's
+# barrier, also without mcastcoll in the processes: a job that has printed its result by then is ended and counts.
 run_mpich() {
     local with=() program=$BUILD/fabtests/mpi/mpi_pmpi_check list code=0
     command -v mpiexec.mpich >/dev/null && [ -x "$program" ] || return 77
@@ -121,7 +122,7 @@ run_python() {
     [ "$1" = direct ] || with=(env "LD_PRELOAD=$preload")
     timeout -k 10 60 "$LAB/on" "$last" ${with[@]+"${with[@]}"} python3 "$(dirname "$0")/split_sockets.py" serve 5000 >"$2.server" 2>&1 &
     server=$!
-    # Who connects through gateways learns from its first read, not from connect(), that nobody listens.
+    # A client behind gateways learns of a missing server from its first read, not from connect().
     for _ in {1..200}; do listens "$last" 5000 && break || sleep .05; done
     bounded 60 "$LAB/on" h0 ${with[@]+"${with[@]}"} python3 "$(dirname "$0")/split_sockets.py" "$last" 5000 >"$2" 2>&1 || code=$?
     wait $server || code=$?
@@ -130,7 +131,8 @@ run_python() {
 }
 result_python() { grep -v '^libmcastcoll-split' "$1"; }
 
-attempt() { # attempt PROGRAM direct|split: a job's launching may fail on a machine that stands still for a while, which is nobody's result
+# Attempt PROGRAM direct|split: launching may fail on a machine that stalls for a while, which is not a result.
+attempt() {
     local try code=0
     for try in 1 2; do
         code=0
@@ -161,7 +163,7 @@ judge() { # judge PROGRAM
     ((through < 500000)) || { fail "$program: $through bytes did not go through the gateways"; return; }
     pass "$program: the same results ($(tail -n 1 "$work/$program.split.result")); $relayed connections went through the gateways, $through bytes did not"
 }
-trunk_bytes() { # that connections have sent over the trunk, in both directions
+trunk_bytes() { # bytes that connections have sent over the trunk, in both directions
     "$LAB/gateways" status --json | python3 -c 'import json, sys
 text, total = sys.stdin.read().lstrip(), 0
 while text:
@@ -170,7 +172,7 @@ while text:
     total += sum(trunk["counters"]["sent_bytes"] for trunk in gateway["trunks"])
 print(total)'
 }
-judge_crossing() { # what 200 broadcasts more send over the trunk, every rank being the root in turn
+judge_crossing() { # bytes that 200 more broadcasts send over the trunk, every rank being the root in turn
     local n before sent=()
     [ -z "$gateway" ] || { skip "crossing: only mcastcoll-gateway counts"; return; }
     for n in 20 220; do

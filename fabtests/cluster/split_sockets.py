@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A program of plain sockets for split_programs.sh, as somebody might have written it who never heard of gateways.
+"""A program of plain sockets for split_programs.sh, written without knowledge of gateways.
 
-split_sockets.py serve PORT        serve one client of many connections, print the digest of what came and who came
+split_sockets.py serve PORT        serve one client of many connections, print the digest of the data and the clients' addresses
 split_sockets.py HOST PORT         be that client: several connections at once, blocking and through a selector, both directions
 """
 import hashlib

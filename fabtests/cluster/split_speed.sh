@@ -1,5 +1,5 @@
 #!/bin/bash
-# split_speed.sh [options] -- what gateways cost or win a plain TCP program: half round trips and bandwidth, directly and through them.
+# split_speed.sh [options] -- half round trips and bandwidth of a plain TCP program, directly and through gateways.
 #
 #   --sizes B,B,..      bytes of the ping-pong (default 1,1024,16384; 0: none), --count N of each in a turn (default 400)
 #   --connections N,..  of the stream (default 1,4; 0: none), --mbytes M in a turn (default 50)
@@ -8,9 +8,10 @@
 #   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 8")
 #   --congestion NAME   of the hosts' TCP (default: the system's)
 #   --gateway "OPTION.." of mcastcoll-gateway, such as --spin
-#   --out DIR           where speed.json goes (default build/speed)
+#   --out DIR           folder for speed.json (default build/speed)
 #
-# One host in each of two sites; the programs sleep while they wait, as the gateways do.  A gateway pair has two daemons on the way.
+# One host in each of two sites; the programs sleep while they wait, as the gateways do.  A pair of gateways adds two
+# daemons to the path.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"

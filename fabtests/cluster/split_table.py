@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The table of split_patterns.sh, from what its jobs left in one folder: text, CSV, JSON and, where gnuplot is installed, SVG."""
+"""The table of split_patterns.sh, from the files of its jobs in one folder: text, CSV, JSON and, if gnuplot is installed,
+SVG."""
 import argparse
 import csv
 import glob
@@ -31,7 +32,7 @@ def read_jobs(folder):
         kernel, way, traffic, rounds = re.fullmatch(r"(\w+)\.(\w+)\.(\w+)\.(\d+)\.job", os.path.basename(path)).groups()
         try:
             job = load(path)
-        except ValueError:  # it did not come to its end
+        except ValueError:  # the job did not complete
             continue
         before, after = load(path[:-3] + "before"), load(path[:-3] + "after")
         run = {"kernel": kernel, "way": way, "traffic": traffic, "round": int(rounds), "seconds": job["seconds"], "digest": job["digest"],
@@ -85,7 +86,7 @@ def show_pingpong(runs):
 
 
 def draw(cells, path):
-    """Bars: time beside direct TCP."""
+    """Bars: time relative to direct TCP."""
     cells = [c for c in cells if c["relative"]]
     if not shutil.which("gnuplot") or all(c["way"] == "direct" for c in cells):
         return

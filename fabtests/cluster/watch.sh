@@ -1,5 +1,6 @@
 #!/bin/bash
-# watch.sh [--hosts N] -- mcastcoll-topo --job over N hosts (4): what a job that loses datagrams does, from one place; a host that is lost.
+# watch.sh [--hosts N] -- mcastcoll-topo --job over N hosts (4): shows a job that loses datagrams, seen from one host,
+# and a lost host.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
@@ -24,7 +25,7 @@ over_ssh=(--hosts "$all" --rsh "$LAB/rsh")
 "$LAB/on" h0 "$topo" --job "${over_ssh[@]}" >"$work/idle" 2>&1 &&
     grep -q '^no process of this user reports a group' "$work/idle" && pass "no job: nothing is shown" || { cat "$work/idle"; fail "no job"; }
 
-# It ends by itself, long after all looks.
+# The job ends by itself, long after the test.
 STACK=mcastcoll timeout -k 10 300 "$LAB/run" --mca pml ob1 --mca coll_mcastcoll_form_after 0 "$BUILD/fabtests/mpi/mpi_bcast_check" \
     --count 1000000 --cycles 0 --max 64K >"$work/job" 2>&1 &
 job=$!
@@ -33,7 +34,7 @@ for _ in $(seq 300); do
     sleep 0.1
 done
 
-shows_all() { # shows_all FILE: its last line has a group that works on all hosts, and lost something
+shows_all() { # shows_all FILE: its last line shows a group working on all hosts, and losses
     tail -n 1 "$1" | python3 -c '
 import json, sys
 groups = json.load(sys.stdin)["groups"]

@@ -1,5 +1,5 @@
-// Bad arguments: each gets its error at once and harms nothing; what is not there says so; what is there can
-// be asked for.
+// Invalid arguments: each call returns its error at once and has no side effects; queries report exactly what
+// is supported.
 #include <rdma/fi_cm.h>
 
 #include <array>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-// The group still works: everybody broadcasts once.
+// Checks that the group still works: every member broadcasts once.
 void still_works(Member& me, const Join& group) {
     for (unsigned root = 0; root < me.size(); ++root) {
         const std::uint64_t seed = mix(me.options().seed, root);
@@ -24,7 +24,8 @@ void still_works(Member& me, const Join& group) {
     me.finish(me.barrier(group));
 }
 
-// Refused at once, with this error, and never completed: finishing later operations would find its context.
+// Checks that the call fails at once with this error and never completes: later operations would find its
+// context.
 template <typename Call>
 void refused(Member& me, long error, const char* what, Call call) {
     Ticket& ticket = me.new_ticket();
@@ -33,7 +34,7 @@ void refused(Member& me, long error, const char* what, Call call) {
     if (result != error) fail("{} returned {} instead of {}", what, describe(result), describe(error));
 }
 
-// In one order of arguments.
+// Wrappers that give the reductions a common order of arguments.
 ssize_t call_allreduce(fid_ep* ep, const void* input, void* result, std::size_t count, fi_addr_t group,
                        fi_datatype type, fi_op op, void* context) {
     return fi_allreduce(ep, input, count, nullptr, result, nullptr, group, type, op, 0, context);
@@ -67,7 +68,7 @@ void bad_broadcasts(Member& me) {
     me.meet();
 }
 
-// All that reductions have in common: `call` is given input, result, count, group, datatype, operator and
+// Checks common to all reductions: `call` is given input, result, count, group, datatype, operator and
 // context.
 template <typename Call>
 void bad_reductions_of(Member& me, fi_addr_t mc, const char* name, const Call& call) {
@@ -171,7 +172,7 @@ void closed_group(Member& me) {
     me.meet();
 }
 
-// A group with an operation under way cannot be closed; the operation is not lost by the attempt.
+// A group with an operation under way cannot be closed; the attempt does not lose the operation.
 void busy_group(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -218,7 +219,7 @@ void bad_sets(Member& me) {
     CHECK_RETURNS(-FI_EINVAL, fi_av_set(me.av(), &attr, &raw, nullptr));
     attr.end_addr = FI_ADDR_NOTAVAIL;
     CHECK_RETURNS(-FI_EINVAL, fi_av_set(me.av(), &attr, &raw, nullptr));
-    // A range that ends before it starts is empty, and nobody can join that.
+    // A range that ends before its start is an empty set, which no member can join.
     attr.start_addr = me.address_of(1);
     attr.end_addr = me.address_of(0);
     CHECK_RETURNS(0, fi_av_set(me.av(), &attr, &raw, nullptr));
@@ -226,14 +227,14 @@ void bad_sets(Member& me) {
     fid_mc* mc = nullptr;
     CHECK_RETURNS(-FI_EINVAL, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, empty.get(), 0, &mc, nullptr));
     CHECK_RETURNS(-FI_EINVAL, fi_av_set_insert(set.get(), FI_ADDR_NOTAVAIL));
-    CHECK(fi_av_set_insert(set.get(), me.address_of(0)) < 0);  // it is there already
+    CHECK(fi_av_set_insert(set.get(), me.address_of(0)) < 0);  // already in the set
     CHECK(fi_av_set_remove(set.get(), FI_ADDR_NOTAVAIL) < 0);
     const auto group = me.join(set.get());
     still_works(me, *group);
     me.meet();
 }
 
-// What gather, scatter, alltoall and reduce_scatter refuse, and on whom.
+// Invalid calls of gather, scatter, alltoall and reduce_scatter, and which members get the error.
 void bad_blocks(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -286,7 +287,7 @@ void bad_blocks(Member& me) {
     me.meet();
 }
 
-// Every pair of datatype and operator is there, or is not, as fi_atomic(3) has it.
+// Every pair of datatype and operator is supported or not supported exactly as fi_atomic(3) defines.
 template <typename Ask>
 void query_reductions(const Ask& ask) {
     fi_collective_attr attr{};
@@ -333,8 +334,8 @@ void query(Member& me) {
     CHECK(fi_query_collective(me.domain(), FI_BROADCAST, nullptr, 0) < 0);
 }
 
-// Collectives copy and combine in the host's memory, so an endpoint that has them takes no buffers of
-// devices, although the inner provider does.
+// Collectives copy and combine in host memory, so an endpoint with FI_COLLECTIVE refuses device buffers, even
+// if the inner provider accepts them.
 void device_memory(Member& me) {
     using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
     const auto ask = [](std::uint64_t caps) {

@@ -1,5 +1,5 @@
-// Barriers: nobody leaves before everybody has entered, checked through shared memory; alone, with flags, in
-// several groups and between broadcasts.
+// Barriers: no member leaves before all have entered, checked through shared memory; with one member, with
+// flags, in several groups and between broadcasts.
 #include <unistd.h>
 
 #include <thread>
@@ -10,7 +10,8 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-// Enters the barrier number `round` late by what the seed says, and checks that nobody was left behind.
+// Enters the barrier number `round` with a delay drawn from the seed. On completion every member must have
+// entered.
 void checked_barrier(Member& me, const Join& group, std::uint64_t round, std::uint64_t flags,
                      std::size_t words_from = 0) {
     auto& words = me.board().words;
@@ -50,7 +51,7 @@ void barriers_with_flags(Member& me) {
     me.meet();
 }
 
-// A member that does not enter holds everybody up.
+// A member outside the barrier delays the members inside.
 void one_stays_out(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -70,7 +71,7 @@ void one_stays_out(Member& me) {
     }
 }
 
-// Barriers and broadcasts keep their order, whatever is in flight.
+// Barriers and broadcasts keep their order when several are in flight.
 void mixed(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -109,7 +110,7 @@ void several_groups(Member& me) {
         checked_barrier(me, *one, round, 0);
         checked_barrier(me, *two, round, 0, kMaxProcesses);
     }
-    // Open in both at once, entered in different orders.
+    // Both barriers are open at once and are entered in different orders.
     for (int round = 0; round < 50; ++round) {
         Ticket& first = me.barrier(me.rank() % 2 ? *one : *two);
         Ticket& second = me.barrier(me.rank() % 2 ? *two : *one);
@@ -119,9 +120,9 @@ void several_groups(Member& me) {
     me.meet();
 }
 
-// Everybody computes for a while right after the join, and then barriers lose datagrams: the round trip that
-// is measured at a join must not be that while, since every repair would then take as long. With it, half of
-// these barriers' repairs alone are more than a case may take.
+// All members compute for a while right after the join, and then barriers lose datagrams. The round trip
+// measured at the join must not include that time, because every repair would then take as long: with it,
+// half of these barriers' repairs alone would exceed the case's time limit.
 void after_computing(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());

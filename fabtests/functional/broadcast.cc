@@ -1,5 +1,5 @@
-// Broadcasts: every size that could be a border, every root, every datatype, several in flight, several
-// groups; each byte checked at each member. With --fault, datagrams are lost, doubled, spoilt or delayed
+// Broadcasts: sizes around every limit, every root, every datatype, several in flight, several groups; each
+// byte is checked at each member. With --fault, datagrams are lost, duplicated, corrupted or delayed
 // meanwhile.
 #include <rdma/fi_atomic.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-// libfabric's own broadcast wants a multiple of the group's size, and hangs above this.
+// libfabric's own broadcast needs a multiple of the group's size, and hangs above this size.
 constexpr std::size_t kOthersLimit = 8192;
 
 std::size_t possible(const Member& me, std::size_t bytes) {
@@ -69,8 +69,8 @@ void gigabyte(Member& me) {
     me.meet();
 }
 
-// Random sizes and roots, up to `window` under way, finished in random order. Everybody draws the same
-// numbers.
+// Random sizes and roots, up to `window` operations under way, finished in random order. All members draw the
+// same numbers.
 void run_mixed(Member& me, const std::vector<const Join*>& groups, std::size_t operations, std::size_t window,
                std::size_t largest) {
     if (const std::uint64_t asked = me.options().operations; asked != 0) operations = asked;
@@ -80,7 +80,7 @@ void run_mixed(Member& me, const std::vector<const Join*>& groups, std::size_t o
         std::uint64_t seed;
     };
     std::vector<Open> open;
-    // Members draw what to wait for each by itself: nobody's order of waiting may matter.
+    // Each member draws its own order of waits: the order must not matter.
     std::uint64_t own = mix(me.options().seed, me.rank());
     const auto finish_one = [&] {
         own = mix(own);
@@ -132,7 +132,7 @@ void many_groups(Member& me) {
     me.meet();
 }
 
-// The root may use its buffer again as soon as its broadcast is complete, whoever has not got it yet.
+// The root may reuse its buffer as soon as its broadcast is complete, even if some receivers still lack data.
 void root_reuses_buffer(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());

@@ -1,6 +1,6 @@
-// Every collective that libfabric has, in every datatype and with every operator that it allows, against a
-// plain reference: counts that could be borders, every root, in place, the message form, many in flight in
-// several groups; and fi_query_collective() says yes to exactly what then works.
+// Every collective of libfabric, in every allowed datatype and operator, compared with a plain reference:
+// counts around every limit, every root, in place, message form, many in flight in several groups.
+// fi_query_collective() must report exactly the combinations that work.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -26,7 +26,7 @@ void perform(Member& me, const Join& group, const Job& job) {
     exercise.check();
 }
 
-// --large: with many counts instead of two.
+// --large: many counts instead of two.
 void every_datatype(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -56,8 +56,8 @@ void every_datatype(Member& me) {
     me.meet();
 }
 
-// Nothing, fewer elements than members, one more or less than comes out even, and around a fragment, a slot
-// and a window.
+// Counts: zero, fewer elements than members, one more and one less than an even division, and values around a
+// fragment, a slot and a window.
 void counts_and_roots(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -83,7 +83,7 @@ void counts_and_roots(Member& me) {
     me.meet();
 }
 
-// Up to `window` under way, finished in an order that each member draws by itself.
+// Up to `window` operations under way, finished in an order that each member draws for itself.
 void run_mixed(Member& me, std::size_t window, std::size_t groups_wanted) {
     struct Open {
         std::unique_ptr<Exercise> exercise;
@@ -114,7 +114,7 @@ void run_mixed(Member& me, std::size_t window, std::size_t groups_wanted) {
     me.meet();
 }
 
-// In the message form, buffers in pieces that do not follow each other.
+// Message form, with buffers in non-contiguous pieces.
 void scattered_messages(Member& me) {
     constexpr std::size_t kPiece = 700;
     const auto set = me.everybody();
@@ -133,7 +133,7 @@ void scattered_messages(Member& me) {
             return me.ep()->collective->msg(me.ep(), &message, out.data(), nullptr, out.size(), 0);
         }));
     };
-    // The second half lies before the first, and a hole between.
+    // The second half precedes the first, with a gap between.
     std::vector<std::uint32_t> in(3 * kPiece), out(3 * kPiece, 7);
     const auto halves = [&](std::vector<std::uint32_t>& of) {
         return std::vector<fi_ioc>{{of.data() + 2 * kPiece, kPiece}, {of.data(), kPiece}};
@@ -165,7 +165,7 @@ void scattered_messages(Member& me) {
     me.meet();
 }
 
-// What a query says no to is refused, and everything else is done.
+// Combinations rejected by a query are refused; every other combination completes.
 void queries_are_true(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -209,7 +209,7 @@ void queries_are_true(Member& me) {
     me.meet();
 }
 
-// Without the copies that an Exercise keeps.
+// Works without the copies that an Exercise keeps, which would double the memory.
 void a_gigabyte(Member& me) {
     constexpr std::size_t kBytes = std::size_t{1} << 30, kWords = kBytes / sizeof(std::uint64_t);
     const auto set = me.everybody();

@@ -1,5 +1,5 @@
-// Datagram endpoints with FI_MULTICAST over UDP: what fi_getinfo() offers, joining and leaving, who hears
-// what, unicast beside it, limits, errors, waiting.
+// Datagram endpoints with FI_MULTICAST over UDP: fi_getinfo() results, joining and leaving, which members
+// receive which messages, unicast in parallel, limits, errors, waiting.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <rdma/fi_tagged.h>
@@ -26,7 +26,7 @@ struct Buffers {
     void post(std::size_t place) {
         CHECK_RETURNS(0, fi_recv(node.ep.get(), at(place), kRoom, nullptr, FI_ADDR_UNSPEC, at(place)));
     }
-    // What has come into the buffer of this completion, which is posted again.
+    // Returns the bytes received into the buffer of this completion, and posts the buffer again.
     std::string take(const fi_cq_tagged_entry& entry) {
         const auto place =
             static_cast<std::size_t>(static_cast<char*>(entry.op_context) - bytes.data()) / kRoom;
@@ -62,14 +62,14 @@ void offers(Member& me) {
     CHECK(found != nullptr);
     CHECK(found->ep_attr->type == FI_EP_DGRAM && (found->caps & FI_MULTICAST) != 0);
     CHECK(found->ep_attr->max_msg_size > 0 && found->ep_attr->max_msg_size <= 65507);
-    // Asking again with what was answered gives the same.
+    // A second query with the first result as hints gives the same result.
     fi_info* again = nullptr;
     CHECK_RETURNS(0, fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, found.get(), &again));
     const Info second(again, &fi_freeinfo);
     CHECK(second->caps == found->caps && second->src_addrlen == found->src_addrlen);
     CHECK(std::memcmp(second->src_addr, found->src_addr, found->src_addrlen) == 0);
     CHECK(std::strcmp(second->fabric_attr->name, found->fabric_attr->name) == 0);
-    // Nothing of this for whoever does not ask for it, and nothing that cannot be had.
+    // A datagram endpoint is offered only on request, and only with supported capabilities.
     int result = 0;
     for (const std::uint64_t caps : std::initializer_list<std::uint64_t>{
              FI_MSG, FI_MULTICAST, FI_MSG | FI_MULTICAST | FI_TAGGED, FI_MSG | FI_MULTICAST | FI_RMA}) {
@@ -87,7 +87,8 @@ void offers(Member& me) {
     }
 }
 
-// All are in the group; each in its turn sends some messages, which all others receive, with its address.
+// Every member is in the group; each in turn sends some messages, and the rest receive these messages
+// together with the sender's address.
 void everybody(Member& me) {
     Node node({.op_flags = FI_MULTICAST}, me.options());
     Buffers buffers(node, 32);
@@ -112,12 +113,12 @@ void everybody(Member& me) {
         CHECK(source == sources[sender]);
     }
     me.meet();
-    // Nobody hears itself, nobody hears anything twice.
+    // No member receives its own messages, and none receives a message twice.
     CHECK(node.quiet_for(100));
     me.meet();
 }
 
-// More groups than the kernel allows a socket; one of them is joined three times; half of them are left
+// More groups than the kernel allows per socket; one group is joined three times; half of the groups are left
 // again.
 void many_groups(Member& me) {
     constexpr unsigned kGroups = 60;
@@ -142,7 +143,7 @@ void many_groups(Member& me) {
     };
     send_to_all(0);
     twin.reset();
-    // The others of the same group still hear.
+    // The other members of the group still receive.
     me.meet();
     if (me.rank() == 0) send(node, "seven", fi_mc_addr(third.get()), FI_MULTICAST);
     fi_cq_tagged_entry entry{};
@@ -154,7 +155,7 @@ void many_groups(Member& me) {
     send_to_all(kGroups / 2);
     me.meet();
     CHECK(node.quiet_for(100));
-    // What has been left can be joined again.
+    // A group can be joined again.
     if (me.rank() != 0) joined[3] = node.join(group(3));
     me.meet();
     if (me.rank() == 0) send(node, "back", fi_mc_addr(joined[3].get()), FI_MULTICAST);
@@ -163,7 +164,8 @@ void many_groups(Member& me) {
     me.meet();
 }
 
-// Unicast beside multicast, buffers that are too short, empty messages, cancelled receives, several pieces.
+// Unicast in parallel with multicast, receive buffers too short, empty messages, cancelled receives, several
+// pieces.
 void unicast(Member& me) {
     Node node({}, me.options()), peer({.counters = true}, me.options());
     fi_addr_t to = FI_ADDR_NOTAVAIL, back = FI_ADDR_NOTAVAIL;
@@ -195,14 +197,14 @@ void unicast(Member& me) {
     CHECK(peer.last_error.op_context == &contexts[3]);
     CHECK_RETURNS(-FI_ENOENT, fi_cancel(&peer.ep->fid, &contexts[3]));
     CHECK(fi_cntr_read(peer.received.get()) == 2 && fi_cntr_readerr(peer.received.get()) == 2);
-    // The counter alone can be slept on.
+    // A thread can sleep on the counter alone.
     CHECK_RETURNS(0, fi_recv(peer.ep.get(), one.data(), one.size(), nullptr, FI_ADDR_UNSPEC, &contexts[0]));
     CHECK_RETURNS(-FI_ETIMEDOUT, fi_cntr_wait(peer.received.get(), 3, 20));
     send(node, "counted", to, FI_COMPLETION);
     CHECK_RETURNS(0, fi_cntr_wait(peer.received.get(), 3, static_cast<int>(peer.wait_s) * 1000));
     CHECK_RETURNS(0, fi_inject(peer.ep.get(), "x", 1, back));
     CHECK(fi_cntr_read(peer.sent.get()) == 1);
-    // The largest message, and one more byte.
+    // The largest message, and one byte more.
     std::vector<char> large(node.info->ep_attr->max_msg_size + 1), into(large.size());
     std::iota(large.begin(), large.end(), '\1');
     CHECK_RETURNS(-FI_EMSGSIZE, fi_send(node.ep.get(), large.data(), large.size(), nullptr, to, nullptr));
@@ -213,7 +215,7 @@ void unicast(Member& me) {
     CHECK(entry.len == large.size() - 1 && std::memcmp(into.data(), large.data(), entry.len) == 0);
 }
 
-// One that may only send, one that may only receive, and what must be refused.
+// A send-only endpoint, a receive-only endpoint, and invalid calls.
 void refusals(Member& me) {
     if (me.rank() != 0) return;
     Node node({}, me.options()), peer({}, me.options()), deaf({.events = false}, me.options());
@@ -232,7 +234,7 @@ void refusals(Member& me) {
     fi_cq_tagged_entry entry{};
     CHECK_RETURNS(0, peer.next(entry));
     CHECK(peers_buffers.take(entry) == "one way");
-    // No group; no port; another family; no event queue; closing what is in use.
+    // No group; no port; another address family; no event queue; closing an object in use.
     fid_mc* mc = nullptr;
     sockaddr_storage where = group(1);
     auto& ip = reinterpret_cast<sockaddr_in&>(where);
@@ -251,7 +253,7 @@ void refusals(Member& me) {
     CHECK_RETURNS(-FI_EBUSY, fi_close(&node.cq->fid));
     CHECK_RETURNS(-FI_EBUSY, fi_close(&node.domain->fid));
     CHECK_RETURNS(-FI_ENOSYS, fi_tsend(node.ep.get(), "x", 1, nullptr, 0, 0, nullptr));
-    // An address in use is told when the endpoint is enabled.
+    // An address in use is reported when the endpoint is enabled.
     fid_ep* second = nullptr;
     Info info(fi_dupinfo(node.info.get()), &fi_freeinfo);
     const std::string own = node.name();
@@ -265,7 +267,8 @@ void refusals(Member& me) {
     CHECK_RETURNS(-FI_EADDRINUSE, fi_enable(second));
 }
 
-// The system has no descriptor for the group's socket: the event queue says so, and what there was goes on.
+// The system has no descriptor for the group's socket: the event queue reports it, and existing groups
+// continue.
 void join_fails(Member& me) {
     if (me.rank() != 0) return;
     Node node({}, me.options()), peer({}, me.options());
@@ -292,7 +295,8 @@ void join_fails(Member& me) {
     CHECK(buffers.take(entry) == "still there");
 }
 
-// Descriptors: a message wakes who has posted a buffer, and does not keep awake who has not.
+// Wait descriptors: a message wakes a thread with a posted buffer, and does not keep a thread without one
+// awake.
 void by_descriptor(Member& me) {
     if (me.rank() != 0) return;
     Node node({}, me.options()), peer({}, me.options());
@@ -317,8 +321,7 @@ void by_descriptor(Member& me) {
     CHECK(poll(&waiting, 1, static_cast<int>(peer.wait_s) * 1000) == 1);
 }
 
-// Completions of success only when asked for; the other formats of a queue; a queue that is full loses
-// nothing.
+// Completions of success only on request; further formats of a queue; a full queue loses no completion.
 void queues(Member& me) {
     if (me.rank() != 0) return;
     Node node({.queue_format = FI_CQ_FORMAT_MSG, .bind_flags = FI_SELECTIVE_COMPLETION}, me.options());
@@ -343,7 +346,7 @@ void queues(Member& me) {
                       fi_cq_sread(peer.cq.get(), &entry, 1, nullptr, static_cast<int>(peer.wait_s) * 1000));
         CHECK(entry.op_context == &into[0] + i);
     }
-    // 1024 sends fill the queue; nobody receives them, which is as may be with datagrams.
+    // 1024 sends fill the queue. No endpoint receives them: datagrams may be dropped.
     Node busy({}, me.options());
     CHECK_RETURNS(1, fi_av_insert(busy.av.get(), peer.name().data(), 1, &to, 0, nullptr));
     long rc = 0;
@@ -355,7 +358,7 @@ void queues(Member& me) {
     CHECK_RETURNS(0, fi_send(busy.ep.get(), "x", 1, nullptr, to, nullptr));
 }
 
-// Where the machine has an interface with IPv6 and multicast.
+// Runs only where the machine has an interface with IPv6 and multicast.
 void version_6(Member& me) {
     if (me.rank() != 0) return;
     const Wish wish{.format = FI_SOCKADDR_IN6, .node = ""};

@@ -1,5 +1,5 @@
-// A datagram endpoint with multicast and everything it needs, for tests: opened through libfabric's public
-// interface only. It owns its objects and closes them in order.
+// A datagram endpoint with multicast and its related objects, for tests, opened through libfabric's public
+// interface only. A Node owns these objects and closes them in order.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,19 +20,19 @@ using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
 struct Wish {
     fi_ep_type type = FI_EP_DGRAM;
     std::uint64_t caps = FI_MSG | FI_MULTICAST | FI_SOURCE;
-    std::uint64_t op_flags = 0;  // of sends
+    std::uint64_t op_flags = 0;  // default flags of sends
     std::uint32_t format = FI_SOCKADDR_IN;
     fi_cq_format queue_format = FI_CQ_FORMAT_TAGGED;
     std::size_t queue_size = 0;
     fi_wait_obj wait = FI_WAIT_FD;
-    std::uint64_t bind_flags = 0;  // of the queue
+    std::uint64_t bind_flags = 0;  // of the completion queue
     bool counters = false;
     bool events = true;
-    std::string node = "127.0.0.1";  // own address; empty leaves it to the provider; this one stands for
-                                     // those of --address
+    // Own address; empty: chosen by the provider; this default is replaced by --address.
+    std::string node = "127.0.0.1";
 };
 
-// Null when there is none.
+// Returns null if no datagram endpoint fits.
 inline Info find_datagrams(const Wish& wish, const char* provider, int* result = nullptr) {
     const Info hints(fi_allocinfo(), &fi_freeinfo);
     CHECK(hints != nullptr);
@@ -49,8 +49,8 @@ inline Info find_datagrams(const Wish& wish, const char* provider, int* result =
     return Info(rc == 0 ? found : nullptr, &fi_freeinfo);
 }
 
-// A group of this run's own: other runs on the same machine are not to be heard. Members have the same
-// parent.
+// A multicast group for this run only, so that other runs on the same machine are not received. The group is
+// derived from the parent process, which all members share.
 inline sockaddr_storage group(unsigned number) {
     const auto run = static_cast<std::uint32_t>(getppid());
     sockaddr_in address{};
@@ -63,7 +63,7 @@ inline sockaddr_storage group(unsigned number) {
     return any;
 }
 
-// Members, and the nodes of each, take the addresses in turns.
+// Members, and the nodes of each member, take the addresses in turns.
 inline Wish at_address(Wish wish, const Options& options) {
     static unsigned nodes = 0;
     if (wish.node != Wish().node) return wish;
@@ -119,7 +119,7 @@ class Node {
         return std::string(text, length);
     }
 
-    // The end of a join: 0, or the positive error of the event queue.
+    // Waits for the end of a join: returns 0, or the positive error of the event queue.
     int join(const sockaddr_storage& group, Fid<fid_mc>& mc, std::uint64_t flags = 0) {
         fid_mc* made = nullptr;
         CHECK_RETURNS(0, fi_join(ep.get(), &group, flags, &made, this));
@@ -144,7 +144,7 @@ class Node {
         return mc;
     }
 
-    // The next completion, within the time for one operation. An error is returned positive.
+    // Returns the next completion, within the time limit for one operation; an error as a positive number.
     int next(fi_cq_tagged_entry& entry, fi_addr_t* source = nullptr) {
         const ssize_t got =
             fi_cq_sreadfrom(cq.get(), &entry, 1, source, nullptr, static_cast<int>(wait_s) * 1000);

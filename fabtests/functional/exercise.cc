@@ -32,7 +32,7 @@ const Shape& shape_of(fi_collective_op collective) {
     fail("the test itself is wrong: it knows no collective {}", static_cast<int>(collective));
 }
 
-// As mcastcoll.h has it: dealt evenly, and one more to each of the first few.
+// As defined in mcastcoll.h: an even distribution, with one more element for each of the first few members.
 std::size_t slice_before(std::size_t member, std::size_t members, std::size_t count) {
     return count / members * member + std::min(member, count % members);
 }
@@ -74,14 +74,14 @@ Exercise::Exercise(const Job& job, unsigned self, unsigned members)
     result_bytes_ = gets_ ? bytes_of(shape.result) : 0;
     const bool in_place = job.in_place && gives_ && gets_;
     input_ = std::make_unique<Buffer>((in_place ? 0 : input_bytes_) + job.offset);
-    // Who gets nothing has room that must stay as it is.
+    // A member without a result gets a buffer to stay unchanged.
     const std::size_t room = gets_ ? std::max(result_bytes_, in_place ? input_bytes_ : 0) : part_bytes_;
     result_ = std::make_unique<Buffer>(room + job.offset);
     input_->poison();
     result_->poison();
     std::byte* from = (in_place ? result_ : input_)->data() + job.offset;
     result_place_ = result_->data() + job.offset;
-    // One lies where it has its place in the other.
+    // In place, the shorter buffer lies at its position in the longer buffer.
     if (in_place && shape.input == Shape::part && shape.result == Shape::all_parts)
         from += self * part_bytes_;
     if (in_place && shape.input == Shape::all_parts && shape.result == Shape::part)
@@ -90,7 +90,7 @@ Exercise::Exercise(const Job& job, unsigned self, unsigned members)
     if (job.collective == FI_BROADCAST && is_root) fill_part(result_place_, seed_of(job.root));
     input_at_ = from;
     result_at_ = result_place_;
-    // What is not looked at may be anything.
+    // Arguments that the provider must ignore may have any value.
     if (!gets_ && job.seed % 2 == 0) result_at_ = nullptr;
     if (!gives_ && job.seed % 2 == 0) input_at_ = nullptr;
     if (part_bytes_ == 0 && job.seed % 2 == 0) input_at_ = result_at_ = nullptr;
@@ -102,7 +102,7 @@ std::uint64_t Exercise::seed_of(unsigned member) const {
     return mix(job_.seed, member, static_cast<std::uint64_t>(job_.collective));
 }
 
-// Of what `from` has for `to` alone.
+// Seed of the data that `from` sends to `to` alone.
 std::uint64_t Exercise::seed_of(unsigned from, unsigned to) const {
     return mix(seed_of(from), to);
 }
@@ -153,7 +153,7 @@ ssize_t Exercise::post(fid_ep* ep, fi_addr_t group, void* context) const {
     fail("the test itself is wrong: {}", describe());
 }
 
-// Every buffer in two pieces that follow each other; fi_mcc_collectives has a case for others.
+// Splits every buffer into two adjacent pieces; fi_mcc_collectives has a case for other pieces.
 ssize_t Exercise::post_message(fid_ep* ep, fi_addr_t group, void* context) const {
     const auto split = [&](void* at, std::size_t bytes) {
         const std::size_t count = bytes / type_.bytes, first = count / 3;
@@ -198,7 +198,7 @@ void Exercise::check() const {
     input_->check_guards("the input");
     result_->check_guards("the result");
     if (!is_like(*input_, input_before_)) fail("{}: the input was written to", describe());
-    // Around the result, and in place of one that is not this member's.
+    // Checks the bytes around the result, and the whole buffer of a member without a result.
     const auto before = result_before_.begin();
     const auto begins = gets_ ? result_place_ - result_->data() : 0;
     const auto ends = begins + static_cast<std::ptrdiff_t>(result_bytes_);

@@ -1,5 +1,5 @@
-// One collective with its buffers, from filling them to checking every element of the result and every byte
-// around it. It can be begun in both ways that there are: with a completion, or blocking.
+// One collective with its buffers, from filling the buffers to checking every element of the result and every
+// byte around it. Both ways of starting are supported: with a completion, or blocking.
 #pragma once
 
 #include <memory>
@@ -20,15 +20,15 @@ struct Job {
     std::size_t count = 0;  // elements in one member's part; reduce_scatter: in the whole vector
     unsigned root = 0;
     bool in_place = false;
-    std::size_t offset = 0;  // of the buffers, from an aligned address
+    std::size_t offset = 0;  // of the buffers, relative to an aligned address
     std::uint64_t seed = 0;
-    bool message = false;  // in the message form
+    bool message = false;  // use the message form
 };
 
-// Any collective with anything that suits it; everybody draws the same.
+// Any collective with suitable parameters; every member draws the same.
 Job draw_any_job(unsigned members, std::uint64_t seed, std::size_t largest_bytes);
 
-// The extension of a group, opened.
+// The opened extension (fi_mcastcoll_group_ops) of a group.
 class Extension {
   public:
     explicit Extension(const Join& group);
@@ -45,18 +45,18 @@ class Extension {
 
 class Exercise {
   public:
-    // In a group of all members, with the same ranks.
+    // For a group of all members, with the same ranks.
     Exercise(const Member& me, const Job& job) : Exercise(job, me.rank(), me.size()) {}
     Exercise(const Job& job, unsigned self, unsigned members);
 
     Ticket& post(Member& me, const Join& group) const;
-    // Once, as the provider answers.
+    // Calls the provider once and returns its result.
     ssize_t post(fid_ep* ep, fi_addr_t group, void* context) const;
     fi_mcastcoll_request request() const;
 
     // Throws Failure.
     void check() const;
-    // Of the result, where this member has one.
+    // Digest of the result on a member with a result.
     std::uint64_t digest() const;
     std::string describe() const;
 
@@ -76,7 +76,7 @@ class Exercise {
     bool gives_ = false, gets_ = false;
     std::unique_ptr<Buffer> input_, result_;
     std::byte* result_place_ = nullptr;
-    const void* input_at_ = nullptr;  // as the provider is told
+    const void* input_at_ = nullptr;  // as passed to the provider
     void* result_at_ = nullptr;
     std::vector<std::byte> input_before_, result_before_;
 };

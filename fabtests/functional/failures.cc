@@ -1,6 +1,7 @@
-// Every call of the system that the provider makes fails once, one after the other, and then all from there
-// on: opening, joining, traffic, leaving and closing then end with an error or do without; nothing crashes,
-// hangs or is lost, and the next try works. Both members of a group are endpoints of one process.
+// Fails every system call of the provider, one after the other: first only that call, then also every later
+// call. Opening, joining, traffic, leaving and closing must then end with an error or work without the call.
+// Crashes, hangs and leaks are errors, and the next attempt must succeed. Both members of a group are
+// endpoints of one process.
 #include <array>
 #include <optional>
 #include <thread>
@@ -13,10 +14,10 @@ namespace {
 using namespace mcastcoll::fabtest;
 
 constexpr std::uint64_t kMostCalls = 5000;
-// That times the logarithm of the calls is how many are tried.
+// The number of calls tried is kTries times the logarithm of the number of calls.
 constexpr std::uint64_t kTries = 100, kGrowth = 8;
-// For what must come, because one call at most has failed; and for what need not. Whoever was not let run
-// meanwhile looks so many times all the same.
+// Timeouts for events that must come, because at most one call has failed, and for events that may stay out.
+// A process without processor time meanwhile still polls kLooks times.
 constexpr int kPatienceMs = 60'000, kImpatienceMs = 500;
 constexpr unsigned kLooks = 2000;
 
@@ -31,13 +32,13 @@ class Patience {
     mutable unsigned looks_ = 0;
 };
 
-// A step that a try did not survive; the rest of it is closing.
+// A failed step, after which the attempt only closes its objects.
 struct Refused {
     const char* step;
     long error;
 };
 
-// The test's own complaint, for which there must be memory.
+// Reports a failure of the test, which needs memory itself.
 template <typename... Arguments>
 [[noreturn]] void complain(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
     stop_failing();
@@ -48,7 +49,7 @@ void must(long result, const char* step) {
     if (result < 0) throw Refused{step, result};
 }
 
-// What must close, whatever happened; an error of closing is a failure of the test.
+// A deleter for objects that must close in every case; an error of fi_close() is a failure of the test.
 struct CloseSurely {
     template <typename T>
     void operator()(T* object) const {
@@ -74,7 +75,7 @@ struct Kind {
     bool collective() const { return (caps & FI_COLLECTIVE) != 0; }
 };
 
-// An endpoint and what it needs.
+// An endpoint and its libfabric objects.
 class End {
   public:
     End(const Kind& kind, const Options& options, Fails how) : kind_(kind), sure_(how == Fails::once) {
@@ -140,7 +141,7 @@ class End {
                        : fi_join(ep_.get(), &where, 0, made, nullptr);
         });
     }
-    // Whether the join has ended.
+    // Returns whether the join has completed.
     bool joined() {
         progress();
         if (joined_) return true;
@@ -159,7 +160,7 @@ class End {
             complain("event {} instead of a join", event);
         return joined_ = true;
     }
-    // What is under way is this member's part of one operation or message.
+    // Starts this member's part of one operation or message.
     void start(bool sends) {
         buffer_.fill(std::byte{0});
         if (kind_.collective()) {
@@ -184,7 +185,7 @@ class End {
             complain("what came is not what was sent");
         return done_;
     }
-    // Moves what it has under way, and takes nothing.
+    // Drives the operations under way without reading a completion.
     void help_others() { (void)fi_cq_read(cq_.get(), nullptr, 0); }
     void leave() {
         mc_.reset();
@@ -231,8 +232,8 @@ class End {
     bool joined_ = false, done_ = false;
 };
 
-// Until each of the two has come to its end, be it an error: who did not fail must not wait for ever for who
-// did.
+// Waits until each of the two endpoints has finished the step, possibly with an error: the endpoint without a
+// failure must not wait for ever for the failed one.
 template <typename Holds>
 void wait_for(const char* step, bool must_come, std::array<End*, 2> ends, Holds holds) {
     std::array<bool, 2> ended{};
@@ -281,20 +282,20 @@ void live(const Kind& kind, const Options& options, Fails how) {
     try {
         first.start(true);
     } catch (const Refused&) {
-        // A group that is used on is not closed: the other has to hear of it.
+        // The group is still in use and is not closed: the other member must receive the failure.
         if (kind.collective())
             wait_for("the other's part", sure, {&second, &first},
                      [&](End& end) { return &end == &first || end.done(); });
         throw;
     }
-    // Datagrams that a call has failed for are lost.
+    // Datagrams for which a call has failed may be lost.
     wait_for("the traffic", sure && kind.type != FI_EP_DGRAM, {&first, &second},
              [](End& end) { return end.done(); });
     second.leave();
     first.leave();
 }
 
-// One try. True: something failed in it.
+// Runs one attempt. Returns true if a call failed.
 bool attempt(const Kind& kind, const Options& options, std::uint64_t nth, Fails how, std::string& outcome) {
     outcome = "worked";
     CloseSurely::failed = 0;
@@ -317,7 +318,7 @@ void every_call(Member& me, const Kind& kind) {
     if (me.rank() != 0) return;
     setenv("FI_MCASTCOLL_TOPOLOGY", kind.topology, 1);
     std::string outcome;
-    // What libraries keep for good they take now.
+    // Warms up: libraries allocate now the memory kept for the life of the process.
     for (int i = 0; i < 3; ++i) attempt(kind, me.options(), 0, Fails::once, outcome);
     const std::size_t descriptors = descriptors_in_use();
     const std::int64_t memory = pieces_of_memory();
@@ -331,16 +332,17 @@ void every_call(Member& me, const Kind& kind) {
             if (me.options().verbose)
                 fmt::print("     {} {}: {} ({:.1f} s)\n", nth, failed_call(), outcome,
                            std::chrono::duration<double>(Clock::now() - begin).count());
-            // libfabric's own may stay: of connections that it has accepted and nobody has spoken on.
+            // Descriptors of libfabric itself may stay open: accepted connections without any data from the
+            // peer.
             if (descriptors_in_use() != descriptors)
                 fail("{} descriptors instead of {} are open after call {} ({}) failed: {}",
                      descriptors_in_use(), descriptors, nth, failed_call(), outcome);
             if (pieces_of_memory() > memory + 1)
                 fail("{} pieces of memory are lost after call {} ({}) failed", pieces_of_memory() - memory,
                      nth, failed_call());
-            // All of them take minutes, and hours under valgrind.
+            // Trying every call takes minutes, and hours under valgrind.
             nth += me.options().large ? 1 : 1 + kGrowth * nth / tries;
-            // Who waits looks around meanwhile, which calls something now and then, for ever.
+            // A waiting endpoint polls, which makes a system call now and then without end.
             if (nth > most) break;
         }
         CHECK(nth > most || outcome == "worked");

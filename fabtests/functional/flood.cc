@@ -1,6 +1,6 @@
-// Members whose ports are flooded, with what only a look at its tag tells from a member's. What they
-// broadcast stays right and what they hold bounded; and what a flood costs them is measured beside what the
-// same flood costs when it goes to sockets on their hosts that only drop it.
+// Members whose ports are flooded with packets that differ from a member's only in an invalid authentication
+// tag. Broadcast data stay correct and resources bounded. The cost of a flood is measured beside the cost of
+// the same flood to sockets on the members' hosts that only drop it.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,12 +23,12 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-constexpr unsigned kOperations = 200;  // of one measurement
+constexpr unsigned kOperations = 200;  // per measurement
 constexpr std::uint64_t kHighRate = 100'000;
 constexpr std::size_t kMaxGroups = 1'000;
 constexpr std::size_t kMaxGrowth = std::size_t{32} << 20;
 
-// A socket of this host at a port, 0 for any, and for what is sent to the sinks' group.
+// Opens a socket of this host at a port (0: any), which also receives the sinks' multicast group.
 int open_sink(in_addr own, std::uint16_t& port, int kind) {
     const int descriptor = socket(AF_INET, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const int on = 1;
@@ -51,7 +51,7 @@ int open_sink(in_addr own, std::uint16_t& port, int kind) {
     return descriptor;
 }
 
-// Reads and drops, until it is killed.
+// Reads and drops until it is killed.
 [[noreturn]] void read_and_drop(int datagrams, int listener) {
     std::vector<pollfd> all{{datagrams, POLLIN, 0}, {listener, POLLIN, 0}};
     static char bytes[65536];
@@ -73,7 +73,7 @@ int open_sink(in_addr own, std::uint16_t& port, int kind) {
 
 class Target {
   public:
-    // sinks: it has sockets beside its own to be flooded. That takes an address of its own.
+    // sinks: the process also opens sockets of its own to be flooded, which needs an own address per member.
     Target(Member& me, bool sinks) : me_(me), words_(me.board().words), set_(me.everybody()) {
         if (sinks) open_sinks(service_address(me.board(), me.rank()).sin_addr);
         tap_.listen(me.board(), kFlooded);
@@ -87,7 +87,7 @@ class Target {
         if (me.rank() != 0) return;
         words_[kFloodList] = tap_.list().value();
         words_[kFloodRate] = kHighRate;
-        // On this machine others may have groups, too.
+        // Counts this process's groups only: other programs on this machine may have groups, too.
         std::size_t groups = 0;
         for (const sockaddr_in& one : multicast_sockets_of({getpid()}))
             if (one.sin_port != htons(static_cast<std::uint16_t>(words_[kUnreadPort].load())) &&
@@ -103,7 +103,7 @@ class Target {
     Target(const Target&) = delete;
     Target& operator=(const Target&) = delete;
 
-    // Broadcasts by each in turn, so that each waits for the one before.
+    // Each member broadcasts in turn, and so waits for the broadcast before.
     void work(bool timed) {
         for (unsigned i = 0; i < (timed ? kOperations : 50U); ++i) {
             ++round_;
@@ -115,7 +115,7 @@ class Target {
         }
     }
 
-    // Asleep: more members than processors are not to measure who of them is let run.
+    // Sleeps while it waits: with more members than processors, polling would measure the scheduler.
     void finish(Ticket& ticket) {
         const auto until = Clock::now() + std::chrono::seconds(me_.options().wait_s);
         for (fi_cq_tagged_entry entry{}; !ticket.done;) {
@@ -130,7 +130,7 @@ class Target {
         me_.finish(ticket);
     }
 
-    // All together, as rank 0 finds.
+    // Called by every member; rank 0 evaluates the condition.
     bool goes_on(const std::function<bool()>& holds) {
         me_.meet();
         if (me_.rank() == 0) words_[kGoesOn] = holds();
@@ -139,15 +139,15 @@ class Target {
     }
 
     struct Measured {
-        double us = 0;            // of a broadcast
-        double rate = 0;          // packets a second
-        double processor_us = 0;  // of who gets them, for a packet, while the members sleep
+        double us = 0;            // time of a broadcast
+        double rate = 0;          // packets per second
+        double processor_us = 0;  // of the receiver, per packet, while the members sleep
     };
-    // All together. Of rank 0.
+    // Called by all members; returns rank 0's measurement.
     Measured measure(std::uint64_t flood) {
         if (me_.rank() == 0) words_[kFlood] = flood;
         do {
-            work(false);  // for the flood to be like
+            work(false);  // traffic that the flood copies
         } while (goes_on([&] { return words_[kFlooding].load() != flood; }));
         me_.idle(std::chrono::milliseconds(20));
         me_.meet();
@@ -170,7 +170,7 @@ class Target {
         return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
                static_cast<std::uint64_t>(time.tv_nsec);
     }
-    // Sleeping members work for nothing but the flood.
+    // Sleeping members use processor time only for the flood.
     double processor_time(Victim victim) {
         clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
         if (victim != Victim::members) CHECK(clock_getcpuclockid(reader_, &clock) == 0);
@@ -185,7 +185,7 @@ class Target {
         me_.meet();
         return double(words_[kProcessorNs].load()) / 1e3 / double(packets);
     }
-    // The same ports on all hosts.
+    // Opens the same ports on all hosts.
     void open_sinks(in_addr own) {
         const auto open = [&] {
             auto unread = static_cast<std::uint16_t>(words_[kUnreadPort].load());
@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
              .outsider = flood,
              .after = [prefix] { check_refused(prefix); }});
     };
-    if (geteuid() == 0) {  // raw sockets
+    if (geteuid() == 0) {  // raw sockets need root
         add("a flood harms nobody", survive, false);
         add("what a flood costs", measure_costs, true);
     }

@@ -22,7 +22,7 @@ namespace {
 using wire::ByteString;
 constexpr unsigned kBatch = 32;
 
-// Sends the same packets over and over, with any source.
+// Sends the same packets again and again, with any source address.
 class Barrage {
   public:
     Barrage() : descriptor_(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW)) {
@@ -148,7 +148,7 @@ class Source {
         };
     }
 
-    // As many bytes, as often, to who reads and drops them.
+    // Sends the same number of bytes at the same rate to a process that drops the data.
     std::function<unsigned()> prepare_stream() {
         auto streams = std::make_shared<std::vector<int>>();
         for (unsigned rank = 0; rank < kFlooded; ++rank) {
@@ -170,7 +170,7 @@ class Source {
         };
     }
 
-    // What only a look at its tag tells from a member's.
+    // A packet with a member's header, but a different payload and an invalid tag.
     ByteString packet() {
         const Eavesdropper::Heard heard = *ear_.latest();
         ByteString bytes(heard.bytes.begin(), heard.bytes.end());
@@ -178,7 +178,7 @@ class Source {
         bytes[wire::kTagOffset] ^= std::byte{1};
         return bytes;
     }
-    static constexpr unsigned kUnknownLists = 20'000;  // more than are kept
+    static constexpr unsigned kUnknownLists = 20'000;  // more than a member stores
     static ByteString greeting(std::uint64_t list) {
         wire::Hello hello;
         hello.id = {list, 0};

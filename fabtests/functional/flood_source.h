@@ -1,4 +1,5 @@
-// Who floods the ports of a job, as fast as it is told to, and those of sockets that only drop what comes.
+// A process that floods the ports of a job, or the ports of sockets that only drop the packets, at a given
+// rate.
 #pragma once
 
 #include "support/board.h"
@@ -6,10 +7,10 @@
 
 namespace mcastcoll::fabtest {
 
-// unknown: the service port, by greetings for joins that nobody calls.
+// unknown: the service port, with hellos for joins that no member calls.
 enum class Port : std::uint8_t { service, multicast, messages, unknown };
 inline constexpr std::uint64_t kPorts = 4;
-// To the members themselves; to sockets beside them that nobody reads; to such that somebody reads.
+// Floods the members themselves, sockets beside them without a reader, or sockets with a reader.
 enum class Victim : std::uint8_t { members, unread, read };
 
 struct Flood {
@@ -26,18 +27,19 @@ inline constexpr std::size_t kFloodBytes = 8;
 inline constexpr char kSinkGroup[] = "239.77.77.77";
 
 // Words of the board.
-inline constexpr std::size_t kFlood = 20;      // what is wanted: a code, or 0
-inline constexpr std::size_t kFlooding = 21;   // what is done
-inline constexpr std::size_t kFloodSent = 22;  // packets so far
-inline constexpr std::size_t kFloodRate = 23;  // so many a second are wanted
+inline constexpr std::size_t kFlood = 20;      // the requested flood: a code, or 0
+inline constexpr std::size_t kFlooding = 21;   // the flood under way
+inline constexpr std::size_t kFloodSent = 22;  // packets sent so far
+inline constexpr std::size_t kFloodRate = 23;  // requested packets per second
 inline constexpr std::size_t kFloodOver = 24;
-inline constexpr std::size_t kFloodGroups = 25;  // so many addresses at kGroups may be the members'
-inline constexpr std::size_t kFloodList = 26;    // of their join
+// Number of addresses at kGroups that may be the members' groups.
+inline constexpr std::size_t kFloodGroups = 25;
+inline constexpr std::size_t kFloodList = 26;  // list number of the members' join
 inline constexpr std::size_t kUnreadPort = 27, kReadPort = 28;
-inline constexpr std::size_t kGoesOn = 29;        // all measure once more
-inline constexpr std::size_t kProcessorNs = 30;   // of all members
+inline constexpr std::size_t kGoesOn = 29;        // all members measure once more
+inline constexpr std::size_t kProcessorNs = 30;   // sum over all members
 inline constexpr std::size_t kGroups = 64;        // address and port
-inline constexpr std::size_t kPrivatePorts = 32;  // two for each member, or one
+inline constexpr std::size_t kPrivatePorts = 32;  // one or two per member
 
 void flood(Board& board, const Options& options);
 

@@ -1,7 +1,7 @@
-// An intruder on the same network: while broadcasts and barriers run, it throws garbage, truncated, replayed,
-// altered and well-formed but forged datagrams at the groups' addresses and ports. Data stay exact, and the
-// members' counters show that the datagrams came and were refused. Strangers who greet as if they were
-// members, or name addresses to answer to, end no group and have nobody connect to where they say.
+// An intruder on the same network: while broadcasts and barriers run, it sends garbage, truncated, replayed,
+// altered and well-formed but forged datagrams to the groups' addresses and ports. Data stay correct, and the
+// members' counters show that the datagrams arrived and were refused. Non-members that send hellos like
+// members, or name addresses for the answers, end no group and cause no connection to these addresses.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -21,13 +21,13 @@ namespace {
 using namespace mcastcoll;
 using namespace mcastcoll::fabtest;
 
-// Enough of everything to be sure, few enough to leave the members some of two processors.
+// Enough packets for a reliable result, few enough to leave the members a share of two processors.
 constexpr std::uint64_t kEnoughThrown = 20'000;
 constexpr std::uint64_t kEnoughCaptured = 200;
 constexpr unsigned kMaxRounds = 3000;
 
-// Rounds of broadcasts and barriers in two groups until enough has been thrown. Member 0 decides how far it
-// goes.
+// Rounds of broadcasts and barriers in two groups until enough packets have been sent. Member 0 decides when
+// to stop.
 void under_fire(Member& me) {
     me.stage("working under fire");
     const auto set = me.everybody();
@@ -53,7 +53,7 @@ void under_fire(Member& me) {
             words[kRoundsDone] = round + 1;
             if (enough || round >= kMaxRounds || Clock::now() > deadline) words[kMembersDone] = 1;
         }
-        // Member 0 writes before it arrives here, so all read the same.
+        // Member 0 writes before arriving here, so every member reads the same value.
         me.meet();
         if (words[kMembersDone].load() != 0) break;
         me.meet();
@@ -65,7 +65,7 @@ void under_fire(Member& me) {
     }
 }
 
-// Groups come and go while greetings are thrown.
+// Groups are created and closed while forged hellos arrive.
 void joins_under_fire(Member& me) {
     auto& words = me.board().words;
     constexpr unsigned kRounds = 100;
@@ -78,7 +78,7 @@ void joins_under_fire(Member& me) {
         if (me.rank() == round % me.size()) buffer.fill(round);
         me.finish(me.broadcast(*group, buffer.data(), buffer.size(), round % me.size()));
         buffer.check(round, "a broadcast in a group that was joined under fire");
-        // So that all see the same count.
+        // So that every member reads the same count.
         me.finish(me.barrier(*group));
         me.meet();
     }
@@ -89,12 +89,13 @@ void joins_under_fire(Member& me) {
     words[kMembersDone] = 1;
 }
 
-constexpr unsigned kStrangersHosts = 4;  // members of the cases with strangers
+constexpr unsigned kStrangersHosts = 4;  // members of the cases with non-members
 constexpr StrangerWords kStrangers{kRoundsDone, kThrown, kMembersDone};
-// Of connections that a stranger makes to a member: those it listens at, and what serves each.
+// Descriptors for a non-member's connections to a member: the accepted connections and the descriptors
+// serving each.
 constexpr std::size_t kForStrangers = 16;
 
-// A group lives and works while strangers speak as if they were of it, and so does the next one.
+// A group works while non-members send like members of the group, and so does the next group.
 void among_strangers(Member& me) {
     auto& words = me.board().words;
     const auto set = me.everybody();
@@ -119,7 +120,7 @@ void among_strangers(Member& me) {
         work(*group, round);
         const bool over = words[kMembersDone].load() != 0;
         me.meet();
-        // Who has seen it before the others goes on until all have.
+        // A member that sees the end early continues until every member has seen the end.
         if (over) words[kCaptured].fetch_add(1);
         me.meet();
         if (words[kCaptured].load() > 0) break;
@@ -143,7 +144,7 @@ void check_strangers(const std::string& prefix, const std::vector<const char*>& 
     CHECK(sum["operations_failed"] == 0);
 }
 
-// What was refused must have been counted, and nothing may have failed.
+// Refused packets must have been counted, and no operation may have failed.
 void check_counters(const std::string& prefix) {
     auto sum = take_statistics(prefix);
     if (sum.empty()) fail("no member has left its counters in {}.*", prefix);

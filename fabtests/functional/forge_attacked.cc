@@ -13,31 +13,31 @@ namespace mcastcoll::fabtest {
 namespace {
 
 enum class Late { nobody, rank_0, others };
-// What an attack does to members without a secret, for certain.
+// The certain effect of an attack on members without a secret.
 enum class Unprotected { unknown, harmed, safe };
 
 struct Attack {
     const char* name;
     void (*by)(const Scene&);
-    // A counter that tells of what was refused with a secret, or null.
+    // A counter of the packets refused with a secret, or null.
     const char* refused = nullptr;
-    // And without one, or null.
+    // The counter without a secret, or null.
     const char* counted = nullptr;
     Unprotected unprotected = Unprotected::unknown;
-    // Joins are attacked, and by whom they are called late.
+    // Whether joins are attacked, and which ranks call them late.
     bool joins = false;
     Late late = Late::nobody;
     const char* places = "";
     unsigned enough = 2'000;
-    bool by_munge = false;  // also where MUNGE has carried the secret
+    bool by_munge = false;  // also with a secret carried by MUNGE
 };
 
 constexpr unsigned kJoins = 3, kRounds = 300;
 constexpr std::chrono::milliseconds kLateBy{500};
-// What serves connections that a stranger makes.
+// Descriptors that serve connections which a non-member makes.
 constexpr std::size_t kForStrangers = 16;
 
-// A member that works while it is attacked, and tells what goes wrong.
+// A member working under attack, which reports failures.
 class Target {
   public:
     Target(Member& me, const Attack& attack, bool keyed)
@@ -58,7 +58,7 @@ class Target {
             me_.stage("after the attack");
             groups_.push_back(me_.join(set_.get()));
             for (unsigned round = 0; round < 8; ++round) work(*groups_.back());
-            // The attacker may hold its own a little longer.
+            // The attacker may hold its connections a little longer.
             const std::size_t most = descriptors + kForStrangers;
             if (!me_.wait_until(std::chrono::seconds(20), [&] { return open_descriptors() <= most; }))
                 fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
@@ -81,14 +81,14 @@ class Target {
 
     bool others_are_harmed() const { return !keyed_ && words_[kHarm].load() > 0; }
 
-    // Who waits for members that have been harmed may wait for ever.
+    // Stops waiting when other members have been harmed, because these may never finish.
     void finish(Ticket& ticket) {
         me_.wait_until("an operation", [&] { return ticket.done || others_are_harmed(); });
         if (!ticket.done) fail("an operation is waited for in vain");
         if (ticket.error != 0) fail("an operation ended with error {}", ticket.error);
     }
 
-    // All together: it has been enough, or there is harm. Rank 0 decides while all wait.
+    // Called by every member: true after enough attacks, or harm. Rank 0 decides while all wait.
     bool over(unsigned rounds) {
         me_.meet();
         const bool enough =
@@ -101,7 +101,7 @@ class Target {
     void attempt(unsigned round) {
         try {
             if (attack_.joins) return join_under_attack();
-            // The others wait already.
+            // The other members already wait.
             if (me_.rank() == 0) me_.idle(std::chrono::milliseconds(1));
             work(*groups_.back());
         } catch (const Failure& failure) {
@@ -215,7 +215,7 @@ const Attack kAttackList[] = {
 }  // namespace
 
 void add_attacks(Program& program, const std::string& key_file, const std::string& munged) {
-    if (geteuid() != 0) return;  // raw sockets, and who may become somebody else
+    if (geteuid() != 0) return;  // raw sockets and a change of the user need root
     const auto add = [&](const Attack& attack, const char* how, bool keyed,
                          const std::pair<const char*, std::string>& setting) {
         const std::string prefix = statistics_prefix(fmt::format("mcc-attack-{}", keyed));

@@ -1,5 +1,5 @@
-// Members under attack: each attack of forge_attacks.h as two cases, without a secret and with one, and
-// some as a third, with one that MUNGE carries.
+// Members under attack: each attack of forge_attacks.h makes two cases, without a secret and with one, and
+// some a third, with a secret carried by MUNGE.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace mcastcoll::fabtest {
 
-// key_file: the members' secret. munged: the socket of one, for attacks where MUNGE carries it; "": none.
+// key_file: the members' secret. munged: socket of a munged, for attacks on a secret carried by MUNGE; "":
+// none.
 void add_attacks(Program& program, const std::string& key_file, const std::string& munged);
 
 }  // namespace mcastcoll::fabtest

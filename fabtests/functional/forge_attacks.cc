@@ -27,14 +27,15 @@ namespace {
 using wire::ByteString;
 
 constexpr std::chrono::seconds kPatience{120};
-constexpr std::chrono::microseconds kPause{200};  // between turns: the members have two processors perhaps
+// Pause between turns: the members may have only two processors.
+constexpr std::chrono::microseconds kPause{200};
 constexpr uid_t kNobody = 65534;
 
 bool goes_on(const Scene& scene) {
     return scene.board.words[kStopAttack].load() == 0 && !scene.board.abandoned;
 }
 
-// Until the members say that it is enough.
+// Repeats `turn` until the members stop the attack.
 void attack(const Scene& scene, const std::function<unsigned()>& turn) {
     const auto begin = Clock::now();
     while (goes_on(scene) && Clock::now() - begin < kPatience) {
@@ -59,7 +60,7 @@ void await_members(const Scene& scene) {
     }
 }
 
-// A host of the network: it hears the join of the members' first group, and what ids joins have.
+// A host of the network: it receives the join of the members' first group and learns the ids of joins.
 class Neighbour {
   public:
     explicit Neighbour(const Scene& scene) : scene_(scene) {
@@ -87,7 +88,8 @@ class Neighbour {
     void hear() { tap_.listen(scene_.board, kAttacked); }
     const std::vector<Wiretap::Heard>& heard() const { return tap_.heard(); }
     const std::set<std::uint64_t>& lists() const { return lists_; }
-    // In the name of one member to another. With a key there is something behind it, but not the right proof.
+    // Sends to one member with the address of another. With a key, the message carries a tag, but not a valid
+    // one.
     void say(ByteString word, unsigned from, unsigned to) {
         if (scene_.keyed) word.resize(word.size() + wire::kTagBytes, kForgedByte);
         say_exactly(word, service_address(scene_.board, from), service_address(scene_.board, to));
@@ -103,7 +105,7 @@ class Neighbour {
     std::set<std::uint64_t> lists_;
 };
 
-// Where an attacker wants members to connect to.
+// An address at which the attacker waits for members to connect.
 class Lure {
   public:
     Lure() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
@@ -121,7 +123,7 @@ class Lure {
         const auto* at = reinterpret_cast<const std::byte*>(&address);
         return {at, at + sizeof address};
     }
-    // Somebody has come.
+    // Returns whether a connection has arrived.
     bool caught() const {
         pollfd entry{descriptor_, POLLIN, 0};
         return poll(&entry, 1, 0) > 0;
@@ -145,11 +147,11 @@ wire::Hello hello_of(std::uint64_t list, std::uint32_t sequence, unsigned rank, 
     return hello;
 }
 
-// Joins of the members' that are to come, by the number of those before.
+// Numbers of the members' future joins, counted from the earlier ones.
 constexpr std::uint32_t kNext = 1, kMaxNext = 8;
 
-// Another user of the members' host. Where they listen it would find by trying everything that the kernel's
-// tables say somebody listens at; here others may be at work.
+// Another user of the members' host. A real attacker would try every port that the kernel's tables list; this
+// one takes only the members' ports, because other programs may run here.
 class LocalUser {
   public:
     explicit LocalUser(const Scene& scene) {
@@ -178,7 +180,7 @@ class LocalUser {
     std::vector<fi_addr_t> peers_;
 };
 
-// A message with the key and the epoch of the members' group. Its number and tag are those of a genuine
+// A message with the key and the epoch of the members' group. Its number and tag are copied from a genuine
 // packet.
 ByteString message_of(const wire::HeaderBytes& heard, const wire::Header& header, Bytes payload, bool keyed) {
     wire::HeaderBytes bytes;
@@ -196,7 +198,7 @@ void send_messages(const Scene& scene, const std::function<void(wire::Header&)>&
         const auto& heard = user.heard();
         if (!heard) return 0;
         unsigned sent = 0;
-        for (std::uint64_t ahead = 2; ahead <= 16; ahead += 2) {  // every other one is a barrier
+        for (std::uint64_t ahead = 2; ahead <= 16; ahead += 2) {  // every second operation is a barrier
             wire::Header next = heard->header;
             next.payload_bytes = static_cast<std::uint32_t>(payload.size());
             next.operation = operation_of(number_of(next.operation) + ahead);
@@ -282,7 +284,7 @@ void repeat_greetings(const Scene& scene) {
 void tell_words_of_the_end(const Scene& scene) {
     std::set<std::uint64_t> lists;
     {
-        // Somebody else has heard the ids.
+        // The ids were received by a different process.
         const Neighbour neighbour(scene);
         lists = neighbour.lists();
     }
@@ -359,7 +361,7 @@ void watch_names(const Scene& scene) {
     scene.board.words[kAttackMs] = 1;
 }
 
-// More than a member has receives. Those that members end come again.
+// Opens more connections than a member has receives. Connections that members close are opened again.
 void stall_messages(const Scene& scene) {
     constexpr std::size_t kForEach = 70;
     struct Stalled {
@@ -369,7 +371,7 @@ void stall_messages(const Scene& scene) {
     scene.board.words[kListening] = 1;
     await_members(scene);
     std::vector<sockaddr_in> listeners = listeners_of(members_of(scene));
-    // The application's endpoints are the inner provider's own.
+    // The application's endpoints belong to the inner provider itself.
     for (unsigned rank = 0; rank < kAttacked; ++rank)
         std::erase_if(listeners, [port = service_address(scene.board, rank).sin_port](const auto& listener) {
             return listener.sin_port == port;

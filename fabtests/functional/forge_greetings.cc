@@ -26,7 +26,7 @@ class Greeter {
     Greeter(Board& board, std::uint64_t seed)
         : random_(seed),
           sender_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)),
-          // Every IP packet of the host; only for who may.
+          // Receives every IP packet of the host, if the process has the privilege.
           listener_(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETH_P_IP))) {
         CHECK(sender_ >= 0);
         for (const auto& place : board.places) {
@@ -70,7 +70,7 @@ class Greeter {
         for (std::byte& one : bytes) one = static_cast<std::byte>(random_());
         return bytes;
     }
-    // Of a join that nobody called.
+    // A hello of a join that no member called.
     ByteString invented() {
         const wire::JoinId id{random_(), static_cast<std::uint32_t>(random_() % 4)};
         switch (random_() % 4) {
@@ -118,7 +118,7 @@ class Greeter {
 void throw_greetings(Board& board, std::uint64_t seed, std::size_t done, std::size_t thrown,
                      std::size_t captured) {
     while (board.words[done].load() == 0 && !board.abandoned) {
-        // Members tell their addresses before they begin.
+        // Members publish their addresses at their start.
         Greeter greeter(board, seed++);
         while (greeter.has_members() && board.words[done].load() == 0 && !board.abandoned) {
             greeter.capture();

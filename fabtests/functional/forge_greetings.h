@@ -5,9 +5,9 @@
 
 namespace mcastcoll::fabtest {
 
-// Throws garbage, well-formed greetings of joins that nobody called, greetings of other versions, damaged
-// ones, and (where the process may listen to the loopback) replays of genuine ones, until word `done` of the
-// board is set. Counts in `thrown` and `captured`.
+// Sends garbage, well-formed hellos of joins that no member called, hellos of other versions, damaged ones,
+// and (where the process may listen to the loopback) replays of genuine ones, until word `done` of the board
+// is set. Counts in `thrown` and `captured`.
 void throw_greetings(Board& board, std::uint64_t seed, std::size_t done, std::size_t thrown,
                      std::size_t captured);
 

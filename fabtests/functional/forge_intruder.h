@@ -1,4 +1,4 @@
-// An intruder on the members' network, which hears their multicasts and throws its own.
+// An intruder on the members' network, which receives the members' multicasts and sends packets of its own.
 #pragma once
 
 #include <netinet/in.h>
@@ -65,7 +65,7 @@ class Intruder {
         std::vector<pid_t> members;
         for (const auto& place : board_.places)
             if (place.pid != 0 && place.pid != getpid()) members.push_back(place.pid);
-        // The members say by kRoundsDone that their groups are there.
+        // The members set kRoundsDone when their groups exist.
         while (board_.words[kRoundsDone].load() == 0) {
             if (Clock::now() > deadline || board_.abandoned) return false;
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -92,7 +92,8 @@ class Intruder {
         listeners_.push_back(std::move(listener));
     }
 
-    // Takes what the members send, for replaying; ours are known by their group key's pattern or are as good.
+    // Stores members' packets for replay. The intruder's own packets are recognized by their source; any that
+    // are not may be replayed as well.
     void capture() {
         std::array<std::byte, 65536> bytes;
         for (const auto& listener : listeners_) {
@@ -131,7 +132,7 @@ class Intruder {
         return packet;
     }
 
-    // A valid packet's header with something else in it, and a checksum that is right again.
+    // A valid packet's header with some fields changed, and a correct checksum.
     Packet forged(const Packet& original) {
         const wire::Decoded decoded = wire::decode(original);
         wire::Header header = decoded.header;
@@ -166,7 +167,7 @@ class Intruder {
                 header.kind = static_cast<wire::Kind>(1 + random_() % 4);
                 break;
             default:
-                break;  // only the data are others
+                break;  // only the payload differs
         }
         for (std::byte& byte : payload) byte ^= std::byte{0xff};
         if (random_() % 8 == 0) payload.resize(payload.size() / 2);

@@ -60,7 +60,7 @@ void Wiretap::listen(const Board& board, unsigned members) {
         one.to.sin_addr.s_addr = ip.daddr, one.to.sin_port = udp.dest;
         unsigned known = 0;
         for (unsigned rank = 0; rank < members; ++rank) {
-            // Other programs' packets come by before the members are there.
+            // Packets of other programs may pass before the members exist.
             if (board.places[rank].address_bytes == 0) continue;
             const sockaddr_in service = service_address(board, rank);
             known += same(service, one.from) + same(service, one.to);

@@ -1,4 +1,4 @@
-// What an attacker hears of members.
+// Listeners of an attacker: members' join messages and multicasts.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,10 +13,10 @@
 
 namespace mcastcoll::fabtest {
 
-// Where these ranks' service sockets are.
+// Address of the service socket of this rank.
 sockaddr_in service_address(const Board& board, unsigned rank);
 
-// The datagrams that members' joins send each other, as every host hears them that their packets pass.
+// Receives the datagrams sent between members during a join, as any host on the path can.
 class Wiretap {
   public:
     struct Heard {
@@ -28,12 +28,12 @@ class Wiretap {
     Wiretap(const Wiretap&) = delete;
     Wiretap& operator=(const Wiretap&) = delete;
 
-    // Of these members, all that has come since.
+    // Reads the join messages of these members since the last call.
     void listen(const Board& board, unsigned members);
     const std::vector<Heard>& heard() const { return heard_; }
-    // The latest list of members that a greeting was for.
+    // The latest list number that a hello was for.
     std::optional<std::uint64_t> list() const;
-    // All of them: a request for a secret goes by another than the greetings.
+    // All list numbers: a request for a secret uses another number than the hellos.
     std::set<std::uint64_t> lists() const;
 
   private:
@@ -41,11 +41,11 @@ class Wiretap {
     std::vector<Heard> heard_;
 };
 
-// What forged payloads are made of.
+// The byte that fills forged payloads.
 inline constexpr std::byte kForgedByte{0x5a};
 
-// The members' multicasts. Anybody on a member's host can hear them: the socket's port is shared, and the
-// kernel tells who has joined what.
+// Receives the members' multicasts. Any user of a member's host can: the socket's port is shared, and the
+// kernel lists the joined groups.
 class Eavesdropper {
   public:
     explicit Eavesdropper(const std::vector<sockaddr_in>& groups);
@@ -58,7 +58,7 @@ class Eavesdropper {
         wire::HeaderBytes bytes;
         sockaddr_in from, to;
     };
-    // The latest genuine fragment of a broadcast so far.
+    // The latest genuine fragment of a broadcast.
     const std::optional<Heard>& latest();
 
   private:

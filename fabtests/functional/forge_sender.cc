@@ -49,7 +49,7 @@ sockaddr_in local_port(std::uint16_t port) {
     return address;
 }
 
-// Ports of 127.0.0.1 that these processes listen at.
+// Ports of 127.0.0.1 at which these processes listen.
 std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes) {
     const auto inodes = socket_inodes_of(processes);
     std::vector<sockaddr_in> found;
@@ -67,8 +67,8 @@ std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes) {
 }
 
 Sender::Sender(const Options& options, const char* own_address) {
-    unsetenv("FI_PROVIDER");  // it keeps all but mcastcoll from being found
-    // Members' own messages over TCP go through "net" of libfabric 1.x, whose "tcp" is tcp;ofi_rxm then.
+    unsetenv("FI_PROVIDER");  // the variable hides all providers except mcastcoll
+    // Members' own messages over TCP use "net" of libfabric 1.x, because its "tcp" is tcp;ofi_rxm.
     const bool chosen = options.inner.empty() || options.inner == "tcp";
     for (const std::string& name : {chosen ? std::string("net") : options.inner, std::string("tcp")})
         if (!info_) info_ = find(name, own_address);

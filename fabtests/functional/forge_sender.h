@@ -1,4 +1,4 @@
-// What speaks to members' private endpoints as their own messages do, and where those are.
+// A sender that finds members' private endpoints and addresses them like the members' own messages.
 #pragma once
 
 #include <netinet/in.h>
@@ -12,16 +12,16 @@
 namespace mcastcoll::fabtest {
 
 sockaddr_in local_port(std::uint16_t port);
-// Ports of 127.0.0.1 that these processes listen at.
+// Ports of 127.0.0.1 at which these processes listen.
 std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes);
 
-// An endpoint of the provider that members' messages go through.
+// An endpoint of the provider that carries members' messages.
 class Sender {
   public:
-    // On the interface with this address.
+    // Opens it on the interface with this address.
     explicit Sender(const Options& options, const char* own_address = "127.0.0.1");
     fi_addr_t peer(const sockaddr_in& address);
-    // False: it takes nothing now, or is none to send to.
+    // Returns false if the endpoint accepts nothing now, or the peer is not reachable.
     bool send(fi_addr_t peer, Bytes bytes);
 
   private:

@@ -22,7 +22,8 @@ RawSender::~RawSender() {
     if (descriptor_ >= 0) close(descriptor_);
 }
 
-// The kernel fills in the packet's length, number and checksum; a UDP checksum of zero is none.
+// The kernel fills in the packet's length, identification and checksum; a UDP checksum of zero means no
+// checksum.
 std::vector<std::byte> raw_packet(Bytes payload, const sockaddr_in& from, const sockaddr_in& to) {
     iphdr ip{};
     ip.version = 4;

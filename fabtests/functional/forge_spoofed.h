@@ -1,4 +1,4 @@
-// What a stranger with raw sockets can do, and the secret that it does not know.
+// Raw sockets of an intruder, and the secret that the intruder lacks.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,7 +13,7 @@ namespace mcastcoll::fabtest {
 // A UDP datagram, for a raw socket.
 std::vector<std::byte> raw_packet(Bytes payload, const sockaddr_in& from, const sockaddr_in& to);
 
-// Sends UDP datagrams from any address and port. Who may not have raw sockets sends nothing.
+// Sends UDP datagrams from any address and port. Without the privilege for raw sockets it sends nothing.
 class RawSender {
   public:
     RawSender();
@@ -26,7 +26,7 @@ class RawSender {
     int descriptor_;
 };
 
-// A key file with a secret of chance, as long as this lives.
+// A key file with a random secret, which exists as long as this object.
 class SecretFile {
   public:
     SecretFile();

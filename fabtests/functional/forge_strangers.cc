@@ -19,7 +19,7 @@ namespace {
 
 using wire::ByteString;
 
-// Of greetings and what belongs to them; a member looks at 32 datagrams at once.
+// Numbers of hellos and related messages to send; a member reads 32 datagrams at once.
 constexpr std::uint64_t kGreetings = 600;
 constexpr std::uint64_t kEchoes = 2000;
 constexpr std::size_t kLures = 200;
@@ -65,7 +65,7 @@ ByteString bytes_of(const sockaddr_in& address) {
     return {at, at + sizeof address};
 }
 
-// What a member could say in the join of everybody's first group.
+// Messages of a member in the join of the first group, in which every member takes part.
 std::vector<ByteString> words_of(const Board& board, unsigned members, unsigned rank) {
     std::vector<ByteString> list;
     for (unsigned i = 0; i < members; ++i) list.push_back(bytes_of(address_of(board, i)));
@@ -81,7 +81,7 @@ std::vector<ByteString> words_of(const Board& board, unsigned members, unsigned 
             encode(wire::Surveyed{head, {1000}})};
 }
 
-// One where no member is, and those where this one could be but is not.
+// One address without a member, and the rendezvous ports not used by this member.
 std::vector<Descriptor> places_of(const sockaddr_in& member) {
     std::vector<Descriptor> places;
     for (const std::uint16_t port : rendezvous_ports(ntohs(member.sin_port))) {
@@ -103,7 +103,7 @@ std::uint32_t checksum_of(const ByteString& bytes) {
     return ~crc;
 }
 
-// Magic, version 2, kind, checksum; the address to answer to, a number, 0 for there.
+// Magic, version 2, kind, checksum; the address for the answer, a number, 0 for the request.
 ByteString old_echo(const sockaddr_in& answer_to) {
     ByteString bytes(8);
     wire::put(bytes.data(), wire::kJoinMagic);
@@ -137,7 +137,7 @@ void greet_as_members(Board& board, unsigned members, StrangerWords words) {
                 std::byte answer[64];
                 if (recv(place.get(), answer, sizeof answer, 0) > 0) ++answers;
             }
-        // So that they are read, and not all at once.
+        // Paces the datagrams, so that members read every datagram.
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     board.words[words.done] = 1;

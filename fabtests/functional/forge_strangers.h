@@ -1,6 +1,6 @@
-// Strangers who speak to members of live groups as if they were of the join. The words of the board say when
-// the members' groups are there (ready), and count what has been sent (thrown); the stranger ends when it has
-// sent enough, and sets `done`.
+// Non-members that address the members of live groups as if they took part in the join. The words of the
+// board show when the members' groups exist (ready), and count what has been sent (thrown); the non-member
+// ends when it has sent enough, and sets `done`.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ struct StrangerWords {
     std::size_t ready, thrown, done;
 };
 
-// Greets in place of each member but rank 0, and wants round trips measured and echoes answered: from a port
-// that is no member's, and from those where a member could be. Nobody may answer.
+// Sends hellos in place of each member but rank 0, and requests round-trip measurements and echoes: from a
+// port without a member, and from the rendezvous ports that a member could use. No member may answer.
 void greet_as_members(Board& board, unsigned members, StrangerWords words);
-// Sends echoes to everything that the members listen at, as the join's messages were in version 2. They name
-// addresses where nobody may connect to.
+// Sends echoes, in the form of version 2 of the join's messages, to every address at which the members
+// listen. They name addresses to which no member may connect.
 void send_echoes(Board& board, const Options& options, unsigned members, StrangerWords words);
 
 }  // namespace mcastcoll::fabtest

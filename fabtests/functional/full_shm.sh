@@ -1,8 +1,8 @@
 #!/bin/bash
-# full_shm.sh -- without room in /dev/shm processes of one host are served as if each were a host of its own, and communicators of
-# Open MPI that have all their ranks on one host are left to Open MPI.
+# full_shm.sh -- tests a full /dev/shm: processes of one host are served as if each had a host of its own, and
+# communicators of Open MPI with all ranks on one host are left to Open MPI.
 #
-# Runs in the top folder of a build, as root: in a mount namespace of its own, where /dev/shm is small.
+# Runs in the top folder of a build, as root: in a mount namespace of its own with a small /dev/shm.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
 if [ -z "${FULL_SHM_INSIDE:-}" ]; then
@@ -18,7 +18,7 @@ said=$(grep -c '<warn> no shared memory between the processes of a host: /dev/sh
 grep -h '"datagrams_sent"' "$stats"/count.*.json | grep -qv ': 0,' || { echo "FAIL nothing was multicast"; exit 1; }
 echo "ok   a full /dev/shm is fallen back from, and said so"
 
-# What Open MPI's own files there may still grow by is not ours: 4 MiB for each of 4 ranks.
+# Open MPI's own files may grow by 4 MiB for each of 4 ranks; this space is not for mcastcoll.
 [ -x fabtests/mpi/mpi_coll_check ] && [ -e lib/openmpi/mca_coll_mcastcoll.so ] || exit 0
 mount -o remount,size=24m /dev/shm && . ./env || exit 1
 FI_LOG_LEVEL=warn timeout -k 5 120 mpirun.openmpi --allow-run-as-root --oversubscribe -n 4 --mca mpi_yield_when_idle 1 --mca coll_mcastcoll_form_after 0 \

@@ -25,7 +25,7 @@ nodist_fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/all.cc
 fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/statistics.cc fabtests/support/statistics.h
 fabtests_support_libmccfabtest_a_CPPFLAGS = $(functional_cppflags)
 
-# The libraries' headers are included as the system's: our warnings are not for them.
+# The libraries' headers are included as system headers, which turns our warnings off there.
 functional_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests -I$(top_srcdir)/util $(LIBFABRIC_CFLAGS)
 if HAVE_MUNGE
 else
@@ -71,7 +71,7 @@ fi_mcc_large_LDADD = $(functional_ldadd)
 fi_mcc_datagram_SOURCES = %reldir%/datagram.cc %reldir%/datagram_node.h
 fi_mcc_datagram_CPPFLAGS = $(functional_cppflags)
 fi_mcc_datagram_LDADD = $(functional_ldadd)
-# What it has of the C library's must be found before the C library's.
+# The replaced functions of the C library must be found before the C library's.
 fi_mcc_failures_SOURCES = %reldir%/failures.cc %reldir%/datagram_node.h fabtests/support/failing.cc fabtests/support/failing.h
 fi_mcc_failures_CPPFLAGS = $(functional_cppflags)
 fi_mcc_failures_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
@@ -131,7 +131,7 @@ fi_mcc_mpich_LDADD = $(functional_ldadd)
 fi_mcc_munge_SOURCES = %reldir%/munge.cc
 fi_mcc_munge_CPPFLAGS = $(functional_cppflags)
 fi_mcc_munge_LDADD = $(functional_ldadd)
-# What programs share that exercise collectives.
+# Shared by the tests of collectives.
 noinst_LIBRARIES += %reldir%/libmccexercise.a
 %canon_reldir%_libmccexercise_a_SOURCES = %reldir%/exercise.cc %reldir%/exercise.h
 %canon_reldir%_libmccexercise_a_CPPFLAGS = $(functional_cppflags)
@@ -160,7 +160,7 @@ fi_mcc_wait_SOURCES = %reldir%/wait.cc
 fi_mcc_wait_CPPFLAGS = $(functional_cppflags)
 fi_mcc_wait_LDADD = $(functional_ldadd)
 
-# C, as an application's own loader would be.
+# In C, like the loader of an application.
 check_PROGRAMS += %reldir%/load_test
 %canon_reldir%_load_test_SOURCES = %reldir%/load_test.c
 %canon_reldir%_load_test_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)

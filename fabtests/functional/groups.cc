@@ -1,5 +1,5 @@
-// Many groups: made and freed by the thousand without a trace, dozens at once with traffic in all of them,
-// subsets of every shape over every choice of multicast addresses, and what happens when addresses run out.
+// Many groups: thousands created and freed without a leak, dozens at once with traffic in all of them,
+// subsets of every shape over every choice of multicast addresses, and the behaviour when addresses run out.
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <sys/wait.h>
@@ -31,7 +31,7 @@ bool contains(const Ranks& ranks, unsigned rank) {
     return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-// A group of some ranks, or nothing for who is none of them.
+// A group of some ranks; empty on non-members.
 struct Subgroup {
     Ranks ranks;
     std::unique_ptr<Join> join;
@@ -47,7 +47,7 @@ Subgroup make(Member& me, Ranks ranks, fi_addr_t parent = FI_ADDR_NOTAVAIL) {
     return group;
 }
 
-// A broadcast from one of the group, every byte checked.
+// A broadcast from one member of the group, every byte checked.
 void prove(Member& me, const Subgroup& group, std::size_t root, std::size_t bytes, std::uint64_t seed) {
     if (!group.mine()) return;
     Buffer buffer(bytes);
@@ -58,7 +58,7 @@ void prove(Member& me, const Subgroup& group, std::size_t root, std::size_t byte
 }
 
 void prove_all(Member& me, const Subgroup& group) {
-    // The first, one in the middle, which is in another range, and the last.
+    // Roots: the first, one in the middle, which is in another range, and the last.
     const std::size_t last = group.ranks.size() - 1;
     for (const std::size_t root : std::set<std::size_t>{0, last / 2, last})
         for (const std::size_t bytes : {std::size_t{8}, std::size_t{100'000}})
@@ -70,12 +70,12 @@ Ranks random_subset(const Member& me, std::uint64_t draw) {
     Ranks ranks;
     for (unsigned rank = 0; rank < me.size(); ++rank)
         if (mix(draw, rank) % 2 == 0) ranks.push_back(rank);
-    // In any order: a rank in the subgroup says nothing of the parent's.
+    // In any order: a rank in the subgroup is independent of the parent's.
     if (draw % 3 == 0) std::reverse(ranks.begin(), ranks.end());
     return ranks.size() < 2 ? all_ranks(me) : ranks;
 }
 
-// What a process holds that a group may have left behind.
+// Resources of a process that a group may leak.
 struct Holdings {
     std::size_t descriptors = 0, memberships = 0, resident = 0;  // bytes
 };
@@ -96,15 +96,16 @@ Holdings holdings() {
     return {open_descriptors(), joined_groups(), resident_bytes()};
 }
 
-// Closed groups linger until everybody has closed them, but not for long.
+// Closed groups linger until the last member has closed, for a limited time.
 void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) {
-    // Inner providers connect when they first need to, and peers are watched when something takes long.
+    // Inner providers connect on first use, and peers are monitored when an operation takes long.
     const std::size_t connections = 4 * me.size();
     CHECK(groups > 4 * connections);
     Holdings now;
     const bool done = me.wait_until(std::chrono::seconds(me.options().wait_s), [&] {
         now = holdings();
-        // Others on this host join and leave meanwhile, but not one group for every few of ours.
+        // Other programs on this host join and leave meanwhile, but fewer than one group for every eight of
+        // this test.
         return now.descriptors <= before.descriptors + connections &&
                now.memberships < before.memberships + groups / 8;
     });
@@ -113,8 +114,8 @@ void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) 
              now.descriptors, before.descriptors, now.memberships, before.memberships);
 }
 
-// One group of everybody that stays, and `count` that come and go: everybody again, or some, with a broadcast
-// in every fourth.
+// One permanent group of all members, and `count` short-lived groups: all members again, or some, with a
+// broadcast in every fourth.
 void come_and_go(Member& me, std::size_t count) {
     const Subgroup parent = make(me, all_ranks(me));
     const auto rounds = [&](std::size_t from, std::size_t to) {
@@ -123,7 +124,7 @@ void come_and_go(Member& me, std::size_t count) {
             if (i % 4 < 2) prove(me, group, i % group.ranks.size(), 100 + i % 5000, i);
         }
     };
-    // The first ones make connections and fill the allocator's pools, which stay.
+    // The first groups make connections and fill the allocator's pools, which stay.
     const std::size_t warm = std::max<std::size_t>(50, count / 10);
     rounds(0, warm);
     me.meet();
@@ -135,7 +136,7 @@ void come_and_go(Member& me, std::size_t count) {
     me.meet();
     check_nothing_left(me, before, count - warm);
     const Holdings after = holdings();
-    // A group that were kept whole would take about a mebibyte.
+    // A group kept whole would take about a mebibyte.
     constexpr std::size_t kSlack = std::size_t{8} << 20;
     if (kMeasuresMemory && after.resident > before.resident + kSlack)
         fail("{} bytes resident before {} groups, {} after", before.resident, count - warm, after.resident);
@@ -154,7 +155,7 @@ void ten_thousand(Member& me) {
     come_and_go(me, 10'000);
 }
 
-// A turn of progress visits the group that works, and few of those that are idle.
+// A progress call visits the active group and few of the idle ones.
 void idle_ones(Member& me) {
     constexpr std::size_t kIdle = 200, kMostVisits = 8;
     constexpr int kBarriers = 500;
@@ -178,7 +179,7 @@ void idle_ones(Member& me) {
     me.meet();
 }
 
-// All at once, with operations under way in all of them: what belongs to one must not turn up in another.
+// All groups at once, with operations under way in each: data of one group must not appear in another.
 void many_at_once(Member& me) {
     constexpr std::size_t kGroups = 64;
     std::vector<Subgroup> groups;
@@ -241,12 +242,12 @@ void subsets(Member& me) {
         groups.push_back(make(me, ranks));
         prove_all(me, groups.back());
     }
-    // Again, now that they share addresses with each other.
+    // Again, now that groups share multicast addresses.
     for (const Subgroup& group : groups) prove(me, group, 0, 3000, 7);
     me.meet();
 }
 
-// The parent is named, and is gone before its subgroup is used.
+// The parent is named in the join, and is closed before its subgroup is used.
 void orphans(Member& me) {
     Subgroup parent = make(me, all_ranks(me));
     const Subgroup some = make(me, shapes(me)[3], parent.join->address());
@@ -280,7 +281,7 @@ void add_subsets(Program& program, const std::string& name, std::map<std::string
                  .after = [=] { check_counters(prefix, relayed); }});
 }
 
-// Whoever guesses the names of the files may have put links there, in a folder that is everybody's.
+// An attacker may guess the names of the files and put links there, in a folder writable by every user.
 void leave_no_marks(Member& me) {
     const std::string prefix = std::getenv("FI_MCASTCOLL_STATS");
     const std::string precious = fmt::format("{}-precious-{}", prefix, me.rank());
@@ -288,7 +289,7 @@ void leave_no_marks(Member& me) {
     char host[256] = "localhost";
     CHECK(gethostname(host, sizeof host - 1) == 0);
     const std::string name = fmt::format("{}.{}.{}.json", prefix, host, getpid());
-    // A hard one, and a symbolic one where the file is while it grows.
+    // A hard link, and a symbolic link at the name of the file while it is being written.
     CHECK(link(precious.c_str(), name.c_str()) == 0);
     CHECK(symlink(precious.c_str(), (name + ".new").c_str()) == 0);
     const auto set = me.everybody();
@@ -317,7 +318,8 @@ void add_links(Program& program) {
                  .after = [=] { check_precious(prefix, kMembers); }});
 }
 
-// What a child of fork() finds wrong, as a program that closes what it has inherited: 0, or a number.
+// Runs in a child of fork(), as a program closing inherited objects: returns 0, or the number of the failed
+// check.
 int inherit(Member& me, Join& group, Buffer& buffer) {
     fi_cq_tagged_entry entry{};
     std::uint32_t event = 0;
@@ -333,7 +335,7 @@ int inherit(Member& me, Join& group, Buffer& buffer) {
     return 0;
 }
 
-// The group goes on without noticing.
+// The group continues unaffected.
 void children(Member& me) {
     const Subgroup all = make(me, all_ranks(me));
     for (unsigned round = 0; round < 4; ++round) {

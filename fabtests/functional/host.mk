@@ -20,7 +20,7 @@ fabtests_unit_test_host_SOURCES = fabtests/unit/test_host.cc fabtests/unit/test_
 	fabtests/unit/test_host_memory.cc fabtests/unit/test_host_parts.cc fabtests/unit/host_cases.cc fabtests/unit/host_cases.h \
 	fabtests/unit/host_fixture.h
 fabtests_unit_test_host_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/fabtests/functional $(CRITERION_CFLAGS)
-# Criterion's macros cast in the old style.
+# Criterion's macros use old-style casts.
 fabtests_unit_test_host_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 fabtests_unit_test_host_LDADD = $(host_ldadd) $(CRITERION_LIBS)
 

@@ -86,7 +86,7 @@ Result<std::unique_ptr<host::Team>> join(const host::TeamConfig& config) {
     const Nanoseconds give_up = monotonic_now() + Nanoseconds::from_ms(60'000);
     for (;;) {
         auto team = host::Team::open(config);
-        // Not there yet, or not finished.
+        // The segment does not exist yet, or is not initialized.
         const bool early = !team && (team.error().code == ENOENT || team.error().code == EAGAIN);
         if (!early || monotonic_now() > give_up) return team;
         ::usleep(200);

@@ -1,5 +1,5 @@
-// Members of a host::Team for tests: processes that are forked and end with the test, or threads that share
-// one mapping, so that a thread sanitizer sees what they do to each other.
+// Members of a host::Team for tests: processes forked for the test and ending with it, or threads sharing one
+// mapping, in which a thread sanitizer sees every access.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,16 @@ namespace mcastcoll::test {
 struct MembersOptions {
     std::uint32_t count = 2;
     bool threads = false;
-    // Names, key, self and size are filled in.
+    // Name, key, self and size are filled in.
     host::TeamConfig config;
 };
 
-// Makes the team as this member; waits at most ten seconds for member 0's segment.
+// Opens the team as this member; waits at most ten seconds for member 0's segment.
 Result<std::unique_ptr<host::Team>> join(const host::TeamConfig& config);
 // A configuration with a fresh name and key.
 host::TeamConfig fresh_config(const MembersOptions& options);
-// Runs `body` on each member and returns how many of them did not return 0 (a message says who, and why).
+// Runs `body` on each member and returns how many of them did not return 0 (a message names each and the
+// reason).
 int run_members(const MembersOptions& options, const std::function<int(host::Team&)>& body);
 
 }  // namespace mcastcoll::test

@@ -1,9 +1,9 @@
-// What host::Team's collectives take: the last member's end minus the start (the root's entry for broadcast,
+// Times of host::Team's collectives: the last member's end minus the start (the root's entry for broadcast,
 // the last entry for the others), median over separated operations, in microseconds; and operations back to
 // back.
 //
-// Variants of the settings run alternately in one job, operation by operation in blocks, since a shared
-// machine is another one a second later.
+// Variants of the settings run alternately in one job, in blocks of operations, because the speed of a shared
+// machine changes from one second to the next.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ struct Plan {
     std::vector<Variant> variants;
 };
 
-// Entries and ends of every member, in memory that all share.
+// Start and end times of every member, in shared memory.
 struct Samples {
     std::int64_t begin[kMostSamples];
     std::int64_t end[kMostSamples];
@@ -133,7 +133,7 @@ class Meter {
     const std::vector<std::unique_ptr<host::Team>>& teams() const { return teams_; }
 
   private:
-    // Zeroed, beginning on a page.
+    // Zeroed memory beginning on a page.
     static std::unique_ptr<std::byte, decltype(&std::free)> pages(std::size_t bytes) {
         const std::size_t rounded = (bytes / 4096 + 1) * 4096;
         auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, rounded));

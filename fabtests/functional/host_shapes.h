@@ -1,4 +1,4 @@
-// What a collective makes of what: for programs that check or time all kinds alike.
+// Inputs and results of each collective, for programs that check or time all kinds alike.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct Party {
     std::uint32_t self = 0, size = 1;
 };
 
-// What a member has before and gets, in elements; and where in the longer of the two the other lies when they
-// are in place.
+// Elements of a member's input and output; and, in place, the position of the shorter in the longer of the
+// two.
 struct Shape {
     std::size_t input = 0, output = 0;
     std::size_t own = 0;
@@ -31,23 +31,23 @@ struct Shape {
 };
 Shape shape_of(const Party& party);
 
-// Where an element of the result comes from; reductions: from that place of everybody's input.
+// Source of an element of the result; for reductions: this place of every member's input.
 struct Origin {
     std::uint32_t member = 0;
     std::size_t place = 0;
 };
 Origin origin_of(const Party& party, std::size_t place);
 
-// A member's input and result. In place, and always in a broadcast, one of them lies in the other.
+// A member's input and result. In place, and always in a broadcast, the shorter lies in the longer.
 template <class Number>
 struct Material {
     Party party{};
     Shape shape{};
     bool in_place = false;
-    std::size_t result_at = 0;          // in the buffer
-    std::vector<Number> buffer, input;  // in place all is in the buffer
+    std::size_t result_at = 0;          // position in the buffer
+    std::vector<Number> buffer, input;  // in place, both are in the buffer
 
-    // `element` says what a member has at a place.
+    // `element` returns a member's value at a place.
     template <class Element>
     void lay_out(const Party& of, bool wanted_in_place, const Element& element) {
         party = of;
@@ -59,7 +59,7 @@ struct Material {
         input.resize(in_place ? 0 : shape.input);
         for (std::size_t i = 0; i < shape.input; ++i) input_data()[i] = element(party.self, i);
     }
-    // Nobody looks at what is not there.
+    // Absent input or output is passed as null.
     void put_into(auto& operation) {
         operation.kind = party.kind;
         operation.bytes = party.elements * sizeof(Number);
@@ -68,7 +68,7 @@ struct Material {
             shape.output > 0 ? reinterpret_cast<std::byte*>(buffer.data() + result_at) : nullptr;
     }
     Number found(std::size_t place) const { return buffer[result_at + place]; }
-    // A reduction's is combined in the order of members.
+    // A reduction combines in the order of members.
     template <class Element, class Combine>
     Number expected(std::size_t place, const Element& element, const Combine& combine) const {
         const Origin from = origin_of(party, place);

@@ -1,9 +1,9 @@
 // Stress for host::Team: members carry out the same random operations, with random pauses, and check every
 // byte.
 //
-// What is done is drawn from the seed by every member alike; when, by each member for itself. Contents are a
-// function of operation, member and place, so that a byte of any other operation shows. Sums of floats are
-// compared bit by bit with those computed in rank order.
+// All members draw the same operations from the seed, and each draws its own times. Contents are a function
+// of operation, member and place, so that a byte of any other operation is detected. Sums of floats are
+// compared bit by bit with sums computed in rank order.
 #include <fmt/format.h>
 #include <sched.h>
 #include <time.h>
@@ -52,7 +52,7 @@ struct Random {
     std::uint64_t below(std::uint64_t limit) { return (*this)() % limit; }
 };
 
-// Small numbers, so that sums of them depend on the order in the last bits only.
+// Small numbers, whose sums depend on the order in the last bits only.
 float element_of(std::uint64_t number, std::uint32_t member, std::size_t place) {
     const std::uint64_t value =
         (number * 0x9e3779b97f4a7c15ULL + member * 0xc2b2ae3d27d4eb4fULL + place) * 0xff51afd7ed558ccdULL;
@@ -67,7 +67,7 @@ void add(void* out, const void* one, const void* other, std::size_t elements) {
 struct Task {
     std::uint64_t number = 0;
     test::Material<float> material;
-    std::size_t grain = 0;  // a root's buffer fills up by so much; 0: is there at once
+    std::size_t grain = 0;  // bytes by which a root's buffer fills up at a time; 0: complete from the start
     Operation operation;
     float operator()(std::uint32_t member, std::size_t place) const {
         return element_of(number, member, place);
@@ -106,14 +106,14 @@ class Member {
         party.elements = shared_.below(limit / sizeof(float) + 1);
         if (party.kind >= Kind::allgather && party.kind != Kind::reduce_scatter) party.elements /= party.size;
         if (party.kind == Kind::barrier) party.elements = 0;
-        // Everybody's result is in place, nobody's, or every other member's.
+        // The result is in place on every member, on none, or on every second member.
         const std::uint64_t in_place = shared_.below(4);
         task.material.lay_out(party, in_place == 0 || (in_place == 1 && party.self % 2 == 0), task);
         task.grain = shared_.below(4) == 0 ? 1 + shared_.below(9000) : 0;
     }
 
     void begin(std::uint64_t number) {
-        // Tasks go round, with their memory: long runs allocate nothing.
+        // Tasks are reused with their memory: long runs make no allocations.
         if (spare_.empty()) spare_.emplace_back();
         Task& task = open_.emplace_back(std::move(spare_.back()));
         spare_.pop_back();
@@ -135,7 +135,7 @@ class Member {
         if (own_.below(8) == 0) team_.progress();
     }
 
-    // Moves on, and checks what is done.
+    // Makes progress, and checks completed operations.
     void step() {
         for (Task& task : open_) {
             Operation& operation = task.operation;
@@ -145,7 +145,7 @@ class Member {
             operation.ready = std::min(operation.bytes, operation.ready + task.grain);
             break;
         }
-        // A thousand that look five thousand times a second leave no time for anything else.
+        // A thousand members polling five thousand times a second would use the whole processor time.
         const int longest_us = std::max(200, 10 * static_cast<int>(team_.size()));
         if (!team_.progress()) team_.wait_turn(nullptr, nullptr, Nanoseconds::from_us(longest_us));
         while (!open_.empty() && open_.front().operation.done) {

@@ -1,11 +1,11 @@
 #!/bin/bash
-# A short run of fi_mcc_host_stress in all its shapes; the long ones are in HACKING.md.
+# A short run of fi_mcc_host_stress in all its shapes; HACKING.md has the long ones.
 set -u
 program=./fi_mcc_host_stress
 [ -x "$program" ] || { echo "host_stress: no $program: build first" >&2; exit 1; }
 failures=0
 fewer=1
-[ -z "${MCC_QUICK:-}" ] || fewer=5 # with sanitizers everything takes its time
+[ -z "${MCC_QUICK:-}" ] || fewer=5 # builds with sanitizers are slow
 for arguments in "--members 1 --count 500" "--members 2 --count 10000" "--members 3 --count 4000" \
     "--members 8 --count 3000" "--members 17 --count 500 --max 60000" "--members 65 --count 200 --max 20000" \
     "--members 66 --count 50 --max 20000 --direct-from 1" "--members 3 --count 3000 --no-single-copy" \

@@ -1,5 +1,5 @@
 // Joining: every form of the collective address, sets and their operations, asynchronous and overlapping
-// joins, subgroups, members that come late or never, and joining again and again without leaking descriptors.
+// joins, subgroups, members that join late or never, and repeated joins without leaking descriptors.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
-// One small broadcast from the member `root` of the group: proves that the group has these members in this
+// One small broadcast from the member `root` of the group: shows that the group has these members in this
 // order.
 void prove(Member& me, const Join& group, const std::vector<unsigned>& order, std::size_t root) {
     if (std::find(order.begin(), order.end(), me.rank()) == order.end()) return;
@@ -75,7 +75,7 @@ void join_by_group(Member& me) {
     me.meet();
 }
 
-// Addresses that are no indices: sets are filled one by one.
+// Addresses other than indices (FI_AV_MAP): sets are filled address by address.
 void address_map(Member& me) {
     const auto set = me.set_of(all_ranks(me));
     const auto group = me.join(set.get());
@@ -83,7 +83,7 @@ void address_map(Member& me) {
     me.meet();
 }
 
-// The set can go as soon as the join is complete.
+// The set may be closed as soon as the join is complete.
 void set_closed_before_group(Member& me) {
     auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -124,7 +124,7 @@ void group_of_one(Member& me) {
 }
 
 void set_by_range(Member& me) {
-    // Every second address from the second on.
+    // Every second address, starting with the second.
     fi_av_set_attr attr{};
     attr.count = me.size();
     attr.start_addr = me.address_of(1);
@@ -139,7 +139,7 @@ void set_by_range(Member& me) {
     me.meet();
 }
 
-// What a set's operations leave, in which order, shown by who is which root afterwards.
+// Members of a set and their order after each operation, verified by broadcasts from each root.
 void set_operations(Member& me) {
     CHECK(me.size() >= 4);
     const auto expect = [&](fid_av_set* set, const std::vector<unsigned>& order) {
@@ -189,7 +189,7 @@ void overlapping_joins(Member& me) {
     me.meet();
 }
 
-// Joins of the same set are matched in the order they were called.
+// Joins of the same set are matched in the order of the calls.
 void joins_of_one_set(Member& me) {
     constexpr std::size_t kGroups = 6;
     const auto set = me.everybody();
@@ -209,7 +209,7 @@ void joins_of_one_set(Member& me) {
 
 void late_member(Member& me) {
     constexpr milliseconds kLate{700};
-    constexpr std::size_t kCalled = 0, kCame = 1;  // words
+    constexpr std::size_t kCalled = 0, kCame = 1;  // words of the board
     const auto set = me.everybody();
     const bool late = me.rank() == me.size() - 1;
     auto& words = me.board().words;
@@ -228,7 +228,7 @@ void late_member(Member& me) {
     me.meet();
 }
 
-// While one group waits for a late member, the others work.
+// While one group waits for a late member, other groups work.
 void late_join_holds_nobody_up(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -260,7 +260,7 @@ void member_never_joins(Member& me) {
     me.meet();
 }
 
-// Standard error goes into a file, as long as this lives.
+// Redirects standard error to a file during this object's life.
 class StandardError {
   public:
     StandardError() : file_(::memfd_create("stderr", MFD_CLOEXEC)), real_(::dup(STDERR_FILENO)) {
@@ -278,7 +278,7 @@ class StandardError {
     const mcastcoll::FileDescriptor file_, real_;
 };
 
-// Everybody, under a secret.
+// A set of all members, with a secret.
 Fid<fid_av_set> everybody_with(Member& me, std::array<std::uint8_t, 16> key) {
     fi_av_set_attr attr{};
     attr.count = me.size();
@@ -292,7 +292,8 @@ Fid<fid_av_set> everybody_with(Member& me, std::array<std::uint8_t, 16> key) {
     return set;
 }
 
-// Rank 0 hears the others greet for what is another group to it, and says why that may be.
+// Rank 0 receives hellos of the others for an id that is another group to rank 0, and logs the possible
+// cause.
 void members_with_different_secrets(Member& me) {
     const auto set = everybody_with(me, {static_cast<std::uint8_t>(me.rank() == 0)});
     {
@@ -309,7 +310,7 @@ void members_with_different_secrets(Member& me) {
     me.meet();
 }
 
-// They take what all of them would, and say which.
+// Members choose the authentication method accepted by all, and log the choice.
 void members_that_prove_by(Member& me, const char* last_rank_would, const std::string& expected) {
     if (me.rank() + 1 == me.size()) setenv("FI_MCASTCOLL_MAC", last_rank_would, 1);
     const auto set = everybody_with(me, {7});
@@ -323,8 +324,8 @@ void members_that_prove_by(Member& me, const char* last_rank_would, const std::s
 }
 
 void close_and_rejoin(Member& me) {
-    // Inner providers connect when they first need to, which a late repair may be: so many descriptors may
-    // come at any time.
+    // Inner providers connect on first use, which may be a late repair: this many descriptors may appear at
+    // any time.
     const std::size_t connections = 4 * me.size();
     const std::size_t rounds = me.options().large ? 1000 : 2 * connections + 30;
     const auto set = me.everybody();
@@ -332,15 +333,15 @@ void close_and_rejoin(Member& me) {
         const auto group = me.join(set.get());
         prove(me, *group, all_ranks(me), round % me.size());
     };
-    // The first rounds open what stays open for the endpoint's life.
+    // The first rounds open descriptors that stay open for the endpoint's life.
     for (std::size_t round = 0; round < 2 * me.size(); ++round) once(round);
     me.meet();
     me.idle(milliseconds(200));
     const std::size_t before = open_descriptors();
     for (std::size_t round = 0; round < rounds; ++round) once(round);
     me.meet();
-    // A closed group may linger for others' sake, but not for long. A leak would be one descriptor a round at
-    // least.
+    // A closed group may linger for other members, for a limited time. A leak would be at least one
+    // descriptor a round.
     std::size_t after = 0;
     const bool closed = me.wait_until(std::chrono::seconds(me.options().wait_s),
                                       [&] { return (after = open_descriptors()) <= before + connections; });
@@ -348,7 +349,7 @@ void close_and_rejoin(Member& me) {
     me.meet();
 }
 
-// Some are done with a group while others still use it.
+// Some members close a group while the rest still use it.
 void close_while_others_work(Member& me) {
     const auto set = me.everybody();
     auto group = me.join(set.get());
@@ -365,7 +366,7 @@ void close_while_others_work(Member& me) {
     me.meet();
 }
 
-// A set's word on how its groups repair: rank 0's counts, whatever the others and the variables say.
+// Repair mode set on the set: rank 0's counts, whatever the other members and the variables choose.
 void policies_by_set(Member& me) {
     const auto set = me.everybody();
     fi_mcastcoll_set_ops* ops = nullptr;

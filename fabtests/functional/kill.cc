@@ -1,5 +1,5 @@
-// Dying members: whoever is killed in the middle of an operation, every other member's operation ends with an
-// error within a stated time. A member that only sleeps is not declared dead.
+// Dying members: after a member is killed in the middle of an operation, every other member's operation ends
+// with an error within a stated time. A member that only sleeps is not declared dead.
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,8 +13,8 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
-// A death is noticed at once: this is less than FI_MCASTCOLL_HOST_TIMEOUT, which plays no part in it. It is
-// so long only because operations of 64 MiB are under way, and the machine may be busy with other things.
+// A death is noticed at once: this limit is less than FI_MCASTCOLL_HOST_TIMEOUT, which has no effect here. It
+// is long only because operations of 64 MiB are under way, and the machine may be busy.
 constexpr milliseconds kMustEndWithin{60'000};
 constexpr milliseconds kSleeps{3000};
 
@@ -23,12 +23,12 @@ constexpr milliseconds kSleeps{3000};
     for (;;) pause();
 }
 
-// The word of a survivor that has seen its operation end.
+// Word: number of survivors whose operation has ended.
 constexpr std::size_t kSurvivors = 0;
-// The word that a stopped member will go on.
+// Word: the stopped member has been continued.
 constexpr std::size_t kContinued = 2;
 
-// The event queue names the group and who was lost, once.
+// The event queue names the group and the lost member, once.
 const GroupError& expect_group_error(Member& me, const Join& group) {
     me.stage("waiting for the group's error on the event queue");
     const bool came = me.wait_until(kMustEndWithin, [&] {
@@ -44,7 +44,7 @@ const GroupError& expect_group_error(Member& me, const Join& group) {
     return error;
 }
 
-// Over several levels only the dead member's own host, or site, knows who it was.
+// Over several levels only the dead member's own host, or site, can identify it.
 bool may_be_unknown(const Member& me) {
     return me.options().places != "flat" && me.options().places != "auto";
 }
@@ -55,7 +55,7 @@ void expect_lost(Member& me, const Join& group, unsigned dead) {
     if (lost != dead) fail("the event queue says that rank {} was lost, but it was {}", lost, dead);
 }
 
-// A member that comes late to a death hears of it at once: NULL.
+// A member that starts an operation after a death may get the error at once; returns NULL then.
 Ticket* post_or_hear(Member& me, const std::function<ssize_t(Ticket*)>& call) {
     Ticket& ticket = me.new_ticket();
     ssize_t result = -FI_EAGAIN;
@@ -80,8 +80,8 @@ Ticket* enter_barrier(Member& me, const Join& group) {
     return post_or_hear(me, [&](Ticket* ticket) { return fi_barrier(me.ep(), group.address(), ticket); });
 }
 
-// Waits until every operation has ended, with an error for those that could not be done, and says so on the
-// board.
+// Waits until every operation has ended, with an error for those that could not complete, and counts this
+// member on the board.
 void survive(Member& me, const std::vector<Ticket*>& tickets) {
     me.stage("waiting for the error after a member's death");
     for (Ticket* ticket : tickets) {
@@ -96,7 +96,7 @@ void survive(Member& me, const std::vector<Ticket*>& tickets) {
                   [&] { return me.board().words[kSurvivors].load() + 1 >= me.size(); });
 }
 
-// After a death nothing new can be started in that group, and it can be closed; a group of the living works.
+// After a death the group accepts no new operation and can be closed; a group of the survivors works.
 void go_on(Member& me, const Join& group, unsigned dead) {
     me.stage("going on after a member's death");
     Ticket& ticket = me.new_ticket();
@@ -126,8 +126,8 @@ void go_on(Member& me, const Join& group, unsigned dead) {
     me.meet(me.size() - 1);
 }
 
-// The root dies while its broadcast is under way. Where it lets others copy from its memory and is then kept
-// from running, they may have all of it; but not the operation behind it.
+// The root dies while its broadcast is under way. If receivers copy from the root's memory and the root is
+// not scheduled, they may receive all data; but the operation after the broadcast cannot complete.
 void root_dies(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -136,7 +136,7 @@ void root_dies(Member& me) {
     me.meet();
     Ticket* const first = broadcast_from(me, *group, buffer, 0);
     if (me.rank() == 0) {
-        // Through shared memory all of it can be there within milliseconds.
+        // Through shared memory the whole broadcast can complete within milliseconds.
         if (me.options().places == "flat") me.idle(milliseconds(2));
         die();
     }
@@ -144,7 +144,8 @@ void root_dies(Member& me) {
     go_on(me, *group, 0);
 }
 
-// A receiver dies in the middle; the rest may well have everything, but not the operation behind it.
+// A receiver dies in the middle; the rest may have received the whole message, but the operation after it
+// cannot complete.
 void receiver_dies(Member& me) {
     const unsigned victim = me.size() - 1;
     const auto set = me.everybody();
@@ -161,7 +162,7 @@ void receiver_dies(Member& me) {
     go_on(me, *group, victim);
 }
 
-// A member in the middle of the order dies before it enters a barrier that all others are in.
+// A member in the middle of the order dies before it enters a barrier; the rest have entered.
 void dies_outside_barrier(Member& me) {
     const unsigned victim = me.size() / 2;
     const auto set = me.everybody();
@@ -176,7 +177,7 @@ void dies_outside_barrier(Member& me) {
     go_on(me, *group, victim);
 }
 
-// A member dies somewhere in a stream of small operations.
+// A member dies at some point in a stream of small operations.
 void dies_in_stream(Member& me) {
     const unsigned victim = 1;
     const auto set = me.everybody();
@@ -201,7 +202,7 @@ void dies_in_stream(Member& me) {
             if (!me.settle(fresh, kMustEndWithin))
                 fail("operation {} did not end after operation {} was a member's last", i, last);
             if (fresh.error == 0) {
-                // The root of a broadcast may be done early, but nobody gets far without the dead one.
+                // The root of a broadcast may complete early, but no member gets far without the dead one.
                 if (i > last + 64)
                     fail("operation {} was done without a member that died before {}", i, last);
                 continue;
@@ -242,8 +243,8 @@ bool is_stopped(pid_t pid) {
     return name_end != std::string::npos && text.compare(name_end + 2, 1, "T") == 0;
 }
 
-// Stopped for longer than the peer timeout, then continued: nobody takes it for dead, and what was under way
-// is finished.
+// Stopped for longer than the peer timeout, then continued: no member counts it as dead, and the operations
+// under way complete.
 void stopped_is_not_dead(Member& me) {
     const unsigned sleeper = me.size() - 1;
     const auto set = me.everybody();
@@ -271,8 +272,8 @@ void stopped_is_not_dead(Member& me) {
     me.meet();
 }
 
-// A member dies, and a new process takes its place under its address while the others still hold the group.
-// The old group ends with an error; a new one of the same addresses works, whoever it was that was restarted.
+// A member dies, and a new process takes over its address while the others still hold the group. The old
+// group ends with an error; a new one of the same addresses works, whichever member was restarted.
 constexpr std::size_t kGone = 1;
 constexpr unsigned kRestarted = 4;  // members of that case
 
@@ -302,8 +303,7 @@ void restarted(Member& me) {
     work_together(me, *again);
 }
 
-// Nobody waits for the dead one, and so nobody watches it: only its successor's greeting says that something
-// is wrong.
+// No member waits for the dead one, so none monitors it: only the successor's hello reveals the death.
 void restarted_unnoticed(Member& me) {
     constexpr unsigned kVictim = 2;
     const auto set = me.everybody();
@@ -319,7 +319,8 @@ void restarted_unnoticed(Member& me) {
 
 template <unsigned kVictim>
 void successor(Board& board, const Options& options) {
-    // The address is free when the launcher has waited for the dead one: then all of its threads are gone.
+    // The address is free when the launcher has reaped the dead process: only then have all of its threads
+    // ended.
     while ((board.words[kGone] == 0 || kill(board.places[kVictim].pid, 0) == 0) && !board.abandoned)
         usleep(10'000);
     if (board.abandoned) return;
@@ -331,7 +332,7 @@ void successor(Board& board, const Options& options) {
     work_together(me, *group);
 }
 
-// Nobody is dead, but one member does not come: with a stall timeout the others need not wait for ever.
+// Every member is alive, but one does not enter: with a stall timeout the rest need not wait for ever.
 void stalled(Member& me) {
     const unsigned late = me.size() - 1;
     const auto set = me.everybody();
@@ -347,7 +348,7 @@ void stalled(Member& me) {
     }
     const GroupError& error = expect_group_error(me, *group);
     CHECK(error.error == FI_ETIMEDOUT);
-    // Whose patience ends first names whom it waits for itself, and that may be somebody who waits too.
+    // The member with the first timeout names the member it waits for, which may itself be a waiting member.
     CHECK(error.lost < me.size() || may_be_unknown(me));
     me.meet();
 }

@@ -1,9 +1,9 @@
-// One group of as many members as wished: the join, broadcasts from up to a hundred roots, barrier, allreduce
-// and allgather, each byte checked, groups of its rows and columns, and the leaving; other groups lose a
-// member. It says how long joins took, what memory a process has, and what went over the wires.
+// One group with any number of members: the join, broadcasts from up to a hundred roots, barrier, allreduce
+// and allgather, each byte checked, groups of its rows and columns, and the close; other groups lose a
+// member. Reports the time of joins, the memory of a process, and the traffic.
 //
-// Members poll and yield: where a thousand share two cores, those that sleep in poll() take several times as
-// long, since each wakes up every millisecond to look at its host's memory.
+// Members poll and yield: where a thousand share two cores, members that sleep in poll() take several times
+// as long, because each wakes up every millisecond to check its host's shared memory.
 #include <signal.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ using namespace mcastcoll::fabtest;
 using std::chrono::microseconds;
 
 constexpr unsigned kMostRoots = 100;
-// Words of the board: counters of all members together.
+// Words of the board: sums over all members.
 enum Word : std::size_t {
     kBegun,
     kJoinUs,
@@ -36,8 +36,8 @@ enum Word : std::size_t {
     kHeardUs
 };
 
-// How long a member's death may stay unknown to others. Only to tell late from never: a thousand processes
-// share the cores.
+// Limit for the time until a member's death is known to the others. It only separates late from never: a
+// thousand processes share the cores.
 constexpr std::chrono::seconds kMustBeHeardWithin{120};
 
 void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
@@ -49,7 +49,7 @@ std::uint64_t now_us() {
     return static_cast<std::uint64_t>(Clock::now().time_since_epoch() / microseconds(1));
 }
 
-// This process's share of memory, what it has in common with others divided among them.
+// This process's share of memory (PSS): shared pages are divided among the processes with a mapping.
 std::uint64_t pss_kib() {
     std::ifstream rollup("/proc/self/smaps_rollup");
     for (std::string word; rollup >> word;)
@@ -61,7 +61,7 @@ std::uint64_t pss_kib() {
     fail("no Pss in /proc/self/smaps_rollup");
 }
 
-// A number of this host's network that only grows, like OutDatagrams of Udp.
+// A monotonic counter of this host's network, such as OutDatagrams of Udp.
 std::uint64_t network_count(const std::string& protocol, const std::string& name) {
     std::ifstream table("/proc/net/snmp");
     std::string names, values;
@@ -131,7 +131,7 @@ class Large {
                 if (all[rank * kEach + i] != mix(rank, i)) fail("word {} of member {} is wrong", i, rank);
     }
 
-    // A matrix of members, as square as they can be: each joins its row and then its column.
+    // A matrix of members, as square as possible: each member joins its row and then its column.
     void split() {
         unsigned width = 1;
         for (unsigned i = 2; i * i <= me_.size(); ++i)
@@ -154,7 +154,7 @@ class Large {
         me_.meet();
     }
 
-    // Whatever is open ends for everybody.
+    // All open operations end on every member.
     void lose(unsigned victim) {
         me_.meet();
         if (me_.rank() == victim) {
@@ -182,7 +182,7 @@ class Large {
         raise(word(kMostWorked), pss);
         me_.stage("leaving");
         me_.meet();
-        // All members of a host count the same.
+        // All members of a host read the same counters.
         raise(word(kMulticasts), network_count("Udp", "OutDatagrams") - multicasts_);
         raise(word(kSegments), network_count("Tcp", "OutSegs") - segments_);
         group_.reset();
@@ -197,7 +197,7 @@ class Large {
     void count(Word total, std::uint64_t value) { word(total) += value; }
     std::uint64_t mean(Word total) { return word(total) / me_.size(); }
 
-    // All meet, so that the first who goes on begins the time.
+    // All members meet, and the first to continue starts the clock.
     void begin(Word at, const char* stage) {
         me_.meet();
         std::uint64_t nobody = 0;

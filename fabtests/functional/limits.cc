@@ -1,5 +1,5 @@
-// What is bounded by a constant, at its bound: one less, exactly, one more. What is too much is refused and
-// harms nothing.
+// Each constant limit is tested at limit - 1, limit and limit + 1. A value above the limit is refused without
+// side effects.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -14,7 +14,8 @@ using namespace mcastcoll::fabtest;
 constexpr unsigned kMaxOpen = 256;     // operations of a group
 constexpr unsigned kMaxOnHost = 1024;  // members of a group that share a host's memory
 
-// Every member is told of by the welcome and takes part in a barrier, and in one broadcast from the last.
+// Every member learns all members from the welcome message and takes part in a barrier, and in one broadcast
+// from the last.
 void form(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -27,7 +28,7 @@ void form(Member& me) {
     me.meet();
 }
 
-// Two members that are there, and others that are only addresses: no number of them is too large to begin.
+// Two real members, and any number of further addresses without a process: a join may begin with any number.
 void sets_of_many(Member& me) {
     fi_collective_attr attr{};
     CHECK_RETURNS(0, fi_query_collective(me.domain(), FI_BARRIER, &attr, 0));
@@ -52,7 +53,7 @@ void sets_of_many(Member& me) {
     me.meet();
 }
 
-// One more than share a host's memory: all hear so.
+// One member more than can share a host's memory: every member gets the error.
 void too_many_on_a_host(Member& me) {
     const auto set = me.everybody();
     const auto hopeless = me.start_join(set.get());
@@ -61,7 +62,7 @@ void too_many_on_a_host(Member& me) {
     me.meet();
 }
 
-// The first member holds up barriers of all others.
+// The first member delays every other member's barriers.
 void open_operations(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -115,7 +116,7 @@ int main(int argc, char** argv) {
                  .body = open_operations,
                  .members = 3,
                  .only_mcastcoll = true});
-    // Of which its memory takes 128 at a time.
+    // Shared memory takes 128 of them at a time.
     program.add({.name = "255 to 257 operations at once on one host",
                  .body = open_operations,
                  .members = 3,

@@ -1,5 +1,5 @@
-// load_test [--help] [--version] PATH -- opens the provider the way libfabric does, in plain C: dlopen(),
-// fi_prov_ini(), and looks at what it got; then closes it, and opens it again. Exit code 0 is good.
+// load_test [--help] [--version] PATH -- opens the provider as libfabric does, in plain C: dlopen(),
+// fi_prov_ini(), checks of the returned provider; then closes it and opens it again. Exits with 0 on success.
 
 #include <dlfcn.h>
 #include <rdma/fabric.h>
@@ -25,7 +25,7 @@ static int check_provider(const struct fi_provider* provider) {
     if (provider->getinfo == NULL || provider->fabric == NULL || provider->cleanup == NULL)
         return complain("entry points are missing", NULL);
 
-    // libfabric would not call it like this, but it must not crash on it either.
+    // libfabric does not make this call, but the provider must not crash on it.
     struct fid_fabric* fabric = NULL;
     struct fi_fabric_attr attr = {.name = "no such fabric", .prov_name = "mcastcoll"};
     if (provider->fabric(&attr, &fabric, NULL) != -FI_ENODEV)

@@ -1,7 +1,7 @@
 #!/bin/bash
-# manual.sh -- does the provider's manual page name every variable of the provider, with its default, and no other?
+# manual.sh -- checks that the provider's manual page lists exactly the provider's variables, with their defaults.
 #
-# Runs in the top folder of a build. What counts is what the provider registers with libfabric: `fi_info -e`.
+# Runs in the top folder of a build. The reference is what the provider registers with libfabric: `fi_info -e`.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
 provider=prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so
@@ -11,7 +11,8 @@ if nm -D "$provider" | grep -q __asan; then
 fi
 page=${FABTESTS_SRCDIR:-$(dirname "$0")/..}/../man/fi_mcastcoll.7
 [ -r "$page" ] || { echo "manual: no $page"; exit 1; }
-# "# FI_MCASTCOLL_TTL: Integer" and then "# mcastcoll: How many .. (default: 1)"; none is empty, and auto may say more
+# "# FI_MCASTCOLL_TTL: Integer", then "# mcastcoll: How many .. (default: 1)"; "none" means empty, and "auto" may be
+# followed by text.
 registered=$(FI_PROVIDER=mcastcoll fi_info -e 2>/dev/null | grep -a -A1 '^# FI_MCASTCOLL_' |
     awk '/^# FI_MCASTCOLL_/ { name = $2; sub(/:.*/, "", name); next }
          name { default_ = $0; sub(/.*\(default: /, "", default_); sub(/[:)].*/, "", default_)

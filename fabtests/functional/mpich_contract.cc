@@ -1,11 +1,11 @@
-// What MPICH's own libfabric collectives ask of a provider (src/mpid/ch4/netmod/ofi/coll of its main branch):
-// the same calls in the same order, with the same arguments, and the same view of every return value.
+// MPICH's requirements on a provider with collectives (src/mpid/ch4/netmod/ofi/coll of its main branch): the
+// same calls in the same order, with the same arguments, and the same handling of every return value.
 //
-// Its requests and joins have contexts of its own layout: the context of an operation is an array of
+// MPICH's requests and joins have contexts of its own layout: the context of an operation is an array of
 // fi_context inside a request, the context of a join is a structure the provider must not write to. Queues
-// are only polled: the completion queue for requests, the event queue in every turn of progress. -FI_ENOSYS
-// and -FI_EOPNOTSUPP of a call let MPICH fall back; any other error, -FI_EAGAIN included, is the end of the
-// program, and so is a completion that it cannot assign.
+// are only polled: the completion queue for requests, the event queue in every progress call. -FI_ENOSYS and
+// -FI_EOPNOTSUPP of a call let MPICH fall back; any other error, -FI_EAGAIN included, ends the program, and
+// so does a completion that MPICH cannot assign.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-// As MPICH has them, down to the order of what is in them.
+// MPICH's structures, with the same order of members.
 struct Request {
     std::array<char, 16> header{};
     std::array<fi_context, 2> context{};
@@ -49,7 +49,7 @@ class Mpich {
         CHECK(me.av()->ops->av_set != nullptr);
     }
 
-    // An empty set with a count, then members, its address, the join, all of it waited for.
+    // Opens an empty set with a count, adds members, gets its address, joins, and waits for the join.
     Communicator create(const std::vector<unsigned>& ranks) {
         Communicator comm;
         fi_av_set_attr attr{};
@@ -79,7 +79,7 @@ class Mpich {
         return comm;
     }
 
-    // Before every call; it has to be cheap and full.
+    // MPICH queries before every call, so the query must be cheap and complete.
     bool query(const Communicator& comm, fi_collective_op collective, fi_datatype datatype, fi_op op) {
         fi_collective_attr attr{};
         attr.op = op;
@@ -90,7 +90,7 @@ class Mpich {
         return true;
     }
 
-    // False: MPICH would fall back.
+    // Returns false where MPICH would fall back.
     bool broadcast(const Communicator& comm, void* buffer, std::size_t count, fi_datatype datatype,
                    unsigned root) {
         if (!query(comm, FI_BROADCAST, datatype, FI_NOOP)) return false;
@@ -205,7 +205,7 @@ void check_broadcast(Member& me, Mpich& mpich, const Communicator& comm, std::si
     buffer.check(seed, "MPICH's broadcast");
 }
 
-// Sums of ranks, which everybody can tell; MPI_IN_PLACE gives the same buffer twice.
+// Sums of ranks, which every member can compute; MPI_IN_PLACE passes the same buffer twice.
 void check_sum(Member& me, Mpich& mpich, const Communicator& comm, std::size_t count, bool in_place) {
     std::vector<std::int64_t> input(count), result(count);
     for (std::size_t i = 0; i < count; ++i) input[i] = static_cast<std::int64_t>(i) + comm.rank;
@@ -233,12 +233,12 @@ void calls_in_order(Member& me) {
     me.meet();
 }
 
-// Whatever MPICH would hand over is either done or refused in a way it knows, on everybody alike.
+// Every call of MPICH either works or is refused with an error that MPICH handles, on all members alike.
 void every_datatype(Member& me) {
     Mpich mpich(me);
     const Communicator world = mpich.create(everybody(me));
     for (const fi_datatype type : kDatatypes) {
-        std::array<double, 8> moved{};  // of 8 elements of any of them
+        std::array<double, 8> moved{};  // 8 elements of the largest datatype
         CHECK(mpich.broadcast(world, moved.data(), 8, type, 0) || !me.options().is_mcastcoll());
         for (const fi_op op : kOperators) {
             std::array<double, 8> input{}, result{};
@@ -248,7 +248,8 @@ void every_datatype(Member& me) {
     me.meet();
 }
 
-// Made by all at the same time, of different members in different orders, used in turns, freed in mid-run.
+// Communicators created by all members at the same time, of different members in different orders, used in
+// turns, and freed in mid-run.
 void communicators(Member& me) {
     Mpich mpich(me);
     const Communicator world = mpich.create(everybody(me));
@@ -258,7 +259,7 @@ void communicators(Member& me) {
             const unsigned rank = round % 2 == 1 ? me.size() - 1 - i : i;
             if (rank % 2 == me.rank() % 2) half.push_back(rank);
         }
-        // MPICH makes none for a single member.
+        // MPICH creates none for a single member.
         Communicator part;
         if (half.size() >= 2) part = mpich.create(half);
         for (unsigned i = 0; i < 5; ++i) {

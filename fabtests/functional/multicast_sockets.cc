@@ -14,12 +14,12 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-// UDP ports that any of these sockets is bound to without an address.
+// UDP ports to which any of these sockets is bound without an address.
 std::set<std::uint16_t> open_ports_of(const std::set<std::string>& inodes) {
     std::set<std::uint16_t> ports;
     std::ifstream table("/proc/net/udp");
     std::string line;
-    std::getline(table, line);  // the head
+    std::getline(table, line);  // header line
     while (std::getline(table, line)) {
         unsigned address = 0, port = 0;
         char inode[32] = {};
@@ -32,14 +32,14 @@ std::set<std::uint16_t> open_ports_of(const std::set<std::string>& inodes) {
     return ports;
 }
 
-// Groups that anybody on this host has joined, of those that organisations use among themselves.
+// Multicast groups of the organization-local scope (239/8) that any process of this host has joined.
 std::set<in_addr_t> joined_groups() {
     std::set<in_addr_t> groups;
     std::ifstream table("/proc/net/igmp");
     std::string line;
     while (std::getline(table, line)) {
         unsigned group = 0;
-        // Below the line of an interface, one of each of its groups: "GROUP users timer reporter".
+        // Below the line of an interface, a line for each of its groups: "GROUP users timer reporter".
         if (line.starts_with("\t") && std::sscanf(line.c_str(), " %8X", &group) == 1 &&
             ntohl(group) >> 24 == 239)
             groups.insert(group);
@@ -65,8 +65,8 @@ std::set<std::string> socket_inodes_of(const std::vector<pid_t>& processes) {
 }
 
 std::vector<sockaddr_in> multicast_sockets_of(const std::vector<pid_t>& processes) {
-    // The kernel gives its tables out in pieces, and may leave out a line where sockets of others come and go
-    // meanwhile.
+    // The kernel returns its tables in pieces, and may omit a line while sockets of other processes come and
+    // go.
     constexpr int kReadings = 5;
     const std::set<std::string> inodes = socket_inodes_of(processes);
     std::set<std::uint16_t> ports;

@@ -1,6 +1,6 @@
-// Groups whose secret MUNGE carries, by a munged of this test's own: they form, through one and through
-// several who pass the secret on; and who cannot have it is in no group, hears why, and keeps nobody waiting
-// beyond the stated times. That their packets are protected is fi_mcc_forge's to show.
+// Groups whose secret MUNGE carries, with a munged of the test's own: they form, through one and through
+// several members that pass the secret on. A member that cannot get the secret joins no group, gets the
+// reason, and delays no other member beyond the stated times. fi_mcc_forge tests that packets are protected.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
-// A member waits for its munged for three quarters of the time for the join.
+// A member waits for its munged for three quarters of the join timeout.
 constexpr int kJoinTimeoutMs = 7000, kMungedMs = kJoinTimeoutMs * 3 / 4;
-// What a busy machine adds.
+// Allowance for a busy machine.
 constexpr milliseconds kSlack{8000};
 constexpr uid_t kSomebody = 65534;
 
@@ -37,7 +37,7 @@ void joins(Member& me) {
     const auto set = me.everybody();
     const auto first = me.join(set.get());
     work(me, *first);
-    // At once, and in one order.
+    // Several joins at once, called in the same order by all members.
     const auto second = me.start_join(set.get());
     const auto third = me.start_join(set.get());
     me.finish(*third), me.finish(*second);
@@ -54,7 +54,7 @@ void joins(Member& me) {
     me.meet();
 }
 
-// Who asks does so again until rank 0 has called the join.
+// A member repeats its request until rank 0 has called the join.
 void late_leader(Member& me) {
     if (me.rank() == 0) me.idle(milliseconds(700));
     const auto set = me.everybody();
@@ -77,7 +77,7 @@ void keyed_by_application(Member& me) {
     me.meet();
 }
 
-// The join of everybody, which cannot be: what it ends with, and in time.
+// A join of all members, which must fail: with this error, and in time.
 void fail_to_join(Member& me, int error, milliseconds limit) {
     const auto set = me.everybody();
     const auto begin = Clock::now();
@@ -91,7 +91,8 @@ void fail_to_join(Member& me, int error, milliseconds limit) {
     me.meet();
 }
 
-// Of one member munged is not what the others' is, so there is no group; and nobody makes one without proofs.
+// One member's munged has a different key, so no group forms; and no member creates a group without
+// authentication.
 void other_than_others(Member& me, unsigned who, const std::string& key_file, int error, int limit_ms) {
     const bool other = me.rank() == who;
     if (other) setenv("FI_MCASTCOLL_KEY_FILE", key_file.c_str(), 1);
@@ -104,7 +105,7 @@ void two_users(Member& me) {
     CHECK(seteuid(0) == 0);
 }
 
-// Closed while it is asked for.
+// The group is closed while the secret is requested.
 void given_up(Member& me) {
     const auto set = me.everybody();
     if (me.rank() != 0) {

@@ -1,6 +1,6 @@
-// Reductions and allgathers: every datatype with every operator, every root, counts that could be borders,
-// many in flight among broadcasts and barriers, each element checked at each member; and the same bits on
-// everybody, every time. The blocking calls of the provider's extension are in reduce_blocking.cc.
+// Reductions and allgathers: every datatype with every operator, every root, counts around every limit, many
+// in flight among broadcasts and barriers, each element checked at each member; and the same bits on all
+// members, every time. reduce_blocking.cc has the blocking calls of the provider's extension.
 #include <algorithm>
 #include <array>
 
@@ -135,7 +135,7 @@ void allgathers(Member& me) {
     me.meet();
 }
 
-// Up to `window` under way, finished in random order.
+// Up to `window` operations under way, finished in random order.
 void run_mixed(Member& me, std::size_t operations, std::size_t window, bool several_groups) {
     if (quick()) operations /= 3;
     if (const std::uint64_t asked = me.options().operations; asked != 0) operations = asked;
@@ -147,7 +147,7 @@ void run_mixed(Member& me, std::size_t operations, std::size_t window, bool seve
     std::vector<std::unique_ptr<Join>> groups;
     for (int i = 0; i < (several_groups ? 3 : 1); ++i) groups.push_back(me.join(set.get()));
     std::vector<Open> open;
-    // Members draw what to wait for each by itself: nobody's order of waiting may matter.
+    // Each member draws its own order of waits: the order must not matter.
     std::uint64_t own = mix(me.options().seed, me.rank());
     const auto finish_one = [&] {
         own = mix(own);
@@ -175,7 +175,7 @@ void many_in_flight(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 12, false);
 }
 
-// More than the shared memory of a host, or an engine, has room for.
+// More operations than the shared memory of a host, or an engine, can hold.
 void a_hundred_in_flight(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 200, false);
 }
@@ -184,8 +184,8 @@ void many_groups(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 12, true);
 }
 
-// What several members, groups and runs of this program must agree on: digests of sums that round
-// differently in every other order. The launcher owns it, so that it outlives the cases.
+// Results on which several members, groups and runs of this program must agree: digests of sums with
+// roundings that depend on the order. The launcher owns the digests, which so outlive the cases.
 struct Digests {
     Board* board = nullptr;
 
@@ -210,7 +210,7 @@ void same_bits(Member& me, const Digests& digests) {
                     job.root = static_cast<unsigned>(count) % me.size();
                     job.seed = mix(me.options().seed, count);
                     Exercise exercise(me, job);
-                    // Everybody comes first and last, sometime.
+                    // Over the rounds, each member is sometimes the first and sometimes the last.
                     me.idle(milliseconds(mix(count, me.rank(), static_cast<std::uint64_t>(round)) % 4));
                     me.finish(exercise.post(me, *group));
                     exercise.check();

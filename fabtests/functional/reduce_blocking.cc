@@ -1,6 +1,6 @@
 // The blocking call of the provider's extension (fi_mcastcoll_group_ops.run): all collectives, with and
-// without something to do meanwhile, in the middle of others that have completions, in several threads, and
-// every error that the header tells of, but -FI_ESHUTDOWN: nobody has a group that he closed.
+// without a callback meanwhile, among operations with completions, in several threads, and every error that
+// the header documents except -FI_ESHUTDOWN, because a closed group cannot be passed.
 #include <signal.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kMustEndWithin{60'000};
 constexpr std::array kCollectives = {FI_BARRIER, FI_BROADCAST, FI_REDUCE, FI_ALLREDUCE, FI_ALLGATHER};
 
-// What is done meanwhile: the endpoint's own progress. Nothing may be thrown through the provider.
+// The callback meanwhile: drives the endpoint's own progress. No exception may pass through the provider.
 struct Meanwhile {
     Member& me;
     std::uint64_t calls = 0;
@@ -41,7 +41,7 @@ struct Meanwhile {
     }
 };
 
-// Until something else than -FI_EAGAIN comes of it.
+// Repeats the call as long as it returns -FI_EAGAIN.
 ssize_t run(Member& me, const Extension& extension, const fi_mcastcoll_request& request,
             Meanwhile* meanwhile = nullptr) {
     const Clock::time_point deadline = Clock::now() + std::chrono::seconds(me.options().wait_s);
@@ -68,7 +68,7 @@ fi_mcastcoll_request barrier_request() {
     return request;
 }
 
-// Who waits gets something to do, however long it takes, and cannot close the group meanwhile.
+// A blocked caller's callback runs, however long it takes, and cannot close the group meanwhile.
 void closing_meanwhile(Member& me, const Join& group, const Extension& extension) {
     auto& called = me.board().words[0];
     struct Closer {
@@ -113,7 +113,7 @@ void blocking(Member& me) {
     me.meet();
 }
 
-// Blocking and not in one order, with others still under way and finished in any.
+// Blocking calls among operations still under way, which finish in any order.
 void blocking_mixed(Member& me) {
     struct Open {
         std::unique_ptr<Exercise> exercise;
@@ -142,7 +142,7 @@ void blocking_mixed(Member& me) {
             open.push_back({std::move(exercise), &ticket});
         }
         if (open.size() >= 6) finish_one();
-        // Now and then nothing is under way on some members, but on others.
+        // Now and then some members have no operation under way while others have.
         if (i % 20 == 19)
             while (!open.empty()) finish_one();
     }
@@ -211,7 +211,8 @@ void blocking_alone(Member& me) {
     me.meet();
 }
 
-// Nothing is begun by what is refused: everybody goes on behind it, whoever was refused how often.
+// A refused call has no effect: every member continues with the next operation, however many of its calls
+// were refused.
 void blocking_refusals(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -258,7 +259,7 @@ void blocking_refusals(Member& me) {
     const auto gather = [](Request& r) { r.collective = FI_ALLGATHER; };
     refused(-FI_EINVAL, "an overlapping part",
             [&](Request& r) { gather(r), r.input = result.data() + 64 * me.rank() + 1; });
-    // What would be done, and that it is the same for all.
+    // The chosen collective, which is the same on every member.
     const auto advice = [&](auto change) {
         Request request = good;
         change(request);
@@ -274,7 +275,7 @@ void blocking_refusals(Member& me) {
         std::hash<std::string_view>{}(advice([&](Request& r) { gather(r), r.count = 1 << 20; }));
     me.meet();
     CHECK(words[me.rank()] == words[0] && words[0] != std::hash<std::string_view>{}(""));
-    // Only some are refused something.
+    // Only some members make refused calls.
     if (me.rank() % 2 == 0) refused(-FI_EINVAL, "no input", [](Request& r) { r.input = nullptr; });
     for (const fi_collective_op collective : {FI_ALLREDUCE, FI_BARRIER, FI_BROADCAST})
         perform(me, extension, {.collective = collective, .type = FI_INT8, .count = 99}, nullptr);
@@ -328,13 +329,13 @@ void blocking_too_many(Member& me) {
     me.meet();
 }
 
-// All blocked calls end with an error, those of members that were not wrong, too.
+// All blocked calls end with an error, also on members with the correct length.
 void blocking_lengths_disagree(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     perform(me, extension, {.type = FI_INT64, .count = 10}, nullptr);
-    me.meet();  // or who is quick would end it for who is not
+    me.meet();  // otherwise a fast member would end the call for a slow one
     Exercise exercise(me, {.type = FI_INT64, .count = me.rank() == 0 ? 1000U : 1001U});
     Meanwhile meanwhile{me, 0, {}};
     const auto since = Clock::now();

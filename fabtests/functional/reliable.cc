@@ -1,6 +1,7 @@
-// Reliable multicast messages (FI_EP_RDM with FI_MULTICAST), while a part of the datagrams is lost: nothing
-// is lost or doubled for those who live, each sender's messages are in order, whoever joins late gets all
-// from then on, whoever stalls is waited for and then expelled, and whoever is killed is dropped.
+// Reliable multicast messages (FI_EP_RDM with FI_MULTICAST) while a part of the datagrams is lost: surviving
+// members receive every message once, each sender's messages are in order, a late member receives all
+// messages from its join on, a stalled member is waited for and then expelled, and a killed member is
+// removed.
 #include <signal.h>
 
 #include <map>
@@ -18,7 +19,7 @@ using namespace mcastcoll::fabtest;
 constexpr std::size_t kRoom = 8192;
 constexpr std::size_t kPosted = 64;
 constexpr int kNapMs = 5;
-// Cases have limits of their own.
+// Individual cases have shorter limits.
 constexpr std::chrono::seconds kPatience{600};
 
 // Words of the board.
@@ -33,7 +34,7 @@ struct Content {
     std::uint64_t sender, number, bytes;
 };
 
-// Most are small, some are of several packets.
+// Most are small, some take several packets.
 std::size_t size_of(std::uint64_t number) {
     return sizeof(Content) + (number % 64 == 63 ? 7000 : mix(1, number) % 200);
 }
@@ -45,17 +46,17 @@ std::vector<std::byte> make(std::uint64_t sender, std::uint64_t number) {
     return message;
 }
 
-// Posts buffers, and checks that each sender's messages come in order and whole.
+// Posts buffers, and checks that each sender's messages arrive in order and complete.
 class Reader {
   public:
     explicit Reader(Node& node) : node_(node), bytes_(kPosted * kRoom) {
         for (std::size_t i = 0; i < kPosted; ++i) post(bytes_.data() + i * kRoom);
     }
-    // Whether there was anything; sleeps for a while if not.
+    // Returns whether there was a completion; sleeps for a while otherwise.
     bool read(int nap_ms = kNapMs) {
         fi_cq_tagged_entry entry{};
         const ssize_t got = fi_cq_sread(node_.cq.get(), &entry, 1, nullptr, nap_ms);
-        // Interrupted: by a debugger, or by who stops and continues processes.
+        // Interrupted by a debugger, or by a process that stops and continues this process.
         if (got == -FI_EAGAIN || got == -FI_EINTR) return false;
         CHECK_RETURNS(1, got);
         if ((entry.flags & FI_SEND) != 0) return ++sends, true;
@@ -75,7 +76,7 @@ class Reader {
         return true;
     }
     std::map<std::uint64_t, std::uint64_t> first, next;
-    std::uint64_t sends = 0;  // that were told
+    std::uint64_t sends = 0;  // completions of sends
 
   private:
     void post(std::byte* at) {
@@ -85,7 +86,7 @@ class Reader {
     std::vector<std::byte> bytes_;
 };
 
-// False: not now.
+// Returns false if the endpoint cannot accept the message now.
 bool publish(Node& node, fi_addr_t to, std::uint64_t sender, std::uint64_t number) {
     const auto message = make(sender, number);
     const ssize_t rc = fi_inject(node.ep.get(), message.data(), message.size(), to);
@@ -102,7 +103,7 @@ void wait_for(Member& me, const char* what, const std::function<bool()>& holds) 
     }
 }
 
-// Others may still need repairs of what was sent here.
+// Waits for the other members, which may still need repairs of messages sent here.
 void leave_together(Member& me, Reader& reader, Fid<fid_mc>& mc) {
     me.board().words[kSent]++;
     wait_for(me, "the others", [&] { return reader.read(), me.board().words[kSent] == me.size(); });
@@ -110,7 +111,7 @@ void leave_together(Member& me, Reader& reader, Fid<fid_mc>& mc) {
     me.meet();
 }
 
-// Everybody sends to everybody.
+// Every member sends to every other.
 void all_to_all(Member& me) {
     const std::uint64_t count = me.options().operations != 0 ? me.options().operations : 2000;
     Wish wish = kReliable;
@@ -134,7 +135,7 @@ void all_to_all(Member& me) {
     leave_together(me, reader, mc);
 }
 
-// A short queue holds what is told of sends and what has come. Whoever sends first looks at what has come.
+// A short queue holds completions of sends and of receives. Each sender reads the received ones first.
 void one_queue_for_both(Member& me) {
     constexpr std::uint64_t kCount = 300;
     Wish wish = kReliable;
@@ -162,7 +163,7 @@ void one_queue_for_both(Member& me) {
     leave_together(me, reader, mc);
 }
 
-// Member 0 publishes; 1 stalls, 2 is killed, the last one joins when half is sent, the others just listen.
+// Member 0 publishes; 1 stalls, 2 is killed, the last one joins when half is sent, the others only receive.
 void publisher(Member& me, std::uint64_t count) {
     Node node(kReliable, me.options());
     const auto close_later = node.join(group(1), FI_SEND);
@@ -215,7 +216,7 @@ void subscriber(Member& me, std::uint64_t count) {
     CHECK(reader.first[0] == (late ? count / 2 : 0));
     if (!stalls) return;
     wait_for(me, "the publisher", [&] { return usleep(10'000), me.board().words[kAllSent] != 0; });
-    // What had come before may still be taken; then the event queue has the reason why there is no more.
+    // Messages that arrived earlier may still be read; then the event queue has the reason for the end.
     fi_eq_err_entry error{};
     wait_for(me, "being expelled", [&] {
         reader.read();
@@ -235,7 +236,7 @@ void publish_and_subscribe(Member& me) {
 
 constexpr std::size_t kMostGrowth = std::size_t{64} << 20;
 
-// Member 0 publishes for a while in peace and in each phase of an assault; the others check every byte.
+// Member 0 publishes for a while undisturbed and in each phase of an attack; the others check every byte.
 void among_strangers(Member& me) {
     const std::chrono::milliseconds each(quick() ? 500 : 1500);
     Wish wish = kReliable;
@@ -278,7 +279,7 @@ void among_strangers(Member& me) {
     me.meet();
 }
 
-// Whoever asks for proofs is not left without.
+// A member with required authentication must not run without it.
 void refuse_munge(Member& me) {
     setenv("FI_MCASTCOLL_KEY_FILE", "munge:", 1);
     std::string refusal;
@@ -313,7 +314,7 @@ void refusals(Member& me) {
     wish.caps |= FI_TAGGED;
     CHECK(find_datagrams(wish, me.options().provider.c_str(), &result) == nullptr && result == -FI_ENODATA);
     if (me.options().is_mcastcoll()) refuse_munge(me);
-    // Leaving and joining again begins anew.
+    // A member that leaves and joins again starts a new sequence.
     Reader reader(peer);
     for (std::uint64_t round = 0; round < 3; ++round) {
         auto heard = peer.join(group(2));
@@ -337,10 +338,10 @@ void refusals(Member& me) {
 
 int main(int argc, char** argv) {
     Program program("fi_mcc_reliable", "Reliable multicast messages");
-    // However loaded the machine is, nobody is found dead.
+    // A timeout long enough that no member counts as dead on a busy machine.
     const std::map<std::string, std::string> lossy{{"FI_MCASTCOLL_FAULT", "loss=5"},
                                                    {"FI_MCASTCOLL_PEER_TIMEOUT", "60000"}};
-    // Two are waited for as long as this, and nobody else may be so late.
+    // The stalled and the killed member are waited for as long as this; no other member may be so late.
     std::map<std::string, std::string> patient = lossy;
     patient["FI_MCASTCOLL_PEER_TIMEOUT"] = "8000";
     program.add({.name = "offers and refusals", .body = refusals, .members = 2});
@@ -366,7 +367,7 @@ int main(int argc, char** argv) {
                  }});
     proven["FI_MCASTCOLL_FAULT"] = "loss=5";
     program.add({.name = "all to all, with proofs", .body = all_to_all, .environment = proven});
-    // With --operations 1000000 as many messages; a publisher and eight subscribers.
+    // --operations 1000000 sends as many messages; a publisher and eight subscribers.
     program.add({.name = "a publisher and its subscribers, large",
                  .body = publish_and_subscribe,
                  .members = 9,

@@ -64,7 +64,7 @@ class Stranger {
         return made;
     }
 
-    // What the members say: of which group it is, and their ids.
+    // Reads the group id and the members' ids from members' packets.
     void listen() {
         std::byte bytes[65536];
         for (int i = 0; i < 20; ++i) {

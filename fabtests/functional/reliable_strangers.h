@@ -1,4 +1,4 @@
-// A stranger in a group of reliable messages, which hears what the members multicast and has no key.
+// A non-member in a group of reliable messages, which receives the members' multicasts and has no key.
 #pragma once
 
 #include <netinet/in.h>
@@ -9,15 +9,15 @@ namespace mcastcoll::fabtest {
 
 // Words of the board.
 struct AssaultWords {
-    std::size_t phase;   // what to do, as members say: 0 nothing yet, then a Phase
+    std::size_t phase;   // the current Phase, set by members; 0: none yet
     std::size_t thrown;  // packets so far
 };
 
 enum class Phase : std::uint64_t {
-    rare_joins = 1,  // of nobody, one in a second
-    many_joins,      // a thousand in a second
-    senders,         // 64 of nobody, and packets of theirs that come ahead of their turn
-    forged,          // members' packets with other bytes, and again as they were
+    rare_joins = 1,  // joins of unknown senders, one per second
+    many_joins,      // a thousand per second
+    senders,         // 64 unknown senders, and packets of theirs ahead of their sequence
+    forged,          // members' packets with other bytes, and replayed unchanged
     over,
 };
 

@@ -1,9 +1,9 @@
-// Walks every limit of descriptors, from one under which nothing can be opened to one that is plenty, over
-// opening, a join and some operations of a few processes. Whatever cannot be done ends in bounded time with
-// an error; nothing hangs and nothing crashes.
+// Tries every limit of descriptors, from a limit under which no endpoint can be opened to a plentiful one,
+// with opening, a join and some operations of a few processes. An impossible step ends in bounded time with
+// an error; hangs and crashes are failures.
 //
-// A process that got an error ends, as programs do, and the others are to find that out by the provider
-// alone.
+// A process with an error ends, as programs do, and the remaining processes must detect this through the
+// provider alone.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -19,27 +19,27 @@ namespace {
 using namespace mcastcoll::fabtest;
 
 constexpr unsigned kMembers = 3;
-// A hang is what takes so long; a busy machine does not.
+// Only a hang takes this long; a busy machine does not.
 constexpr unsigned kHangsAfterS = 60;
 constexpr unsigned kAllS = 700;
-// So many limits in a row, under which all worked, are plenty: with some more than it can do without a
-// process opens what it could do without, and may be short of others then.
+// This many successful limits in a row count as plenty: just above the minimum a process opens optional
+// descriptors, and may lack necessary ones later.
 const unsigned kPlenty = quick() ? 4 : 8;
-// Below this hardly anything opens, which one walk is enough to see.
+// Below this limit hardly any step works; a single walk tests this range.
 constexpr unsigned kOpens = 16;
 constexpr unsigned kMostDescriptors = 400;
-// Every so many limits where it has to be quick.
+// Step between limits in quick runs.
 constexpr unsigned kQuickStep = 3;
 // Words of the board.
 constexpr std::size_t kWorked = 0, kOpened = 1;
 
 struct Walk {
     const char* name;
-    // Whom the limit is for; kMembers: everybody.
+    // The member under the limit; kMembers: every member.
     unsigned who;
-    // The last member ends without a word when the group is there; the others are to hear of it.
+    // The last member exits abruptly when the group exists; the others must detect this.
     bool one_dies = false;
-    // The limit counts from what is open when the group is there, and holds from then on.
+    // The limit is relative to the descriptors open when the group exists, and applies from then on.
     bool late = false;
 };
 
@@ -48,7 +48,7 @@ void limit_descriptors(rlim_t limit) {
     CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
 }
 
-// What the next one would be.
+// Number of the next descriptor to be opened.
 rlim_t next_descriptor() {
     const int next = dup(STDERR_FILENO);
     CHECK(next >= 0);
@@ -102,13 +102,13 @@ int be_member(const Options& options, const Walk& walk, Board& board, unsigned r
         const bool hung = Clock::now() - begin >= std::chrono::seconds(kHangsAfterS);
         if (hung || options.verbose)
             fmt::print("     {} descriptors, process {}: {}\n", limit, rank, problem.what());
-        // Whoever cannot be opened has no address that the others could join with.
+        // A process without an endpoint has no address for the joins of the other processes.
         if (!opened) board.abandoned = true;
         return hung ? kExitFailed : kExitFine;
     }
 }
 
-// True: all went well under this limit.
+// Returns true if everything worked under this limit.
 bool try_limit(const Options& options, const Walk& walk, unsigned limit, std::string& outcome) {
     SharedBoard board;
     const Team team{.processes = kMembers, .timeout_s = 2 * kHangsAfterS, .victims = {}};
@@ -122,7 +122,7 @@ bool try_limit(const Options& options, const Walk& walk, unsigned limit, std::st
     return worked == kMembers;
 }
 
-// From the first limit, or the smallest, to plenty.
+// From the first limit, or the smallest, to a plentiful one.
 void walk_limits(const Options& options, const Walk& walk, unsigned first, unsigned last) {
     const unsigned step = quick() ? kQuickStep : 1;
     unsigned tried = 0, failed = 0, in_a_row = 0;
@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
         fmt::print("FAIL no walk's name contains '{}'\n", only.front());
         return kExitFailed;
     }
-    // They wait more than they work.
+    // The processes wait more than they compute.
     const Team team{.processes = static_cast<unsigned>(walks.size()), .timeout_s = kAllS, .victims = {}};
     SharedBoard board;
     const Outcome all = run_team(team, *board, [&](unsigned number) {

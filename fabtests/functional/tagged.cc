@@ -1,6 +1,6 @@
-// Tagged messages beside collectives, on the same endpoint: received in another order than they were sent in,
-// as MPI's are whenever a program has several tags, communicators or threads. What nobody receives yet must
-// not stop what is behind it.
+// Tagged messages beside collectives, on the same endpoint: received in another order than sent, as in MPI
+// programs with several tags, communicators or threads. A message without a posted receive must not block the
+// messages behind it.
 #include <rdma/fi_tagged.h>
 
 #include <array>
@@ -23,8 +23,8 @@ std::uint64_t contents(unsigned sender, std::uint64_t tag) {
     return mix(sender, tag);
 }
 
-// Everybody sends to its successor all at once, and takes what its predecessor sent from the last to the
-// first; the sends are done when all have been taken.
+// Every member sends its messages to its successor at once, and receives its predecessor's messages from the
+// last to the first; the sends complete when the last message has been received.
 void exchange_reversed(Member& me, std::size_t count, std::size_t bytes) {
     const unsigned next = (me.rank() + 1) % me.size(), before = (me.rank() + me.size() - 1) % me.size();
     std::deque<Buffer> out, in;
@@ -62,7 +62,8 @@ void reversed(Member& me) {
     me.meet();
 }
 
-// Who waits for a collective has sent something that nobody receives before its end.
+// A member waits for a collective after it has sent a message that is not received before the collective's
+// end.
 void before_a_collective(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -86,12 +87,12 @@ void before_a_collective(Member& me) {
 }
 
 struct Note {
-    fi_context2 space{};  // the provider's, first
+    fi_context2 space{};  // used by the provider; must be the first field
     std::atomic<bool> done{false};
 };
 
-// A thread has tags of its own, while all threads read the one completion queue that there is. It receives in
-// the reverse order, too.
+// Each thread has its own tags, while the threads read a common completion queue. The receives are in reverse
+// order, too.
 class Talker {
   public:
     Talker(Member& me, std::uint64_t tag, std::atomic<bool>& stop) : me_(me), tag_(tag), stop_(stop) {}
@@ -188,8 +189,8 @@ int main(int argc, char** argv) {
     tagged.more_caps = FI_TAGGED;
     Opening safe = tagged, by_queue = tagged;
     safe.threading = FI_THREAD_SAFE;
-    by_queue.threading = FI_THREAD_COMPLETION;  // libfabric 2.x's tcp has other domains for it
-    // libfabric 2.x's tcp keeps 64 messages of a peer aside, and then waits for the receive of the next.
+    by_queue.threading = FI_THREAD_COMPLETION;  // different domains in libfabric 2.x's tcp
+    // libfabric 2.x's tcp saves 64 unexpected messages of a peer, and then waits for the receive of the next.
     program.add({.name = "in the reverse order",
                  .body = reversed,
                  .opening = tagged,

@@ -1,5 +1,5 @@
-// Several threads of a process in the provider at the same time (FI_THREAD_SAFE), and the provider's own one
-// (FI_PROGRESS_AUTO).
+// Several threads of a process in the provider at the same time (FI_THREAD_SAFE), and the provider's own
+// progress thread (FI_PROGRESS_AUTO).
 #include <array>
 #include <atomic>
 #include <exception>
@@ -17,14 +17,14 @@ using std::chrono::milliseconds;
 constexpr std::size_t kThreads = 8;
 constexpr std::size_t kWindow = 6;  // operations that a thread has under way
 
-// What a completion points at: any thread may read the one for another's operation.
+// The context of a completion: any thread may read the completion of another's operation.
 struct Note {
     fi_context2 space{};
-    std::atomic<int> done{0};  // 1: well
+    std::atomic<int> done{0};  // 1: success
 };
 
-// A thread's part: operations in a group of its own, finished in the order of their posting, while all
-// threads read the one completion queue that there is.
+// A thread's part: operations in its own group, finished in the order of posting, while the threads read a
+// common completion queue.
 class Worker {
   public:
     Worker(Member& me, const Join& group, std::size_t index, std::atomic<bool>& stop)
@@ -97,14 +97,14 @@ class Worker {
     std::exception_ptr problem_;
 };
 
-// --operations: of all threads together.
+// --operations counts the operations of all threads together.
 void many_threads(Member& me) {
     const std::uint64_t asked = me.options().operations;
     const std::uint64_t operations = asked != 0 ? asked : me.options().large ? 100'000 : 320;
     const auto set = me.everybody();
     std::vector<std::unique_ptr<Join>> groups;
     for (std::size_t i = 0; i < kThreads; ++i) groups.push_back(me.join(set.get()));
-    me.meet();  // whose completions nobody would expect
+    me.meet();  // otherwise completions would arrive that no thread expects
     std::atomic<bool> stop = false;
     std::vector<std::unique_ptr<Worker>> workers;
     for (std::size_t i = 0; i < kThreads; ++i)
@@ -117,7 +117,8 @@ void many_threads(Member& me) {
     me.meet();
 }
 
-// One thread sleeps in fi_cq_sread() while another posts and does no more: who sleeps must wake for it.
+// One thread sleeps in fi_cq_sread() while another posts and makes no further call: the sleeping thread must
+// wake for the completion.
 void a_thread_that_reads(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -145,7 +146,7 @@ void a_thread_that_reads(Member& me) {
             const Exercise exercise(me, draw_any_job(me.size(), mix(me.options().seed, i), 50'000));
             note.done = 0;
             CHECK_RETURNS(0, exercise.post(me.ep(), group->address(), &note));
-            // No call that would make progress.
+            // Makes no call that would make progress.
             while (note.done == 0 && !me.board().abandoned) std::this_thread::sleep_for(milliseconds(1));
             if (note.done != 0) exercise.check();
         }
@@ -163,8 +164,8 @@ void a_thread_that_reads(Member& me) {
     me.meet();
 }
 
-// The same, but the posting thread blocks on the queue, too, before it posts, and then makes progress without
-// reading it: that its own sleep has ended must not make it forgotten that the other one sleeps.
+// The same, but the posting thread also blocks on the queue before it posts, and then makes progress without
+// reading the queue: when its own sleep has ended, the other thread must still count as sleeping.
 void two_threads_that_sleep(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -218,7 +219,7 @@ void two_threads_that_sleep(Member& me) {
     me.meet();
 }
 
-// Threads that each make sets, change one they share, and join and leave groups of their own.
+// Threads that each create sets, change a shared set, and join and leave their own groups.
 void threads_with_sets(Member& me) {
     constexpr std::size_t kJoiners = 4;
     constexpr std::uint64_t kTurns = 12;
@@ -229,7 +230,7 @@ void threads_with_sets(Member& me) {
     const auto joiner = [&](std::size_t index) {
         try {
             for (std::uint64_t turn = 0; turn < kTurns && !stop; ++turn) {
-                // The key tells the joins of threads apart, which come in any order.
+                // The key distinguishes the joins of threads, which come in any order.
                 std::array<std::uint8_t, 2> key{static_cast<std::uint8_t>(index),
                                                 static_cast<std::uint8_t>(turn)};
                 fi_av_set_attr attr{};
@@ -242,7 +243,7 @@ void threads_with_sets(Member& me) {
                 const Fid<fid_av_set> set(raw);
                 for (unsigned i = 0; i < me.size(); ++i)
                     CHECK_RETURNS(0, fi_av_set_insert(raw, me.address_of(i)));
-                // No change of what it has: either of the two calls may come first, and fail.
+                // Leaves the set as it is: either of the two calls may come first, and fail.
                 (void)fi_av_set_remove(shared.get(), me.address_of(0));
                 (void)fi_av_set_insert(shared.get(), me.address_of(0));
                 CHECK_RETURNS(0, fi_av_set_union(shared.get(), raw));
@@ -251,7 +252,7 @@ void threads_with_sets(Member& me) {
                 fi_context2 context{};
                 CHECK_RETURNS(0, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, raw, 0, &mc, &context));
                 const Fid<fid_mc> group(mc);
-                // Any thread may read the event of another's join, so the group itself tells.
+                // Any thread may read the event of another's join, so the test polls the group itself.
                 Note note;
                 const Clock::time_point begun = Clock::now();
                 bool posted = false;
@@ -283,15 +284,15 @@ void threads_with_sets(Member& me) {
     me.meet();
 }
 
-// Everybody but one posts, and then computes: the one must not have to wait for their next call, and they
-// have theirs afterwards.
+// All members but one post, and then compute: the remaining member must complete without further calls on the
+// others, and their operations complete afterwards.
 void by_itself(Member& me) {
-    constexpr std::size_t kDone = 0;  // the word of what the one has seen done
+    constexpr std::size_t kDone = 0;  // word: operations that the remaining member has completed
     CHECK(me.info().domain_attr->data_progress == FI_PROGRESS_AUTO);
     CHECK(me.info().domain_attr->control_progress == FI_PROGRESS_AUTO);
     const auto set = me.everybody();
     std::uint64_t done = 0;
-    // Until the one is done, without a call; it gives up by itself.
+    // Waits without a call until the remaining member is done, which has a time limit of its own.
     const auto compute = [&] {
         while (me.board().words[kDone] < done && !me.board().abandoned)
             std::this_thread::sleep_for(milliseconds(1));

@@ -1,8 +1,9 @@
 #!/bin/bash
-# valgrind.sh [--list] [RUN...] -- memcheck over programs of this build: open, join, traffic, leave, close, and what goes wrong there.
+# valgrind.sh [--list] [RUN...] -- memcheck over programs of this build: open, join, traffic, leave, close, and their
+# error paths.
 #
-# Runs in the top folder of a build without sanitizers. Each process has a log of its own; what is wrong in one of them is shown.
-# Errors, and memory of which nobody knows any more, count; suppressions (valgrind.supp) are for libraries that are not ours.
+# Runs in the top folder of a build without sanitizers. Each process has its own log; the script prints the errors of
+# each. Errors and leaked memory count; suppressions (valgrind.supp) are for libraries of other projects.
 #   RUN   of the list; without any all of it: processes are 30 times as slow, so each is a small part of its program
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
@@ -32,9 +33,9 @@ if nm -D prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so 2>/dev/null | grep -qE '__(
 fi
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
-# Suppressions go by the names of functions, which valgrind does not know of what is inlined in a provider that was
-# optimised as one. So it is linked once more from the same objects, without that. libtool drops the flag from the links of
-# libraries, unless -Wc says that it is the compiler's.
+# Suppressions match names of functions, which valgrind cannot see if the function was inlined by link-time
+# optimisation. So the provider is linked once more from the same objects, without this optimisation. libtool drops the
+# flag from the links of libraries, unless -Wc passes it to the compiler.
 plain_provider() {
     local at=prov/mcastcoll/ofi so=prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so code=0
     mkdir "$logs/provider" && cp -p "$so" "$logs/whole.so" && rm "$at/libmcastcoll-fi.la" || return
@@ -48,18 +49,18 @@ export FI_PROVIDER_PATH=$logs/provider
 memcheck=(valgrind --quiet --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=30
     "--suppressions=$here/valgrind.supp" "--log-file=$logs/%q{RUN}.%p")
 
-# With a gateway that is a script, which starts the program itself.
+# Runs with a gateway that is a script, which starts the real program under memcheck.
 gateway() {
     local program=$PWD/util/gateway/mcastcoll-gateway
     [ -x "$program" ] || { echo "no gateway in this build"; return 0; }
-    # Who only asks, again and again, is let do it quickly.
+    # Calls with --status, which are repeated often, run without memcheck, for speed.
     printf '%s\n' '#!/bin/sh' "case \" \$* \" in *' --status '*) exec '$program' \"\$@\" ;; esac" \
         "exec $(printf "'%s' " "${memcheck[@]}") '$program' \"\$@\"" >"$logs/gateway-here"
     chmod +x "$logs/gateway-here"
     MCC_GATEWAY=$logs/gateway-here "$here/../gateway/gateway.sh" --only bytes_go_both_ways
 }
 
-# MPICH's own transports would share memory of which memcheck knows nothing.
+# MPICH's own transports share memory that memcheck cannot track.
 interposer() {
     local library=$PWD/lib/pmpi/libmcastcoll-pmpi.so program=$PWD/fabtests/mpi/mpi_pmpi_bounds
     [ -x "$program" ] && command -v mpiexec.mpich >/dev/null || { echo "no interposer in this build, or no MPICH here"; return 0; }
@@ -75,10 +76,10 @@ run() { # run [VARIABLE=VALUE] PROGRAM ARGUMENT...
     fi
 }
 
-found() { # found NAME: shows what memcheck has found
+found() { # found NAME: prints what memcheck has found
     local log code=1
     for log in "$logs/$1".[0-9]*; do
-        # It says that it knows nothing of pidfd_open, which then is not there, and warns of other calls.
+        # valgrind warns that it does not implement pidfd_open, which then fails, and other calls.
         grep '^==' "$log" 2>/dev/null | grep -qv ' WARNING: ' || continue
         code=0
         echo "--- ${log##*/}"
@@ -97,7 +98,7 @@ one() { # one NAME [VARIABLE=VALUE] PROGRAM ARGUMENT...
     if found "$name"; then
         code=1
     elif [ $code != 0 ]; then
-        # Where all is so slow, who meets may give up on each other: it is not what this looks for, unless it happens again.
+        # At this speed members may time out on each other; a timeout counts only if the second run has one, too.
         echo "     $name: once more"
         code=0
         run "$@" >"$logs/$name.out" 2>&1 || code=$?

@@ -1,8 +1,9 @@
 #!/bin/bash
-# variants.sh [NAME=VALUE...] -- broadcasts, barriers, reductions and joins over every inner provider and with other settings.
+# variants.sh [NAME=VALUE...] -- broadcasts, barriers, reductions and joins over every inner provider and with other
+# settings.
 #
-# Runs in the top folder of a build. Each argument is environment for one run; without any it takes its own list, in
-# which settings that do not touch each other share a run.
+# Runs in the top folder of a build. Each argument is environment for one run; without any the script takes its own
+# list, in which settings that are independent of each other share a run.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
 scratch=$(mktemp -d)
@@ -26,8 +27,8 @@ failed=0
 for variant in "${variants[@]}"; do
     echo "== $variant"
     address=()
-    # Not quoted: a variant may be several variables. None has a blank inside.
-    # Shared memory has no network addresses.
+    # Unquoted on purpose: a variant may be several variables, none of which contains a blank. Shared memory has no
+    # network addresses.
     case $variant in *=shm) address=(--address '') ;; esac
     env $variant ./fi_mcc_join "${address[@]}" --case "set's address" --case overlapping || failed=$((failed + 1))
     env $variant ./fi_mcc_broadcast "${address[@]}" --members 3 --case 'one at a time' --case 'many in flight' || failed=$((failed + 1))

@@ -1,13 +1,13 @@
 // Sleeping until a collective is done: a completion queue's descriptor with poll and fi_trywait, fi_cq_sread,
 // fi_eq_sread and the event queue's descriptor. A waiter must wake up, must sleep meanwhile, and must not
-// need anybody else's call.
+// depend on a call of any other process.
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "support/program.h"
 
-// Wait sets and poll sets: libfabric 2.x has them still, and warns of them.
+// Wait sets and poll sets: still present in libfabric 2.x, but deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace {
@@ -16,9 +16,9 @@ using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLate{400};
-// A waiter that polls all the time uses up kLate; one that sleeps uses next to nothing.
+// A permanently polling waiter uses about kLate of processor time; a sleeping waiter almost none.
 constexpr milliseconds kBusyLimit{150};
-// Nothing here takes that long, however loaded the machine is: who sleeps through it was not woken.
+// Nothing here takes this long, however loaded the machine is: a waiter that sleeps this long was not woken.
 constexpr int kLongSleepMs = 60'000;
 
 milliseconds processor_time() {
@@ -37,7 +37,7 @@ int descriptor_of(fid& queue) {
     return descriptor;
 }
 
-// The word that the late member says before it begins.
+// Word set by the late member when it begins.
 constexpr std::size_t kCame = 0;
 
 void come_late(Member& me) {
@@ -45,8 +45,8 @@ void come_late(Member& me) {
     me.board().words[kCame] = 1;
 }
 
-// Sleeps in poll until the ticket is done, as an application with a descriptor does it. Returns how often it
-// went to sleep.
+// Sleeps in poll until the ticket is done, as an application with a descriptor does. Returns the number of
+// sleeps.
 unsigned sleep_until_done(Member& me, Ticket& ticket) {
     const int descriptor = descriptor_of(me.cq()->fid);
     const auto deadline = Clock::now() + std::chrono::seconds(me.options().wait_s);
@@ -63,7 +63,7 @@ unsigned sleep_until_done(Member& me, Ticket& ticket) {
         ++naps;
         const int woken = poll(&waiting, 1, kLongSleepMs);
         CHECK(woken >= 0);
-        // This member would have slept for ever.
+        // Without the test's own call this member would sleep for ever.
         if (woken == 0 && !me.progress()) fail("the descriptor did not wake up");
     }
     return naps;
@@ -131,7 +131,7 @@ void by_sread(Member& me) {
     wait_for_collectives(me, sread_until_done);
 }
 
-// A queue with nothing to come: fi_cq_sread keeps its timeout, trywait says that sleeping is fine.
+// A queue without pending completions: fi_cq_sread keeps its timeout, and fi_trywait allows sleeping.
 void nothing_to_come(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -154,8 +154,8 @@ void expect_open(long wanted, const char* what, int wait_obj, Open open) {
     if (rc == 0) CHECK_RETURNS(0, fi_close(&made->fid));
 }
 
-// What there is wakes up for collectives; everything else is refused when it is opened, so that nobody sleeps
-// on it.
+// The supported wait objects wake up for collectives; other wait objects are refused at opening, so that no
+// thread sleeps on them.
 void what_there_is(Member& me) {
     fi_wait_attr set_attr{};
     set_attr.wait_obj = FI_WAIT_FD;
@@ -180,7 +180,7 @@ void what_there_is(Member& me) {
     fi_poll_attr poll_attr{};
     fid_poll* poll_set = nullptr;
     CHECK_RETURNS(-FI_ENOSYS, fi_poll_open(me.domain(), &poll_attr, &poll_set));
-    // Without a wait object there is nothing to sleep on: an error at once.
+    // Without a wait object the sleeping calls return an error at once.
     fi_cq_tagged_entry entry{};
     CHECK_RETURNS(-FI_ENOSYS, fi_cq_sread(me.cq(), &entry, 1, nullptr, kLongSleepMs));
     std::uint32_t event = 0;
@@ -189,7 +189,7 @@ void what_there_is(Member& me) {
     int descriptor = -1;
     CHECK(fi_control(&me.cq()->fid, FI_GETWAIT, &descriptor) < 0);
     CHECK(fi_control(&me.eq()->fid, FI_GETWAIT, &descriptor) < 0);
-    // Counters are the inner provider's: of messages alone, and waiting for them has its time.
+    // Counters belong to the inner provider: they count only messages, and waits on counters have a timeout.
     fi_cntr_attr counting{};
     counting.wait_obj = FI_WAIT_UNSPEC;
     fid_cntr* counter = nullptr;

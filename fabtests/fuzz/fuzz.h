@@ -1,4 +1,4 @@
-// What the fuzzers share: numbers and bytes out of the input, and a check that sanitizers do not make.
+// Shared by the fuzzers: numbers and bytes from the input, and a check that sanitizers do not make.
 #pragma once
 
 #include <cstdio>
@@ -33,7 +33,7 @@ inline std::uint64_t take_number(Input& in) {
     return small < 224 ? small : in.any<std::uint64_t>();
 }
 
-// A packet of this group that a member may send, whatever it says.
+// A packet of this group as a member may send it, with arbitrary contents.
 inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, std::uint32_t members,
                                           std::size_t most) {
     wire::Header header{.kind = static_cast<wire::Kind>(in.between<unsigned>(1, 51)),
@@ -52,19 +52,19 @@ inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, 
     return packet;
 }
 
-// The operator of all reductions here: of elements that have to be aligned.
+// The operator of all reductions here, with aligned elements.
 inline void combine_words(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint64_t*>(one),
                *second = static_cast<const std::uint64_t*>(other);
     for (std::size_t i = 0; i < elements; ++i) static_cast<std::uint64_t*>(out)[i] = first[i] ^ second[i];
 }
 
-// A call of a member, with just the memory that it needs: sanitizers see what goes beyond it.
+// A member's call, with exactly the necessary memory, so that sanitizers detect accesses beyond it.
 struct Call {
     Collective asked;
     std::vector<std::byte> buffer, input;
 
-    // Bytes of a reduction are whole elements.
+    // The bytes of a reduction are a multiple of the element size.
     void lay_out(CollectiveKind kind, std::uint32_t root, std::size_t bytes, std::uint32_t self,
                  std::uint32_t members, bool in_place) {
         using Kind = CollectiveKind;

@@ -1,5 +1,5 @@
-# Fuzzers. util/fuzz makes a build of them with clang and libFuzzer; a build with the ordinary compiler's sanitizers has its rooms
-# already, and runs them with a main() of their own (mutate.cc). Nothing else builds them.
+# Fuzzers. util/fuzz builds them with clang and libFuzzer; a build with the ordinary compiler's sanitizers runs them
+# with the main() of mutate.cc. Other builds leave the fuzzers out.
 fuzz_programs = \
 	%reldir%/fuzz_packets \
 	%reldir%/fuzz_joins \

@@ -1,4 +1,4 @@
-// One engine whose fellow members say anything at any time, while its application posts operations.
+// An engine that receives any packet at any time from its peers, while its application posts operations.
 #include <deque>
 
 #include "engine/engine.h"

@@ -1,4 +1,4 @@
-// A member of reliable multicast messages, and others that send it anything.
+// A member of reliable multicast messages, and peers that send arbitrary packets.
 #include "feed/feed.h"
 #include "fuzz.h"
 

@@ -1,4 +1,4 @@
-// What a gateway reads before it knows who speaks, and what it reads of a gateway that has the key and lies:
+// Input of a gateway before authentication of the peer, and from a malicious peer gateway with the key:
 // hellos and records of TLS, and the frames in them, in any pieces.
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -75,7 +75,7 @@ void send_all(int socket, Bytes bytes) {
     if (!bytes.empty()) (void)::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// Nobody without the key gets in, whatever its hello is.
+// A peer without the key is never accepted, whatever its hello.
 void as_stranger(fuzz::Input& in) {
     static const TlsContext rennes(wire::Key{std::byte{1}}, "rennes", {"lyon"}),
         lyon(wire::Key{std::byte{2}}, "lyon", {"rennes"});
@@ -107,7 +107,7 @@ class Liar {
     explicit Liar(fuzz::Input& in)
         : in_(in), trunk_({.max_channels = 64}, shared().pool, host_), owner_(trunk_) {
         std::unique_ptr<Tls> tls;
-        // Most of them without TLS: a handshake takes longer than all else.
+        // Mostly without TLS, because a handshake takes longer than everything else.
         if (in.between(0U, 15U) == 0) tls = shake_hands();
         trunk::Hello hello{.session = 2,
                            .peer_session = in.between(0U, 2U),
@@ -139,7 +139,7 @@ class Liar {
     }
 
   private:
-    // Of the gateway in lyon, with the one in rennes, which is us.
+    // From the gateway in lyon to the gateway under test in rennes.
     std::unique_ptr<Tls> shake_hands() {
         static const TlsContext lyon(wire::Key{std::byte{1}}, "lyon", {"rennes"}),
             rennes(wire::Key{std::byte{1}}, "rennes", {"lyon"});

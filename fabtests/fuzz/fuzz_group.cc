@@ -1,13 +1,14 @@
-// Whole groups, from the greeting to the end of their first operations, of which one member lies: what it
-// sends is changed, lost, doubled, or never was its own. It may be rank 0, who makes the welcome, gather
-// others' greetings, lead a host, or be anybody. The others must come to an end of what they were asked for.
+// Whole groups, from the hello to the end of their first operations, with one malicious member: its messages
+// are changed, lost, duplicated, or invented. This member may be rank 0, which creates the welcome, may
+// gather hellos of other members, lead a host, or be any other. Every request of the honest members must
+// complete or fail.
 #include <unistd.h>
 
 #include "group_process.h"
 
 namespace mcastcoll::fuzz {
 
-// Where members are: by rank, the names of site, segment and host.
+// Places of members: by rank, the names of site, segment and host.
 struct Shape {
     std::array<const char*, 4> sites, segments, hosts;
 };
@@ -63,7 +64,7 @@ class World final {
         }
     }
 
-    // What the liar sends is what the input makes of it.
+    // The input determines what the malicious member sends.
     void send(Letter letter) {
         fuzz::check(letter.to < members, "nobody speaks to who is no member");
         if (letter.from == liar && in.remaining_bytes() > 0) {
@@ -101,7 +102,8 @@ class World final {
                 static_cast<std::byte>(in.any<std::uint8_t>());
     }
 
-    // All of it but whose processes they are, and the table of members, which is looked at when it is found.
+    // The whole memory except the process numbers and the table of members, which is read when the memory is
+    // found.
     void scribble(const HostMemory& memory) {
         scribble(std::span(memory.segment->data(), memory.segment->bytes() - memory.table.size()));
         auto& header = *reinterpret_cast<host::Header*>(memory.segment->data());
@@ -160,7 +162,7 @@ class World final {
         }
     }
 
-    // A table of addresses is packed, so that bytes changed at random would hardly ever be one.
+    // A table of addresses is compressed, so random changes of its bytes would hardly ever yield a valid one.
     void change_part(wire::WelcomePart part, ByteString& bytes) {
         auto welcome = part.offset == 0 ? wire::decode_welcome(part.bytes, members) : std::nullopt;
         if (!welcome) {
@@ -227,7 +229,7 @@ class World final {
         }
     }
 
-    // What never was sent.
+    // Sends messages that no member has sent.
     void lie() {
         const auto to = in.between(0U, members - 1);
         switch (in.between(0U, 7U)) {
@@ -259,7 +261,7 @@ class World final {
         }
     }
 
-    std::vector<Letter> sent;  // by the liar
+    std::vector<Letter> sent;  // by the malicious member
 };
 
 group::Plan Process::plan() const {
@@ -369,7 +371,7 @@ Result<group::SharedBytes> Process::find_table(const group::HostMemoryName& name
     return group::SharedBytes{found->second.segment, found->second.table};
 }
 
-// A real team, but that nobody copies straight out of what the liar says is somebody's buffer.
+// A real team, except that no member copies directly from an address published by the malicious member.
 Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMembers& members) {
     std::vector<std::byte> table(members.table.begin(), members.table.end());
     if (members.self == 0 && world_.lies(rank_)) world_.scribble(table);

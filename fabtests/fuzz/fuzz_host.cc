@@ -1,5 +1,5 @@
-// One member of a host's team, whose fellow members write anything into the memory that they share: words of
-// lines, lengths, stages, what all agree on. Only whose process they are is never another's.
+// One member of a host's team, whose peers write anything into the shared memory: words of lines, lengths,
+// stages, the agreement. Only the process numbers never name another process.
 #include <unistd.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ constexpr std::uint32_t kMembers = 3, kSlots = 2, kSlotBytes = 256;
 constexpr std::uint64_t kKey = 7;
 constexpr std::uint32_t kNoProcess = 0x7ffffff0;
 
-// Made once, since that costs more than what an input does with it.
+// Created once, because creation costs more than running an input.
 const std::shared_ptr<Segment>& memory() {
     static const auto made = [] {
         auto segment = Segment::create({}, Rings::bytes_for({kMembers, kSlots, kSlotBytes}));
@@ -56,8 +56,8 @@ class Liars {
             card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
             card.can_copy.store(1);
         }
-        // Threads of one process, or nobody: no other process may be touched, whatever an input says. Of two
-        // members each may write into the other's buffer, so there they are nobody.
+        // Threads of this process, or no process: an input must never touch another process. With two members
+        // each may write into the other's buffer, so there the number is kNoProcess.
         pid_ = members > 2 && in.flag() ? static_cast<std::uint32_t>(::getpid()) : kNoProcess;
         Agreement& agreement = header_.agreement;
         agreement.single_copy = in.flag();
@@ -69,7 +69,7 @@ class Liars {
         agreement.ready.store(in.any<std::uint8_t>() < 240);
         keep_to_themselves();
     }
-    // Of two processes one may write into the other's buffer until its word says that it does not.
+    // Of two processes one may write into the other's buffer until its word ends this permission.
     ~Liars() {
         for (std::uint32_t member = 0; member < members_; ++member)
             if (member != self_)
@@ -189,7 +189,7 @@ void as_another(fuzz::Input& in) {
     }
 }
 
-// Nobody but member 0 decides what all agree on, by what the others' cards say.
+// Only member 0 decides the agreement, from the other members' entries (Card).
 void as_the_first(fuzz::Input& in) {
     const auto members = in.between<std::uint32_t>(2, kMembers);
     Liars liars(in, 0, members);

@@ -1,5 +1,5 @@
-// Words of a join. The check of their bytes is made to hold, so that what is behind it is reached; what is
-// decoded, encoded and decoded again is encoded to the same.
+// Join messages. The fuzzer corrects their checksums, so that the code after the check is reached; decoding,
+// encoding and decoding again must give the same encoding.
 #include <algorithm>
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-// The levels of messages, and the planner above them, of one member whose fellow members send it any pieces
-// and grants, while its application asks for operations.
+// The levels that use messages, and the planner above, in one member. Its peers send any pieces and grants,
+// while its application starts operations.
 #include <deque>
 
 #include "fuzz.h"
@@ -12,7 +12,7 @@ using namespace mcastcoll::levels;
 
 namespace {
 
-// Everybody is a host, and a segment, of its own: what lies further in are other fuzzers' levels.
+// Every member is a host, and a segment, of its own: other fuzzers cover the inner levels.
 const std::vector<MemberPlace> kShapes[] = {{{0, 0, 0}, {1, 1, 1}},
                                             {{0, 0, 0}, {1, 1, 0}, {2, 2, 1}, {3, 3, 1}},
                                             {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 3, 3}, {4, 4, 4}}};
@@ -171,7 +171,7 @@ class Member final : private Owner {
 
     fuzz::Input& in_;
     Nanoseconds now_ = Nanoseconds::from_ms(1);
-    std::deque<fuzz::Call> calls_;  // outlive the levels
+    std::deque<fuzz::Call> calls_;  // must outlive the levels
     std::vector<bool> ended_;
     std::size_t open_ = 0;
     std::uint32_t last_bytes_ = 0;

@@ -1,4 +1,4 @@
-// The table of members in a host's shared memory, which may be spoilt: all that can be read of it is read.
+// The table of members in a host's shared memory, which may be corrupt: reads every field.
 #include <cstring>
 
 #include "fuzz.h"
@@ -7,7 +7,7 @@
 using namespace mcastcoll;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    // Numbers in it are aligned, as in a segment; behind them nothing may be touched.
+    // Numbers in the table are aligned, as in a segment; memory after it must not be accessed.
     const auto copy = std::shared_ptr<std::byte[]>(new std::byte[size]);
     if (size > 0) std::memcpy(copy.get(), data, size);
     const auto table = group::MemberTable::view({copy, {copy.get(), size}});

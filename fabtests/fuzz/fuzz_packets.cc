@@ -1,4 +1,4 @@
-// Packets, and the table of peers in a welcome: what is decoded is encoded to the same.
+// Packets, and the table of peers in a welcome: encoding a decoded one gives the same bytes.
 #include "fuzz.h"
 #include "wire/peer_table.h"
 

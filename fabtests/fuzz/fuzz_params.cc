@@ -1,5 +1,5 @@
-// The provider's variables, as a user may set them: any text for any of them.  Those that name files are left
-// alone.
+// The provider's variables, as a user may set them: any text for any variable.  Variables that name files are
+// left out.
 #include <cstdlib>
 #include <string>
 
@@ -9,7 +9,7 @@
 
 using namespace mcastcoll;
 
-// libfabric has no variables of its own for it here.
+// libfabric defines no variables for this provider here.
 fi_provider& ofi::provider() {
     static fi_provider none{};
     return none;
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         "HOST_TIMEOUT", "STALL_TIMEOUT", "SECURITY",  "FAULT",        "STATS"};
     if (size == 0) return 0;
     const std::string name = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
-    // In memory of our own: setenv() keeps each value for good.
+    // In memory of this file, because setenv() keeps each value for good.
     static std::string variable;
     variable = name + '=' + std::string(reinterpret_cast<const char*>(data + 1), size - 1);
     ::putenv(variable.data());

@@ -1,5 +1,5 @@
-// What members have sealed or proven, changed on its way, said to another, or said again: nothing of it is
-// taken. What is whole is, once.
+// Sealed or authenticated messages of members, changed on their way, sent to another member, or replayed:
+// none is accepted. An unchanged one is, once.
 #include <algorithm>
 
 #include "fuzz.h"
@@ -34,7 +34,7 @@ Sealed seal(fuzz::Input& in, wire::Protection& protection) {
     return made;
 }
 
-// Bits turned, bytes lost, put in or exchanged with another's.
+// Flips bits, loses or inserts bytes, or exchanges them with another message's.
 ByteString changed(fuzz::Input& in, ByteString bytes, Bytes other) {
     for (auto count = in.between(1U, 4U); count > 0; --count) {
         const auto at = in.between<std::size_t>(0, bytes.size());
@@ -62,7 +62,7 @@ ByteString changed(fuzz::Input& in, ByteString bytes, Bytes other) {
     return bytes;
 }
 
-// What the receiver makes of it, or nothing. It changes what it is given.
+// Returns the packet as the receiver unsealed it, or nothing. Unsealing changes the packet.
 std::optional<ByteString> unseal(wire::Protection& receiver, ByteString packet, Rank to) {
     return receiver.unseal(packet, to) ? std::optional(std::move(packet)) : std::nullopt;
 }

@@ -1,5 +1,4 @@
-// What mcastcoll-topo reads: reports of running jobs, which any process may have written, and files of
-// members.
+// Input of mcastcoll-topo: reports of running jobs, which any process may have written, and files of members.
 #include <string>
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-// The words by which a secret comes to a group's members: from strangers, who have heard true ones and can
-// make credentials of their own, and no reply that who does not know the secret has made is believed.
+// The messages that carry a secret to a group's members, from strangers with recorded genuine messages and
+// with credentials of their own. No reply is believed from a sender without the secret.
 #include "fuzz.h"
 #include "group/secret_exchange.h"
 
@@ -55,7 +55,8 @@ Word reply_to(fuzz::Input& in, const wire::KeyRequest& request) {
     const wire::KeyReply reply{request.id, request.rank, request.nonce + in.between(0U, 1U), credential};
     wire::ByteString bytes =
         wire::prove(wire::encode(reply), wire::JoinKey(wire::derive(known, "key reply")));
-    // What is in a forged one is proven by who made it; a stranger's credential is never opened (test_munge).
+    // A forged reply is authenticated by the forger's secret; a stranger's credential is never decoded
+    // (test_munge).
     const bool is_forged = !is_true && credential == payload_of(kForged);
     if (in.flag() && !bytes.empty()) bytes[in.between<std::size_t>(0, bytes.size() - 1)] ^= std::byte{1};
     return {std::move(bytes), is_true && !is_forged};
@@ -94,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)self.exchanges.on_datagram(word.bytes,
                                          Source(1, static_cast<std::byte>(in.between(0U, kMembers))), now);
         if (self.given.size() == self.opened || in.flag()) continue;
-        // As munged: of what a stranger has made nothing is told.
+        // As munged: the contents of a stranger's credential are not disclosed.
         const auto secret = secret_in(self.given[self.opened++]);
         (void)self.exchange.on_opened(secret == kSecret ? secret : std::nullopt);
     }

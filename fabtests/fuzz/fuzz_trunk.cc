@@ -1,4 +1,4 @@
-// A trunk whose peer sends any frames, and the greetings before them.
+// A gateway session with arbitrary frames from the peer, and the hellos before.
 #include "fuzz.h"
 #include "relay/preface.h"
 #include "trunk/hello.h"

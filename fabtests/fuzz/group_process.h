@@ -1,4 +1,5 @@
-// A process of the fuzzer of groups: its part in one group, what that wants of it, and the application above.
+// A process in the fuzzer of groups: its part in one group, the ports needed by this part, and the
+// application above.
 #pragma once
 
 #include <cerrno>
@@ -30,7 +31,7 @@ inline ByteString address_of(std::uint32_t rank) {
     return {std::byte{1}, static_cast<std::byte>(rank)};
 }
 
-// The check of a word's bytes, or of a packet's, is made to hold.
+// Corrects the checksum of a join message, or of a packet.
 inline void seal_word(ByteString& word) {
     if (word.size() < 8) return;
     const Bytes all = word;
@@ -47,7 +48,7 @@ inline void seal_packet(ByteString& packet) {
     std::copy(head.begin(), head.end(), packet.begin());
 }
 
-// What the processes of a host share.
+// Memory that the processes of a host share.
 struct HostMemory {
     std::shared_ptr<host::Segment> segment;
     host::Shape shape;
@@ -163,7 +164,7 @@ class Process final : public group::Joins::Member,
     const std::string why_not_ = "there is none";
     group::RoundTrips round_trips_;
     group::Joins joins_{*this};
-    std::deque<fuzz::Call> calls_;  // outlive the group
+    std::deque<fuzz::Call> calls_;  // must outlive the group
     std::vector<bool> ended_;
     bool listens_ = false, join_over_ = false, failed_ = false, closed_ = false;
     group::Group core_;

@@ -1,6 +1,5 @@
-// What an input says, taken out of it bit by bit: numbers from its end, strings of bytes from its beginning,
-// so that a mutation of one leaves the other as it was. When it is used up all numbers are the least they may
-// be.
+// Reads the fuzzer's input: numbers from the end, strings of bytes from the beginning, so that a mutation of
+// one kind leaves the other unchanged. Once the input is used up, every number is its minimum.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@ class Input {
     Input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
 
     std::size_t remaining_bytes() const { return left_; }
-    // In between, and these two.
+    // A number from `least` to `most`, both included.
     template <typename Number>
     Number between(Number least, Number most) {
         const std::uint64_t range = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);

@@ -1,6 +1,5 @@
-// What runs a fuzzer where libFuzzer is not: the inputs that are given, then as many changed ones as the time
-// allows, always in the same order.  It does not see what an input reaches, so new inputs are libFuzzer's to
-// find.
+// Runs a fuzzer without libFuzzer: the given inputs, then as many mutations as the time allows, always in the
+// same order.  It does not measure coverage, so finding new inputs is left to libFuzzer.
 //
 //     fuzz_NAME [--seconds N] [--seed N] [--findings PREFIX] [FILE or FOLDER ...]
 //
@@ -32,7 +31,7 @@ using Text = std::vector<std::uint8_t>;
 using Random = std::mt19937_64;
 
 constexpr std::size_t kMostBytes = 1024;
-constexpr unsigned kMostSeconds = 25;  // that one input may take
+constexpr unsigned kMostSeconds = 25;  // limit for one input
 
 Text current;
 char finding[512];
@@ -53,7 +52,7 @@ std::size_t below(Random& random, std::size_t bound) {
     return bound == 0 ? 0 : random() % bound;
 }
 
-// Numbers lie at the end: most changes are there.
+// Numbers are at the end, so most changes are made there.
 void change_once(Random& random, Text& text, const Text& other) {
     const bool late = random() % 2 == 0;
     const std::size_t last = std::min<std::size_t>(text.size(), 48);
@@ -92,7 +91,7 @@ void change_once(Random& random, Text& text, const Text& other) {
 void run(const std::string& prefix, const std::string& name) {
     std::snprintf(finding, sizeof finding, "%s-%s", prefix.c_str(), name.c_str());
     ::alarm(kMostSeconds);
-    // Just as long, so that sanitizers see what goes beyond it.
+    // With no spare bytes, so that sanitizers detect accesses beyond the end.
     const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[current.size()]);
     std::ranges::copy(current, exact.get());
     (void)LLVMFuzzerTestOneInput(exact.get(), current.size());

@@ -1,4 +1,4 @@
-# The gateway's parts, and gateways as processes.
+# Tests of the gateway's parts, and of gateways as processes.
 if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_site_file %reldir%/test_tls %reldir%/test_trunk
 TESTS += %reldir%/test_site_file %reldir%/test_tls %reldir%/test_trunk

@@ -1,6 +1,6 @@
-"""Two or more gateways on this machine's loopback, each with a network of its own (127.1.0.0/16, 127.2.0.0/16, ...), and what their
-sites' processes do: connect with a preface, listen and strip it.  Between the sites there may be a relay that is slow, breaks
-streams or goes silent."""
+"""Two or more gateways on this machine's loopback, each with a network of its own (127.1.0.0/16, 127.2.0.0/16, ...), and
+the actions of their sites' processes: connect with a preface, listen and strip the preface.  Between the sites there
+may be a relay that is slow, breaks streams or goes silent."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ import time
 
 LIBC = ctypes.CDLL(None)
 GATEWAY = os.environ.get("MCC_GATEWAY", "util/gateway/mcastcoll-gateway")
-WAIT_S = 60  # generous: a busy machine is no failure
+WAIT_S = 60  # generous, because a busy machine must not fail the test
 NAMES = ["alpha", "beta", "gamma", "delta"]
 
 
@@ -41,13 +41,13 @@ def preface(source, target, node=0, process=0):
 
 
 def hello(session, origin, to, version=2):
-    """What a gateway says first on a stream."""
+    """The first message of a gateway on a stream, its hello."""
     words = struct.pack(">HHQQIIII", version, 0, session, 0, 0, 4, 65536, 0)
     return b"MCCT" + words + origin.encode().ljust(32, b"\0") + to.encode().ljust(32, b"\0")
 
 
 def shared_key(key, connector, acceptor):
-    """What a key file's text gives two gateways, and how they name it: HMAC-SHA-256, once for each purpose."""
+    """The pre-shared key that a key file's text gives two gateways, and its name: HMAC-SHA-256, once for each purpose."""
     identity = f"mcastcoll trunk 2: {connector} {acceptor}"
     trunks = hmac.digest(bytes(32), b"trunks\0" + key.strip().encode(), "sha256")
     return identity, hmac.digest(trunks, identity.encode() + b"\0", "sha256")
@@ -70,8 +70,8 @@ def free_port(address):
 
 
 class Relay:
-    """Carries TCP connections to a target, from the address that they come from; it can cut them, and stop carrying while they stay
-    open."""
+    """Forwards TCP connections to a target, from the client's address; can cut connections, or stop forwarding while they
+    stay open."""
 
     def __init__(self, address, target):
         self.target, self.pairs, self.silent, self.refusing = target, [], False, False
@@ -135,7 +135,7 @@ class Relay:
 
 
 def ends_with_us():
-    """Of a process that is to be started: it does not stay behind, however we end."""
+    """Runs in a new process: the process ends when the test ends, in whatever way."""
     PR_SET_PDEATHSIG = 1
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -186,7 +186,7 @@ class Lab:
         return os.path.join(self.folder.name, name + ".log")
 
     def log(self, name):
-        """What it has said until now."""
+        """The gateway's log so far."""
         with open(self.log_of(name)) as file:
             return file.read()
 
@@ -205,7 +205,7 @@ class Lab:
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def page(self, name):
-        """The same, of a gateway that runs, or is just about to."""
+        """The status of a gateway that runs, or is just starting."""
         return wait_for(f"{name} says how it is", lambda: self.status(name))
 
     def trunk(self, name, index=0):
@@ -215,7 +215,7 @@ class Lab:
         return self.page(name)["counters"][counter]
 
     def quiet(self):
-        """Nothing may stay behind when all processes have gone."""
+        """Checks that the gateways keep nothing once all processes have gone."""
         def nothing_left(name):
             status = self.page(name)
             return status["connections"] == 0 and all(t["channels"] == 0 and t["held_bytes"] == 0 for t in status["trunks"])
@@ -224,7 +224,7 @@ class Lab:
                 wait_for(f"{name} has nothing left", lambda: nothing_left(name))
 
     def memory_kib(self, name):
-        """With a sanitizer, which keeps what was freed and more, it says nothing: 0."""
+        """Returns 0 with a sanitizer, which keeps freed memory, so that the figure would be meaningless."""
         with open(f"/proc/{self.processes[name].pid}/maps") as file:
             if "libasan" in file.read():
                 return 0
@@ -264,7 +264,8 @@ class Lab:
 
 
 class Server:
-    """A process of a site that accepts: takes the preface off and calls what it is given with the connection, each in a thread."""
+    """A process of a site that accepts: strips the preface and calls `serve` with each connection, in a thread of its
+    own."""
 
     def __init__(self, serve, address="127.2.0.5", backlog=1024, port=0):
         self.listener = socket.create_server((address, port), backlog=backlog)
@@ -287,7 +288,7 @@ class Server:
             words = read_exactly(sock, 64)
             self.sources.append(words)
             self.serve(sock)
-        except Exception as error:  # for whoever looks
+        except Exception as error:  # reported when the test reads it
             self.failures.append(error)
         finally:
             sock.close()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """test_gateway.py [--only CASE,CASE,..] [--large] [--list] -- gateways as processes, over this machine's loopback.
 
-Each case starts gateways, does what processes do, and looks at what comes out and at what the gateways say they did.
---large: 10,000 connections and 10 GB rather than what a test has time for."""
+Each case starts gateways, acts as the sites' processes, and checks the data that arrive and the gateways' reports.
+--large: 10,000 connections and 10 GB, which take longer than a test has."""
 
 import argparse
 import concurrent.futures
@@ -40,7 +40,7 @@ def expect_reset(sock, what, seconds=WAIT_S):
 
 
 def expect_closed(sock):
-    """Reset or ended, in the time that everybody has to say who they are."""
+    """The connection is reset or ended, within the time that a peer has to identify itself."""
     sock.settimeout(WAIT_S)
     with contextlib.suppress(ConnectionResetError):
         while sock.recv(4096):
@@ -48,7 +48,7 @@ def expect_closed(sock):
 
 
 def pump(sock, size, seed):
-    """Sends size bytes made of a seed, and ends."""
+    """Sends `size` bytes derived from a seed, and ends."""
     block = random.Random(seed).randbytes(1 << 20)
     digest = hashlib.blake2b()
     while size > 0:
@@ -69,7 +69,7 @@ def drain(sock):
 
 
 class Sink:
-    """Takes everything, and says at the end what it was."""
+    """Receives everything, and sends a digest of the data at the end."""
 
     def __init__(self, address="127.2.0.5"):
         self.server = Server(self.serve, address)
@@ -116,7 +116,7 @@ def case_bytes_go_both_ways():
         lab.quiet()
         assert not server.failures, server.failures
         assert lab.trunk("alpha")["counters"]["opened"] == 8
-        # The other way round: the site with the greater name opens.
+        # The reverse direction: the site with the greater name opens.
         server = Server(echo, "127.1.0.9")
         with lab.connect(server.address, "127.2.0.7", "beta") as sock:
             sock.sendall(b"hello")
@@ -183,7 +183,7 @@ def case_a_reset_goes_through():
         sock.close()
         wait_for("the reset comes", lambda: seen)
         assert seen == ["reset"], seen
-        # After one half was ended, too.
+        # Also after one half was ended.
         seen.clear()
         got = []
 
@@ -203,9 +203,9 @@ def case_a_reset_goes_through():
 
 
 def case_connections_that_cross_end_in_order():
-    """Two processes connect to each other at once, as Open MPI's do, and say who they are. The lesser keeps its own and ends the
-    other, for which it has read what came; the greater goes on with the lesser's. None of them may see a reset, nor miss a word, be the
-    streams ever so broken."""
+    """Two processes connect to each other at once, like Open MPI's, and send their names. The lesser keeps its own
+    connection and ends the other after it has read the name there; the greater continues with the lesser's. Neither
+    may see a reset or miss a message, however often streams break."""
     names = {"lesser": b"lesser".ljust(24), "greater": b"greater".ljust(24)}
 
     def lesser(lab, own, other, pause):
@@ -334,8 +334,8 @@ while sock.recv(65536):
 
 
 def case_killed_processes_harm_no_other():
-    """Under load, while streams break: processes that connect and processes that accept are killed in the middle of their data. Who
-    was at the other end learns it, and all others' bytes are right."""
+    """Under load, while streams break: connecting and accepting processes are killed in the middle of their data. Their
+    peers get an error, and the bytes of the remaining connections are correct."""
     size, killed, ended = 10_000_000_000 if LARGE else 200_000_000, [0], []
 
     def start(script, *arguments):
@@ -365,7 +365,7 @@ def case_killed_processes_harm_no_other():
                 process.stdout.readline()
                 process.kill()
                 with contextlib.suppress(ConnectionResetError, BrokenPipeError):
-                    while True:  # or the time of the socket is over
+                    while True:  # or until the socket's timeout
                         sock.sendall(bytes(65536))
             killed[0] += 2
         transfer_while(lab, kill_two, size)
@@ -451,7 +451,8 @@ def case_a_killed_gateway_is_an_error_and_comes_back():
             else:
                 expect_closed(sock)
             sock.close()
-            # One that starts anew is known to be another: what was before is reset, not mixed up.
+            # A restarted gateway is recognized as a new one: connections through the old one are reset, and not mixed
+            # up.
             lab.start(victim).up(4)
             with lab.connect(server.address) as sock:
                 sock.sendall(b"again")
@@ -467,7 +468,7 @@ def case_garbage_harms_nobody():
         victim = lab.connect(server.address)
         address = lab.gateways["alpha"]
         named = hello(5, "beta", "alpha")
-        # The kernel gives none of these ports to anybody else.
+        # The kernel gives these ports to no other process.
         source, target = ("127.1.0.6", free_port("127.1.0.6")), server.address
         good = preface(source, target)
         words = [
@@ -482,14 +483,14 @@ def case_garbage_harms_nobody():
                 with contextlib.suppress(ConnectionResetError, BrokenPipeError):
                     sock.sendall(word)
                 expect_closed(sock)
-        # Another site's process, at the port that is open to other gateways.
+        # A process of another site, at the port for other gateways.
         with lab.connect(target, "127.2.0.5") as sock:
             expect_closed(sock)
-        # Half a greeting, or none.
+        # Half a hello or preface, or nothing.
         halves = [socket.create_connection(address, source_address=("127.1.0.6", 0)) for _ in range(40)]
         for i, sock in enumerate(halves):
             sock.sendall([good, named, b"GET / HT"][i % 3][: i])
-        # More than may wait: the oldest have to go.
+        # More connections than may wait: the oldest are closed.
         crowd = [socket.create_connection(address, source_address=("127.1.0.6", 0)) for _ in range(1100)]
         wait_for("the crowd is counted", lambda: lab.counter("alpha", "crowded_out") > 0)
         for _ in range(20):
@@ -509,11 +510,12 @@ def case_garbage_harms_nobody():
 
 
 def case_nobody_speaks_for_another():
-    """A preface names the address and the port that it comes from; and no gateway passes on what is another site's."""
+    """A preface must name the address and port that it comes from; and no gateway forwards connections on behalf of
+    another site."""
     with Lab(sites=3) as lab:
         with open(lab.sites) as file:
             text = file.read()
-        # This one believes that a host of gamma is one of its own.
+        # This gateway's file assigns a host of gamma to its own site.
         wider = lab.write("wider.conf", text.replace("127.1.0.0/16", "127.1.0.0/16, 127.3.7.0/24"))
         lab.start("alpha", sites=wider).start("beta").up()
         server = Server(echo)
@@ -535,7 +537,7 @@ def case_nobody_speaks_for_another():
         refused("127.3.7.5")
         assert lab.counter("beta", "false_sources") == 1 and not server.sources, server.sources
         assert speak("127.1.0.5") and speak("127.1.0.6")
-        # An IPv4 address that comes by a socket of IPv6 is the same address.
+        # An IPv4 address over an IPv6 socket is the same address.
         with socket.socket(socket.AF_INET6) as sock:
             sock.bind(("::ffff:127.1.0.5", 0))
             sock.connect(("::ffff:" + lab.gateways["alpha"][0], lab.gateways["alpha"][1]))
@@ -545,7 +547,7 @@ def case_nobody_speaks_for_another():
 
 
 def case_a_site_reaches_what_it_may():
-    """Either gateway holds to it, also if the other does not."""
+    """Each gateway enforces the rule, even if the other does not."""
     with Lab() as lab:
         server, other = Server(echo), Server(echo)
         elsewhere = Server(echo, "127.2.1.5")
@@ -567,7 +569,7 @@ def case_a_site_reaches_what_it_may():
             lab.up()
             assert reach(server.address) and not reach(other.address) and not reach(elsewhere.address)
             assert lab.counter(strict_one, "out_of_reach") == 2
-            # Of the other site nothing was said.
+            # The rule does not cover the other site.
             back = Server(echo, "127.1.0.9")
             with lab.connect(back.address, "127.2.0.7", "beta") as sock:
                 sock.sendall(b"x")
@@ -597,7 +599,7 @@ def case_a_gateway_without_a_key_is_known_by_its_address():
 
 
 def case_strangers_do_not_crowd_members_out():
-    """More strangers than may wait, each from an address of its own, and a process of the site that was there before them."""
+    """More strangers than may wait, each from a different address, and a process of the site with an earlier connection."""
     with Lab().start().up() as lab:
         server = Server(echo)
         end = time.monotonic() + WAIT_S
@@ -609,7 +611,7 @@ def case_strangers_do_not_crowd_members_out():
                     source = (f"127.2.{1 + i // 250}.{1 + i % 250}", 0)
                     crowd.enter_context(socket.create_connection(lab.gateways["alpha"], timeout=WAIT_S, source_address=source))
                 wait_for("there are too many", lambda: lab.counter("alpha", "crowded_out") >= before + 70)
-                if time.monotonic() - began > 4:  # so slow that its own time to speak may be over
+                if time.monotonic() - began > 4:  # so slow that the process's time limit may be over
                     assert time.monotonic() < end, "this machine is too slow for this"
                     continue
                 sock.sendall(preface(sock.getsockname(), server.address) + b"let me in")
@@ -619,7 +621,7 @@ def case_strangers_do_not_crowd_members_out():
 
 
 def case_who_speaks_out_of_turn_breaks_only_his_own():
-    """A gateway that greets well, without a key, and then sends what is no frame, or breaks the protocol."""
+    """A peer gateway without a key that sends a valid hello, and then data that are not frames, or violates the protocol."""
     with Lab(sites=3).start("beta", "gamma").up() as lab:
         server = Server(echo, "127.3.0.5")
         victim = lab.connect(server.address, "127.2.0.5", "beta")
@@ -665,14 +667,15 @@ def case_a_key_keeps_strangers_out():
                 wait_for("alpha is told", lambda: lab.counter("alpha", "wrong_keys") > 2)
                 wait_for("alpha says so", lambda: "no TLS with the gateway of beta: " in lab.log("alpha"))
             line = "no TLS: binder does not verify" if what == "another key" else "the gateway of alpha has no key, and this one has"
-            wait_for("beta says so", lambda: line in lab.log("beta"))  # of many such lines some are left out
+            # Some of many equal lines are left out of the log.
+            wait_for("beta says so", lambda: line in lab.log("beta"))
             assert lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down"
             lab.stop("alpha")
         lab.start("alpha").up()
 
 
 def first_words_of_tls(version=ssl.TLSVersion.TLSv1_3):
-    """Of somebody without any key."""
+    """The first TLS bytes of a client without any key."""
     context, out = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.MemoryBIO()
     context.minimum_version = context.maximum_version = version
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -681,13 +684,14 @@ def first_words_of_tls(version=ssl.TLSVersion.TLSv1_3):
 
 
 def case_strangers_get_no_further_than_a_hello():
-    """Plain text, an older version's hello, TLS without the key, half a handshake: closed, with a line that says why, and in time."""
+    """Plain text, an older version's hello, TLS without the key, half a handshake: closed in time, with a log line with
+    the reason."""
     with Lab(key=KEY).start().up(4) as lab:
         server = Server(echo)
         victim = lab.connect(server.address)
         old = hello(5, "alpha", "beta", version=1) + bytes(96)
         good = first_words_of_tls()
-        in_pieces = good[:3] + struct.pack(">H", 100) + good[5:105]  # the others do not come
+        in_pieces = good[:3] + struct.pack(">H", 100) + good[5:105]  # the other bytes never come
         for words in (hello(5, "alpha", "beta"), old, good, first_words_of_tls(ssl.TLSVersion.TLSv1_2), good[:5] + bytes(len(good) - 5), in_pieces):
             with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S, source_address=("127.1.0.1", 0)) as sock:
                 sock.sendall(words)
@@ -699,7 +703,7 @@ def case_strangers_get_no_further_than_a_hello():
             assert line in said, said
         counters = lab.page("beta")["counters"]
         assert counters["refused_hellos"] == 2 and counters["wrong_keys"] == 4, counters
-        # Who has said less than a hello is nobody yet, costs little, and goes in time.
+        # A peer that has sent less than a hello is unauthenticated, costs little memory, and is closed in time.
         crowd = [socket.create_connection(lab.gateways["beta"], source_address=(f"127.1.{1 + i % 200}.7", 0)) for i in range(1100)]
         before = lab.memory_kib("beta")
         for sock in crowd:
@@ -718,7 +722,8 @@ def case_strangers_get_no_further_than_a_hello():
 
 
 def case_a_trunk_speaks_tls():
-    """What anybody else's TLS understands: openssl(1) greets a gateway by the pair's key, and gets a welcome."""
+    """Interoperability with another TLS implementation: openssl(1) connects to a gateway with the pair's key, and gets a
+    welcome."""
     openssl = shutil.which("openssl")
     if openssl is None:
         print("  skip no openssl(1)")
@@ -741,7 +746,7 @@ def case_a_trunk_speaks_tls():
         welcome = greet(identity, key, "-tls1_3")
         assert welcome[0] == 10 and welcome[32:40] == struct.pack(">Q", 5), welcome
         assert lab.counter("beta", "wrong_keys") == 0
-        # The same key by another name or in an older TLS, another pair's key, and another gateway's hello.
+        # The same key under another name or in an older TLS, another pair's key, and another gateway's hello.
         assert greet("alpha", key, "-tls1_3") == b"" and greet(identity, key, "-tls1_2") == b""
         other, others_key = shared_key(KEY, "alpha", "gamma")
         assert greet(identity, others_key, "-tls1_3") == b"" and greet(other, others_key, "-tls1_3") == b""
@@ -749,7 +754,7 @@ def case_a_trunk_speaks_tls():
 
 
 def case_replays_and_forgeries_are_refused():
-    """What a gateway said is recorded and said again; and a byte is turned in a stream."""
+    """A gateway's bytes are recorded and replayed; and a byte in a stream is changed."""
     with Lab(key=KEY).start("beta") as lab:
         wait_for("beta is there", lambda: lab.status("beta"))
         recorded, turn = [], [False]
@@ -802,7 +807,7 @@ def case_replays_and_forgeries_are_refused():
 
 
 def echo_to_all(listener):
-    """On all connections, with one thread."""
+    """Serves all connections in one thread."""
     chooser = selectors.DefaultSelector()
     chooser.register(listener, selectors.EVENT_READ, None)
     while True:
@@ -824,7 +829,7 @@ def echo_to_all(listener):
 def case_many_connections():
     count = 10_000 if LARGE else 400
     with Lab().start().up(4) as lab:
-        # In a process of its own, since this one has as many descriptors in use.
+        # In a separate process, because this one already uses as many descriptors.
         listener = socket.create_server(("127.2.0.5", 0), backlog=4096)
         server = multiprocessing.get_context("fork").Process(target=echo_to_all, args=(listener,), daemon=True)
         server.start()
@@ -883,11 +888,11 @@ def case_ends_when_told():
         with lab.connect(server.address) as sock:
             sock.sendall(b"x")
             read_exactly(sock, 1)
-            lab.stop("alpha", expect=1)  # it had to cut a connection
+            lab.stop("alpha", expect=1)  # a connection had to be cut
             expect_closed(sock)
         wait_for("the other end got a reset", lambda: server.failures)
         lab.start("alpha").up()
-        # A connection that ends in time is carried to its end.
+        # A connection that ends in time is served to its end.
         with lab.connect(server.address) as sock:
             sock.sendall(b"x")
             read_exactly(sock, 1)
@@ -944,7 +949,7 @@ def ask_page(address, *fields):
 
 
 def case_the_status_page_is_not_for_other_pages():
-    """A page of the web whose name means this address gets nothing by its reader's browser."""
+    """A web page under a host name that resolves to this address gets no data through a reader's browser (DNS rebinding)."""
     with Lab() as lab:
         lab.start().up()
         address = lab.gateways["alpha"]
@@ -970,11 +975,11 @@ def case_the_status_page_is_not_built_for_each_who_asks():
 
 
 def case_services_of_other_sites_are_out_of_reach():
-    """Without a word in the sites file a site's processes reach the others' processes, which have high ports."""
+    """By default, processes of a site can reach only processes with high ports in the other sites."""
     with Lab() as lab:
         lab.start().up()
         service, process = None, Server(echo)
-        while service is None:  # until a port is free
+        while service is None:  # until a free port is found
             with contextlib.suppress(OSError):
                 service = Server(echo, port=random.randrange(2049, 32768))
         with lab.connect(service.address) as sock:

@@ -1,4 +1,4 @@
-// The sites file and the preface: what is read, and what is complained about, by line.
+// The sites file and the preface: accepted contents, and errors with line numbers.
 #include <criterion/criterion.h>
 #include <sys/socket.h>
 

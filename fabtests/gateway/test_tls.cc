@@ -15,7 +15,7 @@ using namespace mcastcoll::gateway;
 namespace {
 
 constexpr std::size_t kRecord = 16 * 1024;
-// A key update: header, message, kind of content, tag.
+// A key update: record header, message, content type, tag.
 constexpr std::size_t kUpdateSize = 5 + 5 + 1 + 16;
 
 wire::Key secret(int first) {
@@ -33,7 +33,7 @@ struct Pair {
         connecting.emplace(connector, near.get(), to);
         accepting.emplace(acceptor, far.get(), Bytes());
     }
-    // As far as they get.
+    // Runs the handshake as far as both ends get.
     void shake_hands() {
         for (int i = 0; i < 4; ++i)
             for (Tls* one : {&*connecting, &*accepting})
@@ -53,7 +53,7 @@ std::vector<std::byte> some_bytes(std::size_t size) {
     return bytes;
 }
 
-// Sends bytes in pieces of a record, and gives how long what went over the socket was.
+// Sends bytes in pieces of one record, and returns the number of bytes on the socket.
 std::size_t carry(Tls& from, Tls& to, Bytes bytes) {
     std::vector<std::byte> got(bytes.size() + 1);
     std::size_t arrived = 0, sent = 0;
@@ -97,7 +97,7 @@ Test(tls, nobody_else_gets_in) {
         cr_assert_not(pair.accepting->is_ready() || pair.connecting->is_ready());
         cr_assert_not(pair.accepting->failure().empty());
     }
-    Pair another(lyon, rennes, "nancy");  // which is not where it got
+    Pair another(lyon, rennes, "nancy");  // but the connection reached rennes
     another.shake_hands();
     cr_assert_not(another.accepting->is_ready() || another.connecting->is_ready());
 }
@@ -112,7 +112,7 @@ Test(tls, keys_are_renewed_in_time) {
         carry(*pair.accepting, *pair.connecting, some_bytes(1));
         return carry(*pair.connecting, *pair.accepting, bytes);
     };
-    // A piece of a record may be two, and counts as such.
+    // A piece of a record may take two records, and counts as two.
     cr_assert_eq(length(20), length(kRecordsPerKey) + 10 * kUpdateSize);
 }
 
@@ -125,7 +125,7 @@ Test(tls, a_bit_that_turned_ends_it) {
         cr_assert_gt(pair.connecting->outgoing().size(), turned);
         pair.connecting->outgoing()[turned] ^= (turned == 4 ? std::byte{2} : std::byte{0x80});
         cr_assert(pair.connecting->flush());
-        pair.near.reset();  // a record that has become longer is waited for
+        pair.near.reset();  // the receiver would wait for a record that claims to be longer
         std::array<std::byte, 200> room;
         const Tls::Taken taken = pair.accepting->read(room, true);
         cr_assert_eq(taken.size, 0U);

@@ -1,6 +1,6 @@
-// Trunks: pairs of them on made-up streams that delay, break at any byte and come back, from a seed.  Every
-// channel's bytes must come out once and in order, nothing may stay behind, and what is held must stay within
-// its bounds.
+// Gateway sessions: pairs of them on simulated streams that delay, break at any byte and come back, driven by
+// a seed.  Every channel's bytes must arrive once and in order, no state may be left behind, and stored data
+// must stay within their limits.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -28,13 +28,13 @@ std::byte byte_at(std::uint64_t stream, std::uint64_t position) {
 
 // An end of a channel and the process behind it.
 struct End {
-    std::uint64_t name = 0;     // what its bytes are made of
+    std::uint64_t name = 0;     // seed of its bytes
     std::uint64_t to_send = 0;  // bytes
     std::uint64_t sent = 0, got = 0;
     std::uint64_t peer_name = 0;
     bool reset_at_end = false, finished = false, peer_finished = false, gone = false, was_reset = false;
     bool reading = true;
-    unsigned patience = 0;  // takes a little at a time
+    unsigned patience = 0;  // reads a little at a time
 };
 
 struct Settings {
@@ -138,7 +138,7 @@ class World {
         left.trunk->stream_up(i, now);
         right.trunk->stream_up(i, now);
     }
-    // Some of what is on its way still arrives; then each side notices in its own time.
+    // Some of the data in flight still arrive; then each side detects the break after a time of its own.
     void cut(unsigned i) {
         Wire& wire = wires_[i];
         if (!wire.up) return;
@@ -219,10 +219,10 @@ class World {
             cr_assert(done.ok(), "%s", done.ok() ? "" : done.error().message.c_str());
         }
     }
-    // Takes a few frames; now and then there is no room for the last of them.
+    // Writes a few frames; now and then there is no room for the last of them.
     void write(unsigned i, Trunk& from, std::deque<Parcel>& way, const Wire& wire) {
         for (unsigned frames = 0; frames < 8 && from.next(i, now) != nullptr;) ++frames;
-        if (!wire.up) return;  // they go nowhere, and nobody knows yet
+        if (!wire.up) return;  // the frames are lost, and neither side has noticed yet
         const auto& frames = from.stream(i).writing();
         if (random_() % 3 == 0) from.give_back(i, random_() % (frames.size() + 1));
         for (const FramePointer& frame : frames) {
@@ -304,7 +304,7 @@ Test(trunk, counts_what_is_sent_again) {
     cr_assert_gt(world.left.trunk->counters().resent_frames, 0U);
 }
 
-// Without a stream nothing is lost, either; it waits for the next one.
+// Without a stream nothing is lost: data wait for the next stream.
 Test(trunk, waits_while_there_is_no_stream) {
     World world(small(), 3);
     world.left.connect(1, 200'000, false);
@@ -340,7 +340,7 @@ Test(trunk, holds_no_more_than_it_may) {
     for (unsigned i = 0; i < settings.streams; ++i) world.cut(i);
     for (std::uint64_t name = 1; name <= 200; ++name) world.left.connect(name, 1'000'000, false);
     for (unsigned i = 0; i < 1000; ++i) world.step();
-    // One frame may go over, and each channel has its open besides.
+    // One frame may exceed the limit, and each channel also has its open frame.
     cr_assert_lt(world.left.trunk->outbound().memory_held(), 512U * 1024 + 2 * kMaxPayload + 200 * 200);
 }
 
@@ -362,7 +362,7 @@ Test(trunk, small_frames_go_ahead_of_bulk) {
     send(small_one, 100);
     cr_assert_eq(trunk.next(0, world.now)->header.channel, small_one);
     cr_assert_eq(trunk.next(0, world.now)->header.channel, bulk);
-    // But bulk is not starved.
+    // Bulk data must not starve.
     unsigned urgent = 0;
     for (unsigned i = 0; i < 40; ++i) send(small_one, 4000);
     while (trunk.next(0, world.now)->header.channel == small_one) ++urgent;
@@ -398,8 +398,8 @@ Test(trunk, what_a_stream_has_no_room_for_goes_on_another) {
     world.run_until_quiet();
 }
 
-// While the peer has not acknowledged enough nothing new is numbered: what has its number must go out all the
-// same.
+// While the peer has not acknowledged enough, no new frame gets a number; frames with a number must be sent
+// all the same.
 Test(trunk, frames_given_back_go_out_when_no_number_is_left) {
     Settings settings = small();
     settings.streams = 1;
@@ -464,7 +464,7 @@ Test(trunk, stays_below_its_cap) {
     cr_assert(seconds > 0.25 && seconds < 0.6, "%f", seconds);
 }
 
-// Whatever a peer says, it is a violation, or it is taken; it is no crash.
+// Every frame of a peer is either a violation or accepted, and never crashes the trunk.
 Test(trunk, hostile_frames_are_violations) {
     const std::array<std::byte, 8> eight{};
     const std::vector<std::byte> much(kMaxPayload);
@@ -502,7 +502,7 @@ Test(trunk, hostile_frames_are_violations) {
     cr_assert_not(trunk.on_frame(0, {FrameType::open, 8, 1, 1, 5}, eight, world.now).ok());
 }
 
-// Random frames, with the fields of real ones: the trunk ends in violations, and goes on after being
+// Random frames, with field values of real ones: the trunk detects violations, and works again after it was
 // abandoned.
 Test(trunk, survives_random_frames) {
     std::mt19937_64 random(23);
@@ -519,7 +519,7 @@ Test(trunk, survives_random_frames) {
                                   static_cast<std::uint32_t>(random() % 4), random() % 40});
         const auto header = get_header(bytes);
         if (!header) continue;
-        // What the made-up processes would choke on is not what this is about.
+        // Skips opens that only the simulated processes cannot handle.
         if (header->type == FrameType::open && header->length != 20) continue;
         Bytes payload = Bytes(much).first(header->length);
         left.ends.clear();

@@ -1,4 +1,4 @@
-// The parts of a trunk, each alone: windows, streams, channels, and what goes out first.
+// The parts of a gateway session, each by itself: windows, streams, channels, and the order of sending.
 #include <criterion/criterion.h>
 
 #include <vector>
@@ -23,7 +23,7 @@ FramePointer frame_of(FrameType type, std::size_t length, std::uint64_t sequence
 
 constexpr auto no_credit = []() -> FramePointer { return nullptr; };
 
-// A channel of ours to send on, with plenty of credit.
+// A local channel to send on, with plenty of credit.
 struct Sender {
     Config config;
     Counters counters;

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs the command lines of README.md, HACKING.md, docs/ and man/ as they are written, on a scratch system.
 
-A command line is a line of an indented block (Markdown; what is no command stands between ``` marks), of an .EX block (manual pages), or a
-piece of code in a sentence that begins with one of our commands, or the like.  First all of them in the tree, each in a shell of its own
-after ". build/env"; then, in an empty folder and without it, those that name nothing of the tree, on what "make install" has installed.
-Each must end with 0.  What mpirun starts, and what is loaded with the interposer, must have been served by mcastcoll.
+A command line is a line of an indented block (Markdown; text other than commands is fenced with ```), of an .EX block
+(manual pages), or a piece of code in a sentence that begins with one of our commands or with a launcher's.  First all
+of them run in the tree, each in a separate shell after ". build/env"; then, in an empty folder and without it, those
+that name no path of the tree, with the files that "make install" has installed. Each must exit with 0.  mcastcoll must
+have served jobs started with mpirun, and programs with the interposer.
 
-commands.unrun names those that are not run, with reasons.  One that is in no document any more is a failure.
+commands.unrun lists the commands not to run, with reasons.  A command listed there that is in no document counts as a
+failure.
 """
 import glob
 import json
@@ -21,15 +23,16 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 ELSEWHERE = "/tmp/elsewhere"
-LONGEST_S = 900  # what takes longer hangs
+LONGEST_S = 900  # a longer command counts as hung
 INLINE = re.compile(r"(man|fi_info|ompi_info|mpirun|mpiexec\S*|mcastcoll-\w+) \S")
 OF_THE_TREE = re.compile(r"(^|[\s(;])(\.|make|\S*\bautoreconf|(\.\.?/)?(build|util|fabtests|docs)\S*/\S+|cd|\./util/\S+)(\s|$)|\bbuild/|\bdocs/figures/")
-# What runs until it is told to end, or until somebody has come: the port it listens at.
+# Commands that run until stopped, or until a client has connected, with the port of each.
 SERVERS = {
     "mcastcoll-gateway --sites sites.conf --site lyon": 7400,
     "FI_PROVIDER=mcastcoll fi_pingpong -p mcastcoll -e rdm": 47592,
 }
-# An ordinary user's shell, but root may run jobs, which have four slots on this machine, and what is counted is written down.
+# An ordinary user's shell, with these differences: root may run jobs, this machine has four slots, and counters are
+# written.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb",
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -61,7 +64,7 @@ int main(int count, char** words) {
 
 
 def whole(lines):
-    """Lines, put together where a shell wants more, without remarks: (number, command)."""
+    """Lines joined as a shell would, without comments: (number, command)."""
     begun, at = [], 0
     for number, line in lines:
         if not begun and (not line.strip() or line.lstrip().startswith("#")):
@@ -74,7 +77,7 @@ def whole(lines):
         yield at, re.sub(r"\s*\\\n\s*", " ", text)
         begun = []
     if begun:
-        yield at, "\n".join(begun)  # no shell takes it: it fails when it is run
+        yield at, "\n".join(begun)  # no shell accepts the line, which therefore fails when it is run
 
 
 def of_markdown(text):
@@ -118,7 +121,7 @@ def unrun():
 
 
 def counted():
-    """Operations that mcastcoll has served, and how many processes say so."""
+    """Number of operations served by mcastcoll, and of reporting processes."""
     total, processes = 0, 0
     for path in glob.glob(ENVIRONMENT["FI_MCASTCOLL_STATS"] + "*.json"):
         with open(path) as file:
@@ -128,7 +131,7 @@ def counted():
 
 
 def listening(port):
-    """As the kernel says: who connected would be taken for a client."""
+    """Checked in the kernel's tables, because a test connection would count as a client."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table) as file:
             if any(row.split()[1].endswith(f":{port:04X}") and row.split()[3] == "0A" for row in list(file)[1:]):
@@ -186,12 +189,13 @@ class Test:
             reason = f"no end within {LONGEST_S} s"
         said = text_of(log)
         if reason == "code 1" and "mcastcoll-perf" in command and "hung, nothing for" in said and not re.search("it ended|no JSON|were wrong", said):
-            reason = ""  # the manual page says so of a stack that hangs, and any stack does on a machine that is busy enough
+            reason = ""  # the manual page says this of a stack that hangs, and any stack may hang on a busy machine
         if not reason and "No manual entry" in said:
             reason = "there is no such page"
         if not reason and re.search(r"(^|\s)mpi(run|exec\S*) .*\./program", command):
             total, processes = counted()
-            served = "mpich" not in command or "libmcastcoll-pmpi" in command  # MPICH's programs know nothing of us by themselves
+            # MPICH's programs use mcastcoll only with the interposer.
+            served = "mpich" not in command or "libmcastcoll-pmpi" in command
             if served and (total == 0 or processes < 2):
                 reason = f"mcastcoll served {total} operations of {processes} processes"
             for library in re.findall(r"LD_PRELOAD[= ](?:\S*/)?(\S+\.so)", command):
@@ -215,7 +219,7 @@ class Test:
 
 
 def prepare():
-    """What the documents' lines take for given: a program, files of sites, places and algorithms."""
+    """Creates what the documents' commands assume: a program, files of sites, places and algorithms."""
     shutil.rmtree(ELSEWHERE, ignore_errors=True)
     os.mkdir(ELSEWHERE)
     with open("/tmp/slots", "w") as file:
@@ -238,7 +242,7 @@ def prepare():
 
 
 def hides_components():
-    """Debian 13's mpirun has processes look for components in PMIx's folder alone."""
+    """Debian 13's mpirun makes processes look for components only in PMIx's folder."""
     said = subprocess.run(["mpirun", "-n", "1", "env"], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True).stdout
     return "OMPI_MCA_mca_base_component_path=" in said
 
@@ -263,7 +267,7 @@ def main():
     installed = [(where, command) for where, command in chosen if not OF_THE_TREE.search(command)]
     subprocess.run(["make", "-s", "-C", "build", "install"], check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     if hides_components():
-        ENVIRONMENT["OMPI_MCA_opal_mca_base_component_path"] = "SYSTEM_DEFAULT:USER_DEFAULT"  # as README says
+        ENVIRONMENT["OMPI_MCA_opal_mca_base_component_path"] = "SYSTEM_DEFAULT:USER_DEFAULT"  # as the README says
     for where, command in installed:
         test.run(f"{where} installed", command, ELSEWHERE, "")
     test.end_servers()

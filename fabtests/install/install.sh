@@ -1,7 +1,9 @@
 #!/bin/bash
-# install.sh -- what "make install" installs and "make uninstall" leaves, and whether a stock system finds it by itself.
+# install.sh -- tests which files "make install" installs and "make uninstall" leaves, and that a stock system finds
+# them.
 #
-# Into an empty folder (DESTDIR) everywhere; on a scratch system, in the folders that users get, where this machine can make one.
+# Into an empty folder (DESTDIR) on every machine; and on a scratch system, in the folders that users get, if this
+# machine can create one.
 set -u
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 HERE=$TOP/fabtests/install
@@ -10,13 +12,13 @@ skipped=0
 . "$HERE/verdicts.sh"
 made() { make -s -C "$BUILD" "$@"; }
 folder() { made -f Makefile -f <(printf 'say-folder:\n\t@echo $(%s)\n' "$1") say-folder; }
-whole_list() { # the list of files with this build's folders
+whole_list() { # the list of files, with this build's folders
     grep -v '^#' "$HERE/files" | sed -e "s,^BIN/,$(folder bindir)/," -e "s,^INCLUDE/,$(folder includedir)/," -e "s,^LIB/,$(folder libdir)/," \
         -e "s,^LIBEXEC/,$(folder libexecdir)/," -e "s,^MAN/,$(folder mandir)/," -e "s,^OPENMPI/,$(folder ompi_componentdir)/," \
         -e "s,^PREFIX/,$(folder prefix)/," -e "s,^PROVIDERS/,$(folder provdir)/," -e "s,^SHARE/,$(folder datarootdir)/," | sort
 }
 same_list() { diff <(whole_list) <(cd "$1" && find . ! -type d | sed 's/^\.//' | sort); }
-# Each file is in one of Debian's packages, and they have no other.
+# Each file is in exactly one of Debian's packages, which contain no further files.
 packaged() {
     local file pattern times bad=0
     while read -r file; do
@@ -27,7 +29,7 @@ packaged() {
         -e 's,^MAN/,usr/share/man/,' -e 's,^OPENMPI/,usr/lib/x/openmpi/lib/x/,' -e 's,^PREFIX/,usr/,' -e 's,^PROVIDERS/,usr/lib/x/libfabric/,' -e 's,^SHARE/,usr/share/,')
     return $bad
 }
-one_version() { # configure's, which is 1.2.3
+one_version() { # configure's version, like 1.2.3
     local version=$(folder PACKAGE_VERSION) major minor _
     IFS=. read -r major minor _ <<<"$version"
     grep -m 1 '^mcastcoll (' "$TOP/debian/changelog" | grep -F "($version)" && grep -xF "Version: $version" "$TOP/mcastcoll.spec" &&
@@ -35,7 +37,7 @@ one_version() { # configure's, which is 1.2.3
 }
 nothing_in() { ! find "$1" ! -type d | grep . && ! find "$1" -type d | grep -E 'mcastcoll|libfabric$'; }
 
-# On a scratch system: this script again, inside it.
+# On a scratch system: this script again, inside the system.
 silent() { local said; said=$("$@" 2>&1) && [ -z "$said" ] || { echo "$said"; false; }; }
 compiles() { # compiles COMPILER LANGUAGE
     printf '#include <mcastcoll/mcastcoll.h>\nint main(void) { return (int)sizeof(struct fi_mcastcoll_set_ops) == 0; }\n' |

@@ -1,13 +1,17 @@
 #!/bin/bash
-# packages.sh [--at DIR] [RELEASE...] -- builds Debian's packages on these releases (bookworm, trixie), and tries them on fresh ones.
+# packages.sh [--at DIR] [RELEASE...] -- builds Debian's packages on these releases (bookworm, trixie), and tests them
+# on fresh systems.
 #
 #   fabtests/install/packages.sh trixie
 #
-# Each release is built in a folder of util/on-debian, as its user would build it: util/install-deps, dpkg-buildpackage.  The packages
-# stay there, in DIR/RELEASE/root/packages.  lintian must have neither errors nor warnings.  Then another folder, DIR/RELEASE-fresh, is
-# made anew and gets the release's MPI and compilers, and of this project nothing but the packages, by apt.  Jobs of an ordinary user
-# run there with nothing set but FI_PROVIDER, everything else is looked at, and after "apt purge" every file must be as it was before.
-# 5 to 10 minutes a release.  Code 77: this machine cannot do that.
+# Each release is built in a folder of util/on-debian, as its user would build it: util/install-deps, dpkg-buildpackage.
+# The packages stay in DIR/RELEASE/root/packages.  lintian must report neither errors nor warnings.  Then a fresh
+# folder, DIR/RELEASE-fresh, gets the release's MPI and compilers, and of this project only the packages, by apt.  An
+# ordinary user's jobs run there with only FI_PROVIDER=mcastcoll set; counters, and the libraries mapped into the
+# processes, must show that mcastcoll served them. All other installed parts are checked, and after "apt purge" every
+# file must be as it was before; dependencies of the packages are installed before this comparison starts. systemd only
+# parses the gateway's unit; the test starts a gateway with the user and rights of the unit. 5 to 10 minutes per
+# release.  Exit code 77: this machine cannot run the test.
 #   --at DIR    the folder (build-packages)
 set -u
 ME=${0##*/}
@@ -16,7 +20,7 @@ bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
 . "$TOP/fabtests/install/verdicts.sh"
 apt() { apt-get -qq -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 "$@" </dev/null; }
 
-# In the folder where packages are built.
+# Runs in the folder where packages are built.
 build() {
     set -e
     apt update
@@ -32,17 +36,18 @@ build() {
     lintian --allow-root --fail-on error,warning ./*.changes
 }
 
-# In the fresh folder.
+# Runs in the fresh folder.
 ours=(libfabric-mcastcoll libmcastcoll-dev libmcastcoll-pmpi libmcastcoll-split mcastcoll-doc mcastcoll-gateway mcastcoll-tools openmpi-mcastcoll)
 as_user() { (cd /tmp && runuser -u somebody -- env -i HOME=/home/somebody PATH=/usr/bin:/bin timeout 300 "$@"); }
-# All but what apt and dpkg know and log, and what the kernel shows.  /etc/group and the like are said again without their order.
+# All files except the databases and logs of apt and dpkg, and the kernel's file systems.  Lines of /etc/group and
+# similar files are sorted.
 listing() {
     find / -xdev \( -path /root -o -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /home -o -path /var/log -o -path /var/cache \
         -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o ! -name 'ld.so.cache' ! -name '*-' \
         \( -type d -printf '%p\n' -o -printf '%p %s\n' \) | grep -vE '^/etc/(passwd|group|shadow|gshadow|subuid|subgid) ' | sort
     sort /etc/passwd /etc/group /etc/shadow /etc/gshadow
 }
-serves() { # serves COMMAND...: a job of four processes, whose counters say that the provider has done something
+serves() { # serves COMMAND...: a job of four processes, whose counters must show operations of the provider
     rm -rf /tmp/counted
     mkdir -m 1777 /tmp/counted
     as_user env FI_MCASTCOLL_STATS=/tmp/counted/by "$@" || return
@@ -54,7 +59,7 @@ print(len(files), "processes,", total, "operations")
 raise SystemExit(len(files) < 4 or total < 100)
 EOF
 }
-loaded() { # loaded MPIRUN...: a job that does enough for a group, and tells what is in its processes
+loaded() { # loaded MPIRUN...: a job with enough operations for a group, which prints the libraries in its processes
     cat >/tmp/maps.c <<'EOF'
 #include <mpi.h>
 #include <stdio.h>
@@ -92,7 +97,7 @@ gateway_runs() { # as the unit runs it, without systemd
     done
     kill $pid && wait $pid && rm $key $sites && [ $code = 0 ]
 }
-unit_is_right() { # and leaves a gateway that is taken over little to do
+unit_is_right() { # and limits the rights of a compromised gateway
     local unit=/usr/lib/systemd/system/mcastcoll-gateway@.service
     systemd-analyze verify --man=no $unit && systemd-analyze security --offline=true --threshold=20 --no-pager $unit
 }
@@ -101,7 +106,8 @@ try() {
     local debs=(/root/packages/*.deb) wanted others
     export DEBIAN_FRONTEND=noninteractive
     apt update || exit
-    # Everything that they depend on, and what jobs and checks need, is there first: what is compared is ours alone.
+    # The packages' dependencies, and the programs for jobs and checks, are installed first, so that only our files are
+    # compared.
     others=$(apt-get -s install --no-install-recommends "${debs[@]}" | awk '$1 == "Inst" { print $2 }' | grep -vxF "$(printf '%s\n' "${ours[@]}")")
     apt install -y --no-install-recommends $others openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin libfabric-dev gcc g++ libc6-dev pkgconf python3 \
         openssh-client >/tmp/apt.log 2>&1 || { tail /tmp/apt.log; exit 1; }
@@ -110,10 +116,11 @@ try() {
     check "apt installs them" apt install -y --no-install-recommends "${debs[@]}"
 
     check "fi_info finds the provider" as_user fi_info -p mcastcoll
-    # They compare what all operations bring with what they must bring.  Open MPI's component begins to serve after 100 of a communicator.
+    # The programs compare all operations' results with the expected ones.  Open MPI's component begins to serve after
+    # 100 operations of a communicator.
     check "mpicc.openmpi builds a program" mpicc.openmpi -O1 -o /tmp/check.openmpi fabtests/mpi/mpi_coll_{check,cases}.c -lpthread
     check "mpicc.mpich builds a program" mpicc.mpich -O1 -o /tmp/check.mpich fabtests/mpi/mpi_pmpi_{check,calls}.c
-    local job=(env FI_PROVIDER=mcastcoll mpirun --map-by :OVERSUBSCRIBE -n 4) # processors may be fewer
+    local job=(env FI_PROVIDER=mcastcoll mpirun --map-by :OVERSUBSCRIBE -n 4) # there may be fewer processors
     check "FI_PROVIDER=mcastcoll mpirun" as_user "${job[@]}" /tmp/check.openmpi
     check "... has component and provider in it" loaded "${job[@]}"
     check "... which serve" serves "${job[@]}" /tmp/check.openmpi

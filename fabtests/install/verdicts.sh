@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced by the tests of what is installed: counts verdicts.
+# Sourced by the installation tests: counts verdicts.
 
 passed=0 failed=0
-check() { # check TEXT COMMAND...: what the command said is shown where it fails
+check() { # check TEXT COMMAND...: prints the command's output if it fails
     local text=$1 said
     shift
     if said=$("$@" 2>&1); then

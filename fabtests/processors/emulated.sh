@@ -1,10 +1,12 @@
 #!/bin/bash
-# emulated.sh [--seeds N] [--all] [ARCH...] -- the wire format and the arithmetic on processors that this machine only emulates.
+# emulated.sh [--seeds N] [--all] [ARCH...] -- runs pure tests and the simulator on processors that this machine
+# emulates.
 #
-# For each of Debian's architectures (s390x, which is big-endian, and arm64, whose char has no sign) builds pure tests with the cross
-# compiler, against libraries of this machine's release of Debian that are unpacked in build-for-ARCH/, and runs them in qemu.  Then
-# the simulator runs some seeds there and here: the same bytes must arrive at the same times.  Says what each part took of the
-# processors.  Exit code 77: this machine cannot do that, and a line says why.  util/install-deps --processors fetches what it takes.
+# For each of Debian's architectures (s390x, which is big-endian, and arm64, whose char is unsigned) builds pure tests
+# with the cross compiler, against libraries of this machine's release of Debian, unpacked in build-for-ARCH/, and runs
+# them in qemu.  Then the simulator runs some seeds there and here: the same bytes must arrive at the same times.
+# Prints the processor time of each part. Exit code 77: this machine cannot run the test, and a line gives the reason.
+# util/install-deps --processors installs the prerequisites.
 #   --seeds N   of the simulator, each a whole group and then engines alone [40]
 #   --all       the slow tests, too: of the engine, of levels and groups, some minutes each
 set -uo pipefail
@@ -23,10 +25,10 @@ while case ${1:-} in -*) true ;; *) false ;; esac do
 done
 [ $# -gt 0 ] || set -- s390x arm64
 mapfile -t arches < <(printf '%s\n' "$@" | sort -u)
-jobs=$((($(nproc) + ${#arches[@]} - 1) / ${#arches[@]})) # they are built and run side by side
+jobs=$((($(nproc) + ${#arches[@]} - 1) / ${#arches[@]})) # they are built and run in parallel
 declare -A triplet=([s390x]=s390x-linux-gnu [arm64]=aarch64-linux-gnu)
 cannot() { echo "skip $*"; exit 77; }
-# Named by its file, which distributions call in two ways.
+# Found by its file name, of which distributions have two forms.
 emulator_of() { local name=qemu-${triplet[$1]%%-*}; command -v "$name-static" || command -v "$name"; }
 for arch in "${arches[@]}"; do
     [ -n "${triplet[$arch]:-}" ] || bad_usage "'$arch' is none of: ${!triplet[*]}"
@@ -40,7 +42,8 @@ here=$TOP/build/util/sim/mcastcoll-sim
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# unpack ARCH: build-for-ARCH/root has its libraries and headers; false if they cannot be had.  apt knows nothing of the machine's own.
+# unpack ARCH: fills build-for-ARCH/root with the libraries and headers; returns false if they are not available.  This
+# apt is independent of the machine's own.
 unpack() {
     local at=$TOP/build-for-$1 deb mirror options
     [ ! -e "$at/unpacked" ] || return 0
@@ -60,14 +63,14 @@ unpack() {
 build() { # build ARCH
     local at=$TOP/build-for-$1 cross=${triplet[$1]}
     cd "$at" || return
-    # Criterion is not on every processor: a header does what these tests ask of it.
+    # Criterion is not available on every processor: a header replaces it for these tests.
     [ -e config.status ] || PKG_CONFIG_SYSROOT_DIR=$at/root PKG_CONFIG_LIBDIR=$at/root/usr/lib/$cross/pkgconfig:$at/root/usr/share/pkgconfig \
         "$TOP/configure" --host="$cross" CC="$cross-gcc --sysroot=$at/root" CXX="$cross-g++ --sysroot=$at/root" --enable-werror \
         --without-ompi --without-mpich --without-verbs --without-munge \
         CRITERION_CFLAGS="-I$TOP/fabtests/processors" CRITERION_LIBS=-pthread || return
     make -j"$jobs" MCC_WHOLE= "${tests[@]/#/fabtests/unit/test_}" util/sim/mcastcoll-sim
 }
-simulate() { # simulate COMMAND...: what arrived, seed by seed
+simulate() { # simulate COMMAND...: prints the arrived data, seed by seed
     local seed
     for ((seed = 1; seed <= seeds; ++seed)); do "$@" --campaign 1 --first "$seed" || return; done
 }
@@ -76,7 +79,7 @@ compare() { # compare COMMAND...
     grep -q '^ *packets [0-9a-f]' "$work/here" || { echo "the simulator here says nothing of packets"; return 1; }
     diff "$work/here" "$work/there"
 }
-part() { # part WHAT COMMAND...: runs it, and says how it went and what it took
+part() { # part WHAT COMMAND...: runs COMMAND, and prints the result and the cost
     local what=$1 code=0
     shift
     local TIMEFORMAT='%U %S'

@@ -1,4 +1,4 @@
-# Connections between sites by programs that have the split library in them.
+# Connections between sites by programs with the split library.
 check_PROGRAMS += %reldir%/split_check
 TESTS += %reldir%/split_check
 %canon_reldir%_split_check_SOURCES = \

@@ -42,7 +42,7 @@ void expect_end(int fd) {
     MUST(receive_all(fd, &one, 1) == 0);
 }
 
-// The client tells its true address, and what the server has of its peer must be that.
+// The client sends its true address, which must equal the peer's address at the server.
 void send_name(int fd) {
     const Endpoint me = own(fd);
     send_all(fd, &me, sizeof me);
@@ -55,7 +55,7 @@ void expect_name(int fd, const Endpoint& from) {
     MUST(from.same_host(endpoint(kClientHost, 0)));
 }
 
-// The same where the preface comes after accept() has returned.
+// The same if the preface arrives after accept() has returned.
 void expect_name_late(int fd) {
     Endpoint told;
     MUST(receive_all(fd, &told, sizeof told) == sizeof told);
@@ -99,12 +99,11 @@ void client_nonblocking(const Endpoint& server) {
     epoll_event wanted{EPOLLIN | EPOLLOUT | EPOLLET, {.fd = fd}}, event{};
     MUST(epoll_ctl(poller, EPOLL_CTL_ADD, fd, &wanted) == 0);
     MUST(connect_to(fd, server) == -1 && errno == EINPROGRESS);
-    // An edge-triggered poller, which was there before the connection, hears of it; one hung-up edge may come
-    // first.
+    // An edge-triggered poller added before the connection gets the event; a hang-up event may come first.
     for (int i = 0; i < 5 && (event.events & EPOLLOUT) == 0; i++)
         MUST(epoll_wait(poller, &event, 1, 30000) == 1);
     MUST((event.events & EPOLLOUT) != 0);
-    // Programs also ask by connecting again: done, and then it is connected.
+    // Some programs connect again to query the result: success, then EISCONN.
     const int again = connect_to(fd, server);
     MUST(again == 0 || errno == EISCONN);
     MUST(connect_to(fd, server) == -1 && errno == EISCONN);
@@ -126,7 +125,7 @@ void server_nonblocking(int listener) {
     expect_end(fd);
 }
 
-// Whoever connects hears first: the preface must not wait for its first byte.
+// The connecting side receives first: the preface must not wait for its first byte.
 void client_listens(const Endpoint& server) {
     const int fd = client_socket();
     MUST(connect_to(fd, server) == 0);
@@ -151,13 +150,13 @@ void server_speaks(int listener) {
     expect_name(fd, from);
 }
 
-// While the gateway does not answer, writing is what it would be on any connection that is being made.
+// Until the gateway answers, a write behaves as on any connection in progress.
 void client_writes_early(const Endpoint& server) {
     const int fd = client_socket(SOCK_NONBLOCK);
     MUST(connect_to(fd, server) == -1 && errno == EINPROGRESS);
     std::byte one{7};
     MUST(send(fd, &one, 1, MSG_NOSIGNAL) == -1 && errno == EAGAIN);
-    MUST(fcntl(fd, F_SETFL, 0) == 0);  // now it blocks, and waits
+    MUST(fcntl(fd, F_SETFL, 0) == 0);  // now the write blocks, and waits
     send_name(fd);
     send_all(fd, stream(1, 100000).data(), 100000);
     expect(fd, 2, 100000);
@@ -219,7 +218,7 @@ void server_many_calls(int listener) {
     expect_end(fd);
 }
 
-// The preface comes late: nothing of it may be seen, neither as bytes nor as an end.
+// The preface arrives late: the server must see none of it, neither as bytes nor as an end of the stream.
 void server_reads_early(int listener) {
     Endpoint from;
     const int fd = accept_from(listener, from, SOCK_NONBLOCK);
@@ -247,7 +246,7 @@ void client_six(const Endpoint& server) {
     MUST(connect_to(fd, server, AF_INET6) == 0);
     MUST(peer(fd) == server);
     sockaddr_storage address;
-    socklen_t length = 3;  // less room than it needs: what it would need is told
+    socklen_t length = 3;  // too short a buffer: the call returns the necessary length
     MUST(getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
          length == sizeof(sockaddr_in6));
     send_name(fd);
@@ -279,7 +278,7 @@ void server_names(int listener) {
     expect_end(fd);
 }
 
-// Descriptors' numbers are used again: what was known of one must not be believed of the next.
+// Descriptor numbers are reused: state of an old connection must not apply to the next one.
 void client_reuses(const Endpoint& server) {
     const int fd = client_socket();
     MUST(connect_to(fd, server) == 0);
@@ -294,7 +293,8 @@ void client_reuses(const Endpoint& server) {
     MUST(accepted >= 0 && from == own(again) && peer(accepted) == own(again));
 }
 
-// More connections than are kept in mind without sweeping; one that lives sees all of it.
+// More connections than the library records without cleaning up; a connection that stays open must not be
+// affected.
 constexpr int kMany = 1100;
 void client_many(const Endpoint& server) {
     const int kept = client_socket();
@@ -323,7 +323,7 @@ void server_many(int listener) {
     expect_name(kept, first);
 }
 
-// Without a preface it is an ordinary connection of the gateway's own host.
+// Without a preface it is an ordinary connection from the gateway's own host.
 void client_plain(const Endpoint& server) {
     const int fd = client_socket();
     MUST(connect_to(fd, server) == 0);
@@ -357,14 +357,14 @@ void client_refused_far(const Endpoint& server) {
     const int unused = bound_socket(kServerHost);
     nobody.port = own(unused).port;
     const int fd = client_socket();
-    MUST(connect_to(fd, nobody) == 0);  // to the gateway, which cannot answer; the first use tells
+    // Succeeds at the gateway, which cannot report the refusal; the first use does.
+    MUST(connect_to(fd, nobody) == 0);
     std::byte one;
     MUST(recv(fd, &one, 1, 0) == -1 && errno == ECONNRESET);
 }
 void server_nothing(int) {}
 
-// A connection that is closed before its preface has come must not be looked for by every call of the process
-// from then on.
+// A connection closed before its preface arrived must not cost every later call of the process a lookup.
 void client_leaves(const Endpoint& server) {
     const int fd = client_socket();
     MUST(connect_to(fd, server) == 0);
@@ -385,7 +385,7 @@ void server_leaves(int listener) {
     MUST(split::unsettled.load() == 0);
 }
 
-// From the other site's addresses this process has none: what is in the own site goes straight.
+// A connection inside the own site goes direct, not through the gateway.
 void client_local(const Endpoint&) {
     const int listener = listening(kClientHost);
     const int fd = client_socket(SOCK_NONBLOCK);

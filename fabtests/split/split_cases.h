@@ -1,5 +1,5 @@
-// What the two ends of a connection between sites do and expect.  Each end is a process of its own, in a site
-// of its own.
+// Actions and expectations of the two ends of a connection between sites.  Each end is a process of its own,
+// in a site of its own.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace mcastcoll::fabtest {
 
-// What the relay between the two sites can do besides its work: what a real one does only on a bad day.
+// Faults injected by the relay between the two sites, which are rare in real networks.
 struct RelayFaults {
-    int accept_after_ms = 0;   // connections wait in a queue that is full
-    int preface_after_ms = 0;  // the target hears nothing for so long
+    int accept_after_ms = 0;   // connections wait in a full queue
+    int preface_after_ms = 0;  // time before the target gets the preface
     bool byte_by_byte = false;
-    bool no_preface = false;  // as any program on the gateway's host would connect
+    bool no_preface = false;  // as an ordinary program on the gateway's host would connect
     bool unknown_version = false;
 };
 
@@ -27,19 +27,20 @@ struct Case {
     RelayFaults faults{};
 };
 
-// split_cross.cc: two that connect to each other at once.
+// split_cross.cc: two processes that connect to each other at once.
 void client_crosses(const relay::Endpoint& server);
 void server_crosses(int listener);
 
 std::span<const Case> all_cases();
 
-// split_relay.cc: both sites' gateways in one process, as plain as can be.  Listens at both, writes the two
-// ports to a descriptor, and until it is killed takes prefaces, connects to the targets from the other
-// gateway's address, says the preface there, and carries bytes both ways.
+// split_relay.cc: both sites' gateways in one process, as plain as possible.  Listens at both, writes the two
+// ports to a descriptor, and until it is killed reads prefaces, connects to the targets from the other
+// gateway's address, sends the preface there, and carries bytes both ways.
 [[noreturn]] void run_relay(const RelayFaults& faults, int tell_fd);
 
-// One site's gateway in a process of its own, as plain: a connection between gateways for each connection of
-// a program, and nothing kept warm.  What splitting alone does, to compare with.
+// One site's gateway in a process of its own, equally plain: a connection between gateways for each
+// connection of a program, and no connections kept open in advance.  Shows the effect of splitting alone, for
+// comparison.
 [[noreturn]] void run_gateway(const std::string& sites_file, const std::string& site);
 
 }  // namespace mcastcoll::fabtest

@@ -1,11 +1,10 @@
-// split_check [CASE] -- connections between two sites, through a relay, by programs that have the split
-// library in them.
+// split_check [CASE] -- connections between two sites, through a relay, by programs with the split library.
 //
-// split_check gateway --sites FILE --site NAME -- a gateway that does no more than split, for comparisons on
+// split_check gateway --sites FILE --site NAME -- a gateway that only splits connections, for comparisons on
 // the cluster.
 //
-// Everything is on the loopback interface: 127.11/16 is one site, 127.12/16 the other.  The library is linked
-// in, so that sanitizers see it, too; it acts in the two processes that are started with MCASTCOLL_SITES.
+// All sites are on the loopback interface: 127.11/16 is one site, 127.12/16 the other.  The library is linked
+// in, so that sanitizers cover it, too; it is active in the two processes started with MCASTCOLL_SITES.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -25,10 +24,10 @@ using namespace mcastcoll::fabtest;
 
 namespace {
 
-constexpr unsigned kLimit_s = 120;  // of one case: a machine that is busy is no failure
+constexpr unsigned kLimit_s = 120;  // of one case: a busy machine must not fail the test
 
-// A child with the file in its environment, as a process of the site; it is this program with other
-// arguments.
+// Starts this program with other arguments in a child, as a process of the site, with the file in its
+// environment.
 pid_t start(const char* self, const std::string& sites, const char* site,
             std::vector<std::string> arguments) {
     const pid_t child = fork();
@@ -90,7 +89,7 @@ bool passes(const char* self, std::size_t number) {
     return client_good && server_good;
 }
 
-// A file that cannot be used ends the program when it is loaded, before it does anything.
+// An unusable file ends the program when the library is loaded, before the program runs.
 bool refuses(const char* self, const std::string& text, const char* site) {
     const std::string sites = write_sites(text);
     int status = 0;

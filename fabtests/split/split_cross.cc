@@ -1,7 +1,7 @@
-// Two processes that connect to each other at once, with the very calls of Open MPI's btl/tcp: each says who
-// it is on the connection it makes, the lesser keeps its own and ends the one it accepted, the greater drops
-// its own and answers on the one it accepted.  Nobody may meet a reset, and each peer's address must be the
-// true one as soon as its name was read.
+// Two processes that connect to each other at once, with the same calls as Open MPI's btl/tcp: each sends its
+// name on the connection it opens; the lesser keeps its own connection and ends the accepted one, the greater
+// drops its own and answers on the accepted one.  Neither may see a reset, and each peer's address must be
+// true as soon as its name was read.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/time.h>
@@ -28,7 +28,7 @@ class Side {
     Side(int listener, const Endpoint& other, bool greater)
         : listener_(listener), other_(other), greater_(greater) {}
 
-    // One connection is left, on which both know who the other is.
+    // Establishes the one remaining connection, on which both know the peer's name.
     int meet() {
         mine_ = bound_socket(greater_ ? kServerHost : kClientHost, AF_INET, SOCK_NONBLOCK);
         MUST(connect_to(mine_, other_) == 0 || errno == EINPROGRESS);
@@ -43,8 +43,8 @@ class Side {
 
     void look() {
         const short events = said_ ? POLLIN : POLLOUT;
-        // take() waits for the other's name.  Were both to do that before they have said their own, neither
-        // would go on; so the lesser speaks first.  -1 is left out.
+        // take() waits for the other's name.  If both waited before sending their own, neither would
+        // continue; so the lesser sends first.  poll() ignores -1.
         const int listener = greater_ || said_ ? listener_ : -1;
         std::array<pollfd, 2> polled{{{listener, POLLIN, 0}, {mine_, events, 0}}};
         if (met_ >= 0) polled[1].fd = -1;
@@ -66,7 +66,7 @@ class Side {
         said_ = true;
     }
 
-    // The answer, or the end: to the greater one only.
+    // Waits for the answer, or the end, which only the greater one gets.
     void hear() {
         Name answer{};
         const std::size_t size = receive_all(mine_, answer.data(), answer.size());  // no reset
@@ -88,7 +88,7 @@ class Side {
         const std::size_t size = receive_all(fd, name.data(), name.size());
         int accepted = fd;
         known_ = true;
-        // The greater one may drop its connection before it has said anything.
+        // The greater process may drop its connection before sending anything.
         MUST(size == name.size() || (!greater_ && size == 0));
         if (size == 0) return end(accepted);
         MUST(name == (greater_ ? kLesser : kGreater));
@@ -110,11 +110,11 @@ class Side {
     const Endpoint other_;
     const bool greater_;
     int mine_ = -1, met_ = -1;
-    bool said_ = false;   // who we are, on our own connection
-    bool known_ = false;  // the other's connection has come, too
+    bool said_ = false;   // our name was sent, on our own connection
+    bool known_ = false;  // the other's connection has arrived, too
 };
 
-// Each round begins when both say so on a connection that stays, and a little apart.
+// Each round begins when both have announced it on a connection that stays open, with a short random offset.
 void cross(int listener, const Endpoint& other, int control, bool greater) {
     Side side(listener, other, greater);
     for (int round = 0; round < kRounds; round++) {

@@ -1,5 +1,4 @@
-// Sockets as the split library's tests need them.  Whatever fails that should not ends the process and says
-// where.
+// Sockets for the split library's tests.  A call that fails unexpectedly ends the process and prints where.
 #pragma once
 
 #include <netinet/in.h>
@@ -29,18 +28,18 @@ inline constexpr const char *kClientHost = "127.11.0.2", *kServerHost = "127.12.
 
 relay::Endpoint endpoint(const std::string& host, std::uint16_t port);
 relay::Endpoint own(int fd);
-relay::Endpoint peer(int fd);  // as getpeername() has it
+relay::Endpoint peer(int fd);  // as getpeername() returns it
 
-// A TCP socket that is bound there; domain AF_INET6: the same host as a mapped address.
+// Opens a TCP socket bound to this host; domain AF_INET6: the same host as a mapped address.
 int bound_socket(const std::string& host, int domain = AF_INET, int flags = 0);
 int listening(const std::string& host, int domain = AF_INET, int backlog = 16);
 int connect_to(int fd, const relay::Endpoint& to, int domain = AF_INET);  // as connect(2)
 int accept_from(int listener, relay::Endpoint& from, int flags = 0);      // as accept4(2)
 
 void send_all(int fd, const void* from, std::size_t size);
-std::size_t receive_all(int fd, void* to, std::size_t size);  // less at the end of the stream
+std::size_t receive_all(int fd, void* to, std::size_t size);  // fewer bytes at the end of the stream
 
-// Whether one of the events came within a time that is long only when something is wrong.
+// Returns whether one of the events came in time; the limit is reached only on an error.
 bool comes(int fd, short events, int milliseconds = 30000);
 
 // The byte at an offset of a stream.

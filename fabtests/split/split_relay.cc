@@ -53,7 +53,8 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
         const std::size_t step = faults.byte_by_byte ? 1 : bytes.size();
         for (std::size_t at = 0; at < bytes.size(); at += step) {
             send_all(far, bytes.data() + at, step);
-            if (faults.byte_by_byte) sleep_ms(3);  // a little under patience in all, or over it: both must do
+            // In total a little under the library's patience, or over it: both must work.
+            if (faults.byte_by_byte) sleep_ms(3);
         }
     }
     std::thread back([near, far] { carry(far, near); });
@@ -63,8 +64,8 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
     close(far);
 }
 
-// Whoever sends a preface for a target in the own site is another gateway; the other targets are its
-// business.
+// A preface for a target in the own site comes from another gateway; other prefaces go to the gateway of the
+// target's site.
 void serve_between(int near, const relay::Sites& sites, const relay::Site& own) {
     std::array<std::byte, relay::kPrefaceSize> bytes;
     const std::size_t got = receive_all(near, bytes.data(), bytes.size());
@@ -114,7 +115,7 @@ void run_relay(const RelayFaults& faults, int tell_fd) {
                                        listening(kGatewayB, AF_INET, backlog)};
     const std::array<std::uint16_t, 2> ports{own(listeners[0]).port, own(listeners[1]).port};
     std::array<int, 4> fillers{-1, -1, -1, -1};
-    if (faults.accept_after_ms > 0)  // these fill the queue, so that what comes next is not answered
+    if (faults.accept_after_ms > 0)  // fills the queue, so that the next connection is not answered
         for (int& one : fillers) {
             one = bound_socket(kGatewayA, AF_INET, SOCK_NONBLOCK);
             connect_to(one, own(listeners[0]));

@@ -1,8 +1,7 @@
-// The board is the memory that all processes of one test case share: addresses, an out-of-band barrier, and
-// words for the case's own use. It is what the collectives under test are checked against, so it uses nothing
-// of libfabric.
+// The memory that all processes of one test case share: addresses, an out-of-band barrier, and words for the
+// case's own use. Tests check collectives against the board, so the board uses nothing of libfabric.
 //
-// The launcher owns it; it is mapped before the fork and lies at the same address in every process.
+// The launcher owns the board and maps it before the fork, so it lies at the same address in every process.
 #pragma once
 
 #include <sys/types.h>
@@ -23,19 +22,19 @@ struct Board {
         std::atomic<pid_t> pid;
         std::atomic<std::size_t> address_bytes;
         std::array<std::byte, kMaxAddressBytes> address;
-        // What the process is doing, for the complaint when it does not end. Only string literals.
+        // The step the process is in, printed if the process does not end. String literals only.
         std::atomic<const char*> stage;
     };
 
     std::array<Place, kMaxProcesses> places;
-    // Somebody has failed: nobody shall wait for it.
+    // A process has failed: meet() no longer waits for the other processes.
     std::atomic<bool> abandoned;
     std::atomic<std::uint32_t> arrived;
     std::atomic<std::uint32_t> generation;
     std::array<std::atomic<std::uint64_t>, kWords> words;
 };
 
-// Shared between processes, so it must work without a lock inside.
+// The words are shared between processes: an atomic with a lock inside would lock each process separately.
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 

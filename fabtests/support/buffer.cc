@@ -12,7 +12,7 @@ constexpr std::byte kGuard{0xa5};
 constexpr std::byte kPoison{0x5c};
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
-// The word at `index` of the contents for `seed`; cheap, since gigabytes are checked with it.
+// The word at `index` of the contents for `seed`; cheap, because tests check gigabytes with this function.
 std::uint64_t content(std::uint64_t seed, std::size_t index) {
     std::uint64_t word = (seed ^ (index + 1)) * 0x9e3779b97f4a7c15ULL;
     return word ^ (word >> 29);

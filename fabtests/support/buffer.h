@@ -1,5 +1,5 @@
-// A buffer with guards at both ends and contents that everybody can compute from a seed, so that a receiver
-// checks every byte, and the bytes around them, without being told what was sent.
+// A buffer with guards at both ends. Every process can compute its contents from a seed, so a receiver checks
+// every byte, and the bytes around the buffer, without a copy of the sent data.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,12 @@ class Buffer {
     std::byte* data() { return storage_.data() + kGuardBytes; }
     std::size_t size() const { return storage_.size() - 2 * kGuardBytes; }
 
-    // Contents that depend on seed alone; and contents that no seed gives.
+    // fill() writes contents that depend only on the seed; poison() writes contents different from those of
+    // any seed.
     void fill(std::uint64_t seed);
     void poison();
 
-    // Throws Failure naming the first byte that is not as fill(seed) left it, or the guard that is spoilt.
+    // Throws Failure with the first byte that differs from fill(seed), or with the overwritten guard.
     void check(std::uint64_t seed, const char* what) const;
     void check_guards(const char* what) const;
 
@@ -28,7 +29,7 @@ class Buffer {
     std::vector<std::byte> storage_;
 };
 
-// A number that looks random and differs for different arguments: seeds of operations, choices of tests.
+// A pseudorandom number, a function of the arguments: seeds of operations, choices of tests.
 std::uint64_t mix(std::uint64_t value);
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) {
     return mix(mix(mix(a) ^ b) ^ c);

@@ -25,13 +25,14 @@
 
 namespace {
 
-std::atomic<std::uint64_t> left_until{0};  // 0: nothing fails
+std::atomic<std::uint64_t> left_until{0};  // 0: no call fails
 std::atomic<std::uint64_t> failed{0};
 std::atomic<bool> onward{false};
 std::atomic<const char*> last{""};
 std::atomic<std::int64_t> pieces{0};
 
-// Strings and messages take their memory in libraries, which nobody else uses while something is to fail.
+// Strings and log messages allocate inside libstdc++ and libfmt. Only the provider uses these libraries while
+// a call is to fail.
 bool is_provider(const void* caller) {
     Dl_info info{};
     if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
@@ -40,7 +41,7 @@ bool is_provider(const void* caller) {
                        [&](const char* name) { return std::strstr(info.dli_fname, name) != nullptr; });
 }
 
-// Whether this call is to fail.
+// Returns whether this call must fail.
 bool fails(const void* caller, const char* name) {
     if (left_until.load() == 0 || !is_provider(caller)) return false;
     const std::uint64_t left = left_until.load();
@@ -74,7 +75,7 @@ void give_back(void* memory) {
 
 }  // namespace
 
-// Descriptors that the provider has made, by number.
+// Descriptors that the provider has opened, indexed by number.
 namespace {
 std::array<std::atomic<bool>, 1024> made{};
 
@@ -94,7 +95,7 @@ int note(const void* caller, int descriptor) {
         return function arguments;                                             \
     }
 
-// The same of functions that make descriptors.
+// The same for functions opening descriptors.
 #define MAKING(name, parameters, arguments)                                 \
     extern "C" __attribute__((visibility("default"))) int name parameters { \
         static auto* const function = real(&name, #name);                   \
@@ -120,7 +121,7 @@ MAKING(eventfd, (unsigned value, int flags) noexcept, (value, flags))
 MAKING(timerfd_create, (clockid_t clock, int flags) noexcept, (clock, flags))
 MAKING(shm_open, (const char* name, int flags, mode_t mode), (name, flags, mode))
 
-// Says what is wrong itself.
+// posix_fallocate() returns the error instead of setting errno.
 extern "C" __attribute__((visibility("default"))) int posix_fallocate(int fd, off_t from, off_t bytes) {
     static auto* const function = real(&posix_fallocate, "posix_fallocate");
     return fails(CALLER, "posix_fallocate") ? ENOSPC : function(fd, from, bytes);
@@ -177,7 +178,7 @@ FAILING(ssize_t, sendmsg, ENOBUFS, (int fd, const msghdr* message, int flags), (
 FAILING(int, recvmmsg, ENOMEM, (int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout),
         (fd, messages, count, flags, timeout))
 
-// The same of functions that return a pointer.
+// The same for functions returning a pointer.
 #define WITHOUT(result, name, error, parameters, arguments)                    \
     extern "C" __attribute__((visibility("default"))) result name parameters { \
         static auto* const function = real(&name, #name);                      \
@@ -188,7 +189,7 @@ WITHOUT(FILE*, fopen, EMFILE, (const char* path, const char* mode), (path, mode)
 WITHOUT(DIR*, opendir, EMFILE, (const char* path), (path))
 WITHOUT(char*, strdup, ENOMEM, (const char* text) noexcept, (text))
 
-// With a third argument or without.
+// open() has an optional third argument.
 extern "C" __attribute__((visibility("default"))) int open(const char* path, int flags, ...) {
     static auto* const function = real(&open, "open");
     va_list rest;
@@ -205,7 +206,8 @@ extern "C" __attribute__((visibility("default"))) int openat(int folder, const c
     const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     if (fails(CALLER, "openat")) return errno = EMFILE, -1;
-    return function(folder, path, flags, mode);  // closedir() may close it unseen
+    // closedir() may close the descriptor where this file cannot see the call.
+    return function(folder, path, flags, mode);
 }
 
 MAKING(accept4, (int fd, sockaddr* from, socklen_t* length, int flags), (fd, from, length, flags))

@@ -1,5 +1,5 @@
-// How a functional test says that something is wrong: one exception type, thrown by CHECK and friends, caught
-// where a member's process begins. Only test programs throw; nothing here crosses a C boundary.
+// Failures of a functional test: one exception type, thrown by CHECK and related macros and caught at the top
+// of a member's process. Only test programs throw; nothing here crosses a C boundary.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@ class Failure : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// Thrown when the provider under test does not offer what a case is about. The launcher refuses it from
-// mcastcoll.
+// Thrown when the provider under test does not offer the feature that a case tests. The launcher reports a
+// failure if mcastcoll throws it.
 class Skipped : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -27,7 +27,7 @@ template <typename... Arguments>
     throw Failure(fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
-// "-FI_EINVAL (Invalid argument)" for a libfabric return value, the number itself for what is no error.
+// "-FI_EINVAL (Invalid argument)" for a libfabric error code; otherwise the number itself.
 inline std::string describe(long value) {
     if (value >= 0) return fmt::format("{}", value);
     return fmt::format("{} ({})", value, fi_strerror(static_cast<int>(-value)));

@@ -1,18 +1,18 @@
-// Where members are: on this host or those of a virtual cluster (util/cluster).
+// Hosts that members run on: this host, or the hosts of a virtual cluster (util/cluster).
 #pragma once
 
 #include <string>
 
 namespace mcastcoll::fabtest {
 
-// From here on this process and its children find no symbols of the kernel. libfabric 1.17 reads all of them
-// twice in each process, for devices that are not here: 70 ms of a core, most of the life of a short process.
-// Without the right to do so nothing changes.
+// Hides the kernel's symbols from this process and its children. libfabric 1.17 reads all of them twice in
+// each process, to look for devices absent here: 70 ms of a core, most of the run time of a short process.
+// Without the necessary privilege the function has no effect.
 void hide_kernel_symbols();
-// How many hosts the cluster of that name (VC) has; fails if it is not up.
+// Number of hosts of the cluster with this name (VC); fails if the cluster is not up.
 unsigned hosts_of(const std::string& cluster);
-// From here on this process is on host h<number> of the cluster: its network, name and /dev/shm, as
-// util/cluster/on has it. Needs root.
+// Moves this process to host h<number> of the cluster: its network, host name and /dev/shm, as
+// util/cluster/on does. Needs root.
 void enter_host(const std::string& cluster, unsigned number);
 
 }  // namespace mcastcoll::fabtest

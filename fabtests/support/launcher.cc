@@ -19,17 +19,17 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-// Once somebody has failed, the others have this long to notice and to say what they see.
+// After a process has failed, the rest have this long to notice and to report.
 constexpr std::chrono::seconds kGrace{2};
 constexpr std::chrono::milliseconds kPollInterval{2};
 
 struct Process {
     pid_t pid = -1;
-    std::optional<int> status;  // as waitpid tells it
+    std::optional<int> status;  // as waitpid() returns it
     bool killed = false;        // by the launcher
 };
 
-// Owns the processes: whatever happens, none is left when it goes out of scope.
+// Owns the processes: the destructor kills and reaps the running ones.
 class Processes {
   public:
     explicit Processes(std::size_t count) : all_(count) {}

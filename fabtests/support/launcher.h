@@ -1,5 +1,5 @@
-// Runs one function in several processes of this host, and answers for every one of them: collects their exit
-// codes, kills what is left at the deadline, and lets none outlive it.
+// Runs one function in several processes of this host and supervises them: collects their exit codes, and
+// kills every process still running at the deadline or when the launcher ends.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ inline constexpr int kExitSkipped = 77;
 struct Team {
     unsigned processes = 0;
     unsigned timeout_s = 0;
-    // Processes that are to die by SIGKILL, and must.
+    // Processes that must die by SIGKILL.
     std::vector<unsigned> victims;
 };
 
@@ -28,7 +28,7 @@ struct Outcome {
     std::string reason;
 };
 
-// `body` runs in each process with its number and returns the process's exit code.
+// Runs `body` in each process with the process's number; `body` returns the process's exit code.
 Outcome run_team(const Team& team, Board& board, const std::function<int(unsigned)>& body);
 
 }  // namespace mcastcoll::fabtest

@@ -18,7 +18,7 @@ void must(long result, const char* what) {
 
 constexpr std::size_t kQueueEntries = 1024;
 
-// The one of several, with commas, that is this member's.
+// Picks this member's entry from a comma-separated list; members take the entries in turns.
 std::string dealt(const std::string& list, unsigned rank) {
     const auto commas = static_cast<unsigned>(std::count(list.begin(), list.end(), ','));
     std::size_t begin = 0;
@@ -39,7 +39,8 @@ Member::Member(const Options& options, Board& board, unsigned rank, unsigned siz
 }
 
 Member::~Member() {
-    // What failed is more interesting than what followed.
+    // While an exception unwinds, the stage of the failure is kept: the failure is more interesting than the
+    // cleanup.
     if (std::uncaught_exceptions() == 0) stage("closing the endpoint");
 }
 
@@ -151,7 +152,7 @@ Fid<fid_av_set> Member::nobody() {
     return Fid<fid_av_set>(set);
 }
 
-// libfabric's own sets begin with at least one address, hence the detour for other providers.
+// libfabric's own address vector sets start with at least one address, hence the detour for other providers.
 Fid<fid_av_set> Member::set_of(const std::vector<unsigned>& ranks) {
     Fid<fid_av_set> set;
     if (options_.is_mcastcoll()) {
@@ -168,14 +169,14 @@ Fid<fid_av_set> Member::set_of(const std::vector<unsigned>& ranks) {
 std::unique_ptr<Join> Member::start_join(const fid_av_set* set, fi_addr_t collective_address) {
     auto joining = std::make_unique<Join>();
     if (collective_address == FI_ADDR_NOTAVAIL && !options_.is_mcastcoll()) {
-        // libfabric's own collectives insist on the set's address.
+        // libfabric's own collectives require the set's address.
         must(fi_av_set_addr(const_cast<fid_av_set*>(set), &collective_address), "fi_av_set_addr");
     }
     fid_mc* mc = nullptr;
     must(fi_join_collective(ep(), collective_address, set, 0, &mc, joining.get()), "fi_join_collective");
     joining->mc.reset(mc);
     open_joins_.insert(joining.get());
-    joined_.erase(joining.get());  // one that has gone may have been there
+    joined_.erase(joining.get());  // an earlier join at the same address may be in the set
     return joining;
 }
 
@@ -303,7 +304,7 @@ bool Member::read_event() {
     const auto take_join = [&](fid_t object, void* context, int error) {
         auto* join = static_cast<Join*>(context);
         if (open_joins_.erase(join) != 1) fail("an event with the context {} that no join has", context);
-        // ofi_rxm reports another object of its own.
+        // ofi_rxm reports the fid of a different object.
         if (options_.is_mcastcoll() && object != &join->mc->fid)
             fail("a join's event has another object's fid");
         join->done = true;

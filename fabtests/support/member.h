@@ -1,9 +1,9 @@
-// A member of a test's group of processes: one endpoint with everything it needs, the other members'
-// addresses, and the waiting that every test needs. It goes through libfabric's public interface only and
-// works over any provider with FI_COLLECTIVE.
+// A member of a test's group of processes: an endpoint with its related objects, the other members'
+// addresses, and the waits needed by every test. A Member uses only libfabric's public interface and works
+// over any provider with FI_COLLECTIVE.
 //
-// It owns its libfabric objects and closes them in order. Completions and events are matched with what was
-// asked for: one that nobody asked for is a failure, as it would be for an application.
+// A Member owns its libfabric objects and closes them in order. Completions and events are matched with
+// started operations: an unexpected completion or event is a failure, as for an application.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -37,15 +37,15 @@ struct CloseFid {
 template <typename T>
 using Fid = std::unique_ptr<T, CloseFid>;
 
-// One operation that was started; its address is the operation's context.
+// A started operation; the ticket's address is the operation's context.
 struct Ticket {
-    fi_context2 space{};  // the provider's, first
+    fi_context2 space{};  // used by the provider; must be the first field
     bool done = false;
-    int error = 0;  // positive, as fi_cq_err_entry has it
+    int error = 0;  // positive, as in fi_cq_err_entry
     std::uint64_t flags = 0;
 };
 
-// One join that was started, and the group it made.
+// A started join, and the resulting group.
 struct Join {
     fi_context2 space{};
     Fid<fid_mc> mc;
@@ -60,12 +60,13 @@ struct Opening {
     fi_wait_obj event_wait = FI_WAIT_NONE;
     fi_av_type av_type = FI_AV_TABLE;
     fi_threading threading = FI_THREAD_UNSPEC;
-    fi_progress progress = FI_PROGRESS_UNSPEC;  // of both kinds
-    std::uint64_t more_caps = 0;                // than FI_MSG and FI_COLLECTIVE
-    bool successor = false;  // of a member that has died: takes over its address, and nobody waits for it
+    fi_progress progress = FI_PROGRESS_UNSPEC;  // control and data progress
+    std::uint64_t more_caps = 0;                // capabilities besides FI_MSG and FI_COLLECTIVE
+    // Takes over the address of a dead member; the survivors do not wait for the successor.
+    bool successor = false;
 };
 
-// What the event queue said about a group that had been joined.
+// An error that the event queue reported for a joined group.
 struct GroupError {
     const Join* join = nullptr;
     int error = 0;
@@ -74,7 +75,7 @@ struct GroupError {
 
 class Member {
   public:
-    // Opens the endpoint and exchanges addresses with the other members; all must do it.
+    // Opens the endpoint and exchanges addresses with the other members, which must do the same.
     Member(const Options& options, Board& board, unsigned rank, unsigned size, const Opening& opening);
     ~Member();
     Member(const Member&) = delete;
@@ -95,7 +96,7 @@ class Member {
     fid_ep* ep() { return ep_.get(); }
     fi_addr_t address_of(unsigned rank) const { return addresses_.at(rank); }
 
-    // Sets: everybody; nobody; ranks in the order given.
+    // Address vector sets: all members; none; the given ranks in this order.
     Fid<fid_av_set> everybody();
     Fid<fid_av_set> nobody();
     Fid<fid_av_set> set_of(const std::vector<unsigned>& ranks);
@@ -108,7 +109,7 @@ class Member {
         return joining;
     }
 
-    // Start an operation; -FI_EAGAIN is tried again after progress. The ticket lives as long as the member.
+    // Start an operation and retry after progress on -FI_EAGAIN. The ticket lives as long as the member.
     Ticket& broadcast(const Join& group, void* buffer, std::size_t bytes, fi_addr_t root);
     Ticket& broadcast(const Join& group, void* buffer, std::size_t count, fi_addr_t root,
                       fi_datatype datatype);
@@ -119,31 +120,32 @@ class Member {
                    fi_datatype datatype, fi_op op);
     Ticket& allgather(const Join& group, const void* input, void* result, std::size_t count,
                       fi_datatype datatype);
-    // Any other call.
+    // Starts an operation with any other call.
     Ticket& start(const char* what, const std::function<long(Ticket*)>& call);
-    // A ticket for a call that the test makes itself; drop it if the call fails.
+    // Returns a ticket for a call that the test makes itself; the test drops the ticket if the call fails.
     Ticket& new_ticket();
     void drop(Ticket& ticket);
 
-    // Wait until it is done; `finish` insists on success, `settle` leaves error to be looked at.
+    // Wait until the operation is done; `finish` requires success, `settle` leaves ticket.error to the
+    // caller.
     void finish(Ticket& ticket);
     void settle(Ticket& ticket);
     bool settle(Ticket& ticket, std::chrono::milliseconds limit);
 
-    // Reads the queues until they are empty. True if anything was in them.
+    // Reads the queues until they are empty. Returns true if there was an entry.
     bool progress();
-    // Progress until the condition holds; fails after the time for one operation.
+    // Makes progress until the condition holds; fails after the time limit for one operation.
     void wait_until(const char* what, const std::function<bool()>& holds);
     bool wait_until(std::chrono::milliseconds limit, const std::function<bool()>& holds);
-    // Progress for a while: whatever comes unexpectedly is found.
+    // Makes progress for a while, so that unexpected completions and events are found.
     void idle(std::chrono::milliseconds time);
-    // Takes over what another way of reading the queue (fi_cq_sread) has got.
+    // Takes over entries read from the queue in another way (fi_cq_sread).
     void take(const fi_cq_tagged_entry& entry);
     void take_error();
     bool read_event();
     const std::vector<GroupError>& group_errors() const { return group_errors_; }
 
-    // Out-of-band barrier of `count` processes (0: all members), with progress while waiting.
+    // Out-of-band barrier of `count` processes (0: all members); makes progress while it waits.
     void meet(unsigned count = 0);
 
   private:

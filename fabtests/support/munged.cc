@@ -40,7 +40,7 @@ Munged::Munged(const std::string& key_of) {
         why_not_ = "there is no folder for munged";
         return;
     }
-    ::chmod(folder_.c_str(), 0711);  // processes of other users find the socket
+    ::chmod(folder_.c_str(), 0711);  // so that processes of other users reach the socket
     why_not_ = make_key(key_of);
     if (why_not_.empty()) start();
 }
@@ -67,7 +67,7 @@ void Munged::start() {
     if (process_ == 0) {
         const int nowhere = ::open("/dev/null", O_RDWR);
         for (const int descriptor : {0, 1, 2}) ::dup2(nowhere, descriptor);
-        // A test that fails may end without a word.
+        // Ends munged when the test ends, also when a failing test exits without cleanup.
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) ::_exit(1);
         ::execl(program(), "munged", "--foreground", "--force", key.c_str(), place.c_str(), pid.c_str(),

@@ -1,4 +1,4 @@
-// A munged of a test's own, with a key and a socket that nobody else uses.
+// A munged daemon for one test, with its own key and socket.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@ namespace mcastcoll::fabtest {
 
 class Munged {
   public:
-    // Starts it; where that cannot be, why_not() says why. key: another one's folder, whose key it is to
-    // have.
+    // Starts munged; after a failure why_not() gives the reason. key_of: folder of the munged from which to
+    // take the key.
     explicit Munged(const std::string& key_of = {});
     ~Munged();
     Munged(const Munged&) = delete;

@@ -1,4 +1,4 @@
-// What every functional test takes on its command line.
+// Command-line options of every functional test.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,30 @@ namespace mcastcoll::fabtest {
 
 struct Options {
     std::string provider = "mcastcoll";
-    std::string inner;                  // FI_MCASTCOLL_INNER
-    std::string fault;                  // FI_MCASTCOLL_FAULT
-    std::string places = "flat";        // of the members; see program.cc
-    std::string address = "127.0.0.1";  // members' source address, or several for them to take in turns, with
-                                        // commas; empty leaves it to the provider
-    std::string cluster;                // whose hosts the members are on; empty: all on this one
+    std::string inner;            // FI_MCASTCOLL_INNER
+    std::string fault;            // FI_MCASTCOLL_FAULT
+    std::string places = "flat";  // members' sites and hosts; see program.cc
+    // members' source address, or a comma-separated list that members take in turns; empty: the provider
+    // chooses.
+    std::string address = "127.0.0.1";
+    std::string cluster;  // run the members on the hosts of this cluster; empty: on this host
     unsigned members = 4;
     std::uint64_t seed = 1;
-    // Only what hangs takes so long: a busy machine is no failure.
-    unsigned timeout_s = 300;       // of one case
-    unsigned wait_s = 90;           // of one operation
-    std::vector<std::string> only;  // names of cases; empty is all
+    // Only a hang takes this long: a slow machine must not fail a test.
+    unsigned timeout_s = 300;       // limit for one case
+    unsigned wait_s = 90;           // limit for one operation
+    std::vector<std::string> only;  // names of cases; empty: all
     bool list = false;
     bool verbose = false;
-    bool large = false;            // what takes minutes or gigabytes
-    std::uint64_t operations = 0;  // of the cases that count them; 0: as many as suit them
+    bool large = false;            // also run cases that take minutes or gigabytes
+    std::uint64_t operations = 0;  // number of operations in cases with a count; 0: the case's default
 
-    // libfabric's own providers serve to check the tests themselves; they leave out what mcastcoll must do.
+    // libfabric's own providers are used to check the tests themselves; there, tests of mcastcoll's extra
+    // features are skipped.
     bool is_mcastcoll() const { return provider == "mcastcoll"; }
 };
 
-// Whether fewer rounds of the same are to do: with sanitizers everything takes its time.
+// Whether to run fewer rounds of each case: builds with sanitizers are slow.
 inline bool quick() {
     return std::getenv("MCC_QUICK") != nullptr;
 }

@@ -1,4 +1,4 @@
-// What this process holds.
+// Memory and descriptors in use by this process.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ inline std::size_t open_descriptors() {
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-// A sanitizer keeps freed memory for a while, and looks for leaks itself.
+// AddressSanitizer keeps freed memory for a while, so growth cannot be measured; it looks for leaks itself.
 #ifdef __SANITIZE_ADDRESS__
 inline constexpr bool kMeasuresMemory = false;
 #else

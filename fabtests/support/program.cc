@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kLargeTimeoutFactor = 5;
 
 struct Places {
-    unsigned sites = 0, hosts = 0;  // hosts of each site
+    unsigned sites = 0, hosts = 0;  // hosts per site
 };
 
 bool read_places(const std::string& text, Places& places) {

@@ -1,11 +1,12 @@
-// A functional test program: a list of cases, each run by a fresh team of processes, and the command line
-// they share.
+// A functional test program: a list of cases, each run by a fresh team of processes, and their common command
+// line.
 //
 //     Program program("fi_mcc_barrier", "what the cases check");
 //     program.add({"name of the case", [](Member& me) { ... }});
 //     return program.run(argc, argv);
 //
-// It prints a line per case and exits with 0, 1 if any failed, or 77 if all were skipped.
+// The program prints a line per case and exits with 0, with 1 if any case failed, or with 77 if all were
+// skipped.
 #pragma once
 
 #include <functional>
@@ -24,15 +25,16 @@ struct Case {
     std::string name;
     std::function<void(Member&)> body;
     Opening opening{};
-    unsigned members = 0;                              // 0: as the command line says
-    unsigned timeout_s = 0;                            // 0: as the command line says
-    std::vector<unsigned> victims{};                   // members that are to be killed
-    std::map<std::string, std::string> environment{};  // of the processes, unless the caller has set it
-    std::string places{};                              // of the members; empty: as the command line says
-    bool only_mcastcoll = false;                       // other providers do not do it
-    bool only_large = false;                           // only with --large
-    std::function<void(Board&, const Options&)> outsider{};  // one more process that is no member
-    std::function<void()> after{};  // in the launcher, when all processes have ended well
+    unsigned members = 0;             // 0: as on the command line
+    unsigned timeout_s = 0;           // 0: as on the command line
+    std::vector<unsigned> victims{};  // members to be killed
+    // Of the processes, unless the caller has set the variable.
+    std::map<std::string, std::string> environment{};
+    std::string places{};                                    // of the members; empty: as on the command line
+    bool only_mcastcoll = false;                             // other providers lack the feature
+    bool only_large = false;                                 // only with --large
+    std::function<void(Board&, const Options&)> outsider{};  // a further process beside the members
+    std::function<void()> after{};  // runs in the launcher after all processes have ended successfully
 };
 
 class Program {
@@ -40,7 +42,7 @@ class Program {
     Program(std::string name, std::string description);
 
     const Options& options() const { return options_; }
-    // For options that one program has beyond all others'.
+    // For options of a single program.
     Arguments& arguments() { return arguments_; }
     void add(Case one) { cases_.push_back(std::move(one)); }
     int run(int argc, char** argv);
@@ -54,7 +56,7 @@ class Program {
 
     Arguments arguments_;
     Options options_;
-    unsigned hosts_ = 0;  // of the cluster
+    unsigned hosts_ = 0;  // hosts of the cluster
     std::vector<Case> cases_;
 };
 

@@ -38,7 +38,8 @@ void store(std::byte* to, std::size_t index, T value) {
         store(to, 2 * index + 1, value.imag());
         return;
     }
-    // Of an extended number's 16 bytes 6 are padding, which travels, too: valgrind wants to know it.
+    // Six of an x87 extended number's 16 bytes are padding. The padding is sent, too, so it is initialized
+    // for valgrind.
     constexpr std::size_t kUsed = std::is_same_v<T, long double> ? 10 : sizeof(T);
     std::memset(to + index * sizeof(T), 0, sizeof(T));
     std::memcpy(to + index * sizeof(T), &value, kUsed);
@@ -55,8 +56,8 @@ bool allows(fi_op op) {
     return op == FI_SUM || op == FI_PROD || op == FI_LOR || op == FI_LAND || op == FI_LXOR;
 }
 
-// Whether an element of a logical reduction is zero: rarely where one zero decides, mostly where one that is
-// none does.
+// Whether an element of a logical reduction is zero: rarely where one zero decides the result, mostly where
+// one nonzero element does.
 bool is_zero(fi_op op, std::uint64_t word) {
     if (op == FI_LAND) return word % 8 == 0;
     if (op == FI_LOR) return word % 8 != 0;
@@ -67,7 +68,7 @@ template <typename T>
 T integer(fi_op op, std::uint64_t word) {
     if (is_zero(op, word)) return 0;
     word >>= 4;
-    if (op == FI_BAND) word |= mix(word);  // or hardly a bit would be left
+    if (op == FI_BAND) word |= mix(word);  // otherwise hardly a bit would remain set
     if (op == FI_BOR) word &= mix(word);
     if (op == FI_PROD || op == FI_LAND || op == FI_LOR || op == FI_LXOR) word |= 1;
     return static_cast<T>(word);
@@ -81,7 +82,7 @@ R real(fi_op op, Values values, std::uint64_t word) {
     if (values == Values::rough) return R{1} / 3 + fraction;
     const R sign = (word >> 32) % 2 ? R{-1} : R{1};
     switch (op) {
-        case FI_SUM:  // eighths, of which so many can be added without rounding
+        case FI_SUM:  // eighths: this many can be added without rounding
             return sign * static_cast<R>(word % 4096) / 8;
         case FI_PROD:  // powers of two
             return sign * std::array<R, 3>{1, 2, R{1} / 2}[(word >> 33) % 3];
@@ -95,7 +96,7 @@ std::complex<R> complex_number(fi_op op, Values values, std::uint64_t word) {
     if (is_zero(op, word)) return {};
     const R one = real<R>(op, values, word);
     const bool turned = (word >> 50) % 2;
-    // Products of the axes' numbers are exact; for truth either part is enough.
+    // Products of numbers on the axes are exact; for logical operators either part is enough.
     if (values == Values::exact && op != FI_SUM)
         return turned ? std::complex<R>(0, one) : std::complex<R>(one, 0);
     return {one, real<R>(op, values, mix(word))};
@@ -116,7 +117,7 @@ void fill(std::byte* to, std::size_t count, fi_op op, Values values, std::uint64
 
 template <typename T>
 T apply_arithmetic(fi_op op, T a, T b) {
-    if constexpr (kIsInteger<T>) {  // wraps
+    if constexpr (kIsInteger<T>) {  // wraps around
         const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
         return static_cast<T>(op == FI_SUM ? x + y : x * y);
     } else {
@@ -180,7 +181,7 @@ std::optional<std::size_t> find_difference(const std::byte* got, const std::byte
     return {};
 }
 
-// Of one number that has no parts.
+// Bytes of a real number's value.
 template <typename R>
 constexpr std::size_t value_bytes() {
     constexpr int kX87Digits = 64;

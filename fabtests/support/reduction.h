@@ -1,10 +1,10 @@
-// What reductions must give: every datatype, contents that everybody can compute from a seed, and each
-// operator once more, element by element and as plainly as can be, so that nothing is shared with the
-// provider's kernels.
+// Reference results of reductions: every datatype, contents that every process can compute from a seed, and
+// each operator implemented again, element by element and as plainly as possible, so that no code is shared
+// with the provider's kernels.
 //
-// Contents come in two kinds. Exact ones give the same result in whatever order they are combined, and are
-// compared by value. Rough ones round differently in every order: their result is compared within a bound,
-// and its digest tells whether two members, or two runs, got the same bits.
+// Contents come in two kinds. Exact ones give the same result in every order of combination and are compared
+// by value. Rough ones round differently in every order: their result is compared within a bound, and the
+// digest shows whether two members, or two runs, have the same bits.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -22,16 +22,16 @@ struct Datatype {
     fi_datatype type;
     const char* name;
     std::size_t bytes;
-    bool rounds;  // sums and products depend on their order: there are rough values
+    bool rounds;  // sums and products depend on the order: rough values exist
     bool (*allows)(fi_op op);
-    // Vectors lie at any address.
+    // Vectors may have any alignment.
     void (*fill)(std::byte* to, std::size_t count, fi_op op, Values values, std::uint64_t seed);
     void (*combine)(std::byte* inout, const std::byte* in, std::size_t count, fi_op op);
-    // The first element that is not as wanted: by value if `roundings` is 0, else off by no more than so
-    // many.
+    // Returns the first element that differs: by value if `roundings` is 0, otherwise by more than
+    // `roundings` roundings.
     std::optional<std::size_t> (*find_difference)(const std::byte* got, const std::byte* wanted,
                                                   std::size_t count, unsigned roundings);
-    // Of all bits that make up the values; long doubles have others between.
+    // Digest of the bits of the values, without the padding of long doubles.
     std::uint64_t (*digest)(const std::byte* data, std::size_t count);
 };
 

@@ -1,5 +1,5 @@
-// A stranger that connects to an endpoint of libfabric's RDM over TCP ("net" of 1.x, "tcp" of 2.x), begins a
-// message as members do, and does not end it.
+// A non-member client, which connects to an endpoint of libfabric's RDM over TCP ("net" of 1.x, "tcp" of
+// 2.x), begins a message as members do, and does not complete it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -14,14 +14,14 @@
 
 namespace mcastcoll::fabtest {
 
-// The first message of a connection, as libfabric has it in prov/tcp (xnet_cm_msg, with xnet_rdm_cm behind).
+// The first message of a connection, as in libfabric's prov/tcp (xnet_cm_msg, followed by xnet_rdm_cm).
 struct ConnectRequest {
     std::uint8_t version = 3, type = 0;
     std::uint16_t data_bytes = htons(8);
     std::uint32_t segment = 0;
     std::uint64_t connection = 0, message = 0, byte_order = 1;
     std::uint8_t rdm_version = 0, unused = 0;
-    std::uint16_t port = 0;  // a connection replaces another of the same host and port
+    std::uint16_t port = 0;  // a connection replaces an earlier one of the same host and port
     std::uint32_t process = 0;
 };
 static_assert(sizeof(ConnectRequest) == 40);
@@ -35,7 +35,8 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 16);
 
-// Connects from an address of 127/8 and claims to listen at `port`. Returns no descriptor if it is refused.
+// Connects from an address of 127/8 and claims to listen at `port`. Returns no descriptor if the connection
+// is refused.
 inline FileDescriptor connect_stranger(const sockaddr_in& to, const char* from, std::uint16_t port) {
     FileDescriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in own{};
@@ -51,7 +52,7 @@ inline FileDescriptor connect_stranger(const sockaddr_in& to, const char* from, 
     return connection;
 }
 
-// Sends a message's header without its bytes. False: the request of the connection is not answered yet.
+// Sends a message's header without its bytes. Returns false if the connect request has not been answered yet.
 inline bool begin_message(const FileDescriptor& connection) {
     std::byte answer[64];
     if (::recv(connection.get(), answer, sizeof answer, MSG_DONTWAIT) <= 0) return false;

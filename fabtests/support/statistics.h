@@ -1,4 +1,4 @@
-// The counters that members leave in files when their endpoints close (FI_MCASTCOLL_STATS).
+// Counters written to files by members when their endpoints close (FI_MCASTCOLL_STATS).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace mcastcoll::fabtest {
 
-// A beginning of file names that is this process's own.
+// A prefix of file names for this process only.
 std::string statistics_prefix(const std::string& program);
-// The sums over all members, by name; removes the files. Empty when there are none.
+// The sums over all members, by name; removes the files. Empty if no file exists.
 std::map<std::string, std::uint64_t> take_statistics(const std::string& prefix);
 
 }  // namespace mcastcoll::fabtest

@@ -1,4 +1,4 @@
-// A crew of healthy hosts, to spoil one thing of.
+// Facts of a host set without faults; each test changes a fact.
 #pragma once
 
 #include <algorithm>
@@ -73,7 +73,7 @@ inline doctor::Crew healthy_crew(unsigned size) {
     return crew;
 }
 
-// What `to` heard of `from` in these phases.
+// Changes the counts of what `to` received from `from` in these phases.
 inline void change(doctor::Crew& crew, unsigned from, unsigned to,
                    std::initializer_list<doctor::Phase> phases,
                    const std::function<void(doctor::Heard&)>& how) {

@@ -1,4 +1,4 @@
-// One engine on the bench: fabricated packets and messages go in, effects come out and are kept.
+// One engine under test: fabricated packets and messages go in, and the engine's effects are recorded.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@ using engine::Effect;
 using wire::Kind;
 using ByteString = std::vector<std::byte>;
 
-inline constexpr OperationId kFirst{};  // what a group posts first
+inline constexpr OperationId kFirst{};  // the first operation of a group
 
 struct Out {
     Effect::Kind kind = Effect::Kind::complete;
@@ -56,7 +56,7 @@ inline ByteString content(std::uint64_t bytes) {
     return result;
 }
 
-// A combination that tells every other order: neither commutative nor associative.
+// A combination that depends on the order: neither commutative nor associative.
 inline void mix_words(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint32_t*>(one),
                *second = static_cast<const std::uint32_t*>(other);
@@ -96,7 +96,7 @@ class Bench {
         return bytes;
     }
 
-    // Fragment `index` of a broadcast of these bytes.
+    // Fragment `index` of a broadcast of this message.
     Packet fragment(std::uint32_t root, std::uint64_t operation, std::uint32_t index,
                     const ByteString& message) const {
         const std::size_t size = engine.config().fragment_bytes, from = index * size;
@@ -138,7 +138,7 @@ class Bench {
         return all;
     }
 
-    // Lets time pass, serving every timer on the way.
+    // Advances the time and serves every timer that expires.
     std::vector<Out> pass(Nanoseconds time) {
         std::vector<Out> all = drain();
         const Nanoseconds end = now + time;
@@ -151,7 +151,7 @@ class Bench {
         return all;
     }
 
-    // Brings the engine into an active group whose members all hear and are heard, but for these.
+    // Brings the engine into an active group in which all members receive and are received, except for these.
     void join(std::vector<std::uint32_t> deaf = {}, std::vector<std::uint32_t> mute = {}) {
         const std::uint32_t members = engine.config().members;
         engine.start(now);
@@ -188,7 +188,7 @@ class Bench {
         return packet;
     }
 
-    // As leader: everybody is ready, the probes go out and the others' come in.
+    // Joins as leader: every member is ready, the probes go out and the other members' probes arrive.
     void lead() {
         const std::uint32_t members = engine.config().members;
         for (Rank r : children())
@@ -206,7 +206,7 @@ class Bench {
         }
     }
 
-    // As a member below rank 0: its subtree is ready, it is told to go, and has nothing to probe with.
+    // Joins as a member below rank 0: its subtree is ready, the go arrives, and it has no probe to send.
     void join_as_far_as_voting() {
         engine.start(now);
         for (Rank r : children())
@@ -216,7 +216,7 @@ class Bench {
         cr_assert(engine.phase() == engine::Phase::voting);
     }
 
-    // The vote of a child without children that heard these.
+    // Delivers the vote of a leaf that received the probes of these members.
     void vote(std::uint32_t voter, const std::vector<std::uint32_t>& heard) {
         const std::uint32_t members = engine.config().members;
         std::vector<bool> bits(members);
@@ -231,7 +231,7 @@ class Bench {
                  .epoch = {}});
     }
 
-    // Every child's subtree heard everybody.
+    // Every child's subtree received the probes of all members.
     void vote_all_well() {
         for (Rank child : children())
             message({.kind = Kind::vote, .sender = index_of(child), .payload = {}, .key = {}, .epoch = {}});
@@ -240,12 +240,12 @@ class Bench {
     Result<OperationId> broadcast(std::uint32_t root, ByteString& buffer) {
         return engine.submit({CollectiveKind::broadcast, rank_of(root), buffer.data(), buffer.size()}, now);
     }
-    // As a root that has only so many bytes of it yet.
+    // Submits as a root of which only `ready` bytes are available yet.
     Result<OperationId> stream(ByteString& buffer, std::uint64_t ready) {
         return engine.submit(
             {CollectiveKind::broadcast, engine.config().self, buffer.data(), buffer.size(), ready}, now);
     }
-    // In place, of 4-byte words.
+    // In place, with 4-byte words.
     Result<OperationId> reduction(CollectiveKind kind, ByteString& buffer, bool hold = false) {
         return engine.submit({.kind = kind,
                               .buffer = buffer.data(),
@@ -282,7 +282,7 @@ inline std::size_t count(const std::vector<Out>& all, Kind kind) {
     return result;
 }
 
-// Which counters differ, by name, in the order of the list.
+// Names of the counters that differ, in the order of the list.
 inline std::string changed(const engine::Counters& before, const engine::Counters& after) {
     std::string names;
     for (const auto& counter : engine::kCounters)

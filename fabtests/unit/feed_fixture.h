@@ -1,4 +1,5 @@
-// Groups of reliable multicast messages on a made-up network that loses, delays and reorders, from a seed.
+// Groups of reliable multicast messages on a simulated network that loses, delays and reorders packets,
+// driven by a seed.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -28,7 +29,7 @@ constexpr MemberId id(std::uint64_t number) {
     return static_cast<MemberId>(number);
 }
 
-// Where the member with this id is, unless somebody says so from elsewhere.
+// Source address of the member with this id, unless a test sends with another one.
 inline Place place(MemberId id) {
     Place place;
     std::memcpy(place.bytes.data(), &id, sizeof id);
@@ -38,7 +39,7 @@ inline Place place(MemberId id) {
 
 class Network;
 
-// A member and its application, which checks that each sender's messages come one after the other.
+// A member and its application, which checks the sequence of each sender's messages.
 class Node final : public Feed::Host {
   public:
     Node(Network& network, MemberId id, const Config& config, Nanoseconds now)
@@ -51,17 +52,17 @@ class Node final : public Feed::Host {
         feed_->on_packet(decode(packet).value(), packet, source, now);
     }
     void publish(Nanoseconds now) {
-        // Some are packed with others into a packet, some are cut.
+        // Some messages share a packet with others, some are split over several packets.
         std::vector<std::byte> message(sizeof sent + sent % 90, static_cast<std::byte>(sent));
         std::memcpy(message.data(), &sent, sizeof sent);
         feed_->send(message, now);
         ++sent;
     }
 
-    bool alive = true;    // else it neither hears nor says anything
-    bool mute = false;    // else nobody hears what it says
-    bool reading = true;  // else its application takes nothing, and nobody drives it
-    bool sleeps = false;  // it is driven only when something has come, or is due
+    bool alive = true;    // false: it neither receives nor sends
+    bool mute = false;    // true: its packets reach no member
+    bool reading = true;  // false: the application reads no message, and the member makes no progress
+    bool sleeps = false;  // true: it makes progress only when a packet has arrived or a timer is due
     bool awake = false;
     std::uint64_t sent = 0;
     std::map<MemberId, std::uint64_t> first, next;
@@ -116,10 +117,10 @@ class Network {
         nodes_.push_back(std::make_unique<Node>(*this, id, config, now()));
         return *nodes_.back();
     }
-    std::optional<wire::Key> key{};   // of those that are added
-    std::optional<int> lets_through;  // so many packets more, and then none
+    std::optional<wire::Key> key{};   // for added members
+    std::optional<int> lets_through;  // number of further packets to deliver; none after that
     bool recording = false;
-    std::vector<std::vector<std::byte>> recorded;  // what anybody sent, lost or not
+    std::vector<std::vector<std::byte>> recorded;  // every packet sent, lost or not
 
     Nanoseconds now() const { return {now_}; }
     void step() {

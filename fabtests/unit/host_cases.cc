@@ -19,7 +19,7 @@ std::uint64_t element(std::uint32_t member, std::size_t place, std::uint64_t sal
     return salt * 1'000'003 + (member + 1) * 7919 + place * 31;
 }
 
-// Neither commutative nor associative: shows the order.
+// Neither commutative nor associative, so the result shows the order.
 void order(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint64_t*>(one),
                *second = static_cast<const std::uint64_t*>(other);
@@ -27,7 +27,7 @@ void order(void* out, const void* one, const void* other, std::size_t elements) 
         static_cast<std::uint64_t*>(out)[i] = first[i] * 31 + second[i];
 }
 
-// 0, or where it went wrong.
+// Returns 0, or the number of the failed check.
 int carry_out(Team& team, const Party& party, InPlace wanted, std::uint64_t salt) {
     const auto has = [&](std::uint32_t member, std::size_t place) { return element(member, place, salt); };
     const auto combined = [](std::uint64_t to, std::uint64_t from) { return to * 31 + from; };
@@ -45,7 +45,7 @@ int carry_out(Team& team, const Party& party, InPlace wanted, std::uint64_t salt
         if (material.found(i) != material.expected(i, has, combined)) return 3;
     for (std::size_t i = 0; i < material.input.size(); ++i)
         if (material.input[i] != has(party.self, i)) return 4;
-    // It is over: nobody reads this any more.
+    // The operation is over: no member may read these buffers any more.
     std::fill(material.input.begin(), material.input.end(), kUntouched);
     std::fill(material.buffer.begin(), material.buffer.end(), kUntouched);
     return 0;

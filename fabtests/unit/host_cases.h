@@ -1,5 +1,4 @@
-// One operation of a host::Team after the other, of all kinds, and whether each left in memory what it
-// should.
+// Runs operations of a host::Team one after the other, of all kinds, and checks the resulting memory.
 #pragma once
 
 #include <vector>
@@ -8,11 +7,11 @@
 
 namespace mcastcoll::test {
 
-// Which members have their result where their input is.
+// Members with the result in place of the input.
 enum class InPlace { nobody, everybody, odd_members };
 
-// Every kind with so many elements of 8 bytes (of a vector, or of one block), every root, in place and not.
-// 0, or what went wrong, which is printed.
+// Every kind with this many elements of 8 bytes (of a vector, or of one block), every root, in place and not.
+// Returns 0, or the number of the failed check, which is printed.
 int all_cases(host::Team& team, const std::vector<std::size_t>& sizes);
 int cases_of(host::Team& team, host::Kind kind, const std::vector<std::size_t>& sizes);
 

@@ -1,4 +1,4 @@
-// What the tests of host::Team have in common.
+// Shared by the tests of host::Team.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -17,7 +17,7 @@ inline MembersOptions members(std::uint32_t count) {
     return options;
 }
 
-// Runs `body` on each member: so many of them do not return 0, as those that die.
+// Runs `body` on each member; `failures` members must not return 0, such as members that die.
 inline void expect(const MembersOptions& options, const std::function<int(host::Team&)>& body,
                    int failures = 0) {
     cr_assert_eq(run_members(options, body), failures, "%u members, threads %d, single copy %d",

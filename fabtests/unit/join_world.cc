@@ -11,7 +11,7 @@ namespace mcastcoll::test {
 namespace {
 
 constexpr std::uint64_t kListHash = 0x1157;
-constexpr std::size_t kMostDatagram = 1400;  // of a service socket, transport/rendezvous.h
+constexpr std::size_t kMostDatagram = 1400;  // of a service socket, as in transport/rendezvous.h
 
 wire::ByteString private_address(Rank rank, std::uint64_t incarnation) {
     const std::uint64_t word = incarnation << 32 | index_of(rank);
@@ -113,7 +113,7 @@ void JoinProcess::fail(int code) {
     outbox_.flush(*this);
 }
 
-// As the provider's group does: makes the welcome, or ends.
+// Acts as the provider's group does: creates the welcome, or ends.
 void JoinProcess::follow() {
     if (!over() && join->complete()) {
         const group::GroupSettings settings;

@@ -1,5 +1,6 @@
-// A join of several processes in memory: each member's own Join, and a network that loses, doubles, delays
-// and reorders its datagrams, and delivers words in order as long as both ends live. One seed, one run.
+// A join of several processes in memory: each member's own Join, and a network that loses, duplicates, delays
+// and reorders its datagrams, and delivers messages in order as long as both ends live. A run depends only on
+// its seed.
 #pragma once
 
 #include <functional>
@@ -20,13 +21,13 @@ using sim::Random;
 struct JoinNetwork {
     std::uint64_t seed = 1;
     double loss = 0, doubled = 0;                   // of datagrams
-    Nanoseconds delay = Nanoseconds::from_us(50);   // at least; of datagrams and words
-    Nanoseconds jitter = Nanoseconds::from_us(50);  // on top of it, different for each
-    std::size_t words_at_once = 32;                 // that one member may have under way
+    Nanoseconds delay = Nanoseconds::from_us(50);   // minimum, of datagrams and messages
+    Nanoseconds jitter = Nanoseconds::from_us(50);  // additional, different for each
+    std::size_t words_at_once = 32;                 // messages of a member under way at once
 };
 
-// A process of a rank, with what its station does around a join: it keeps greetings for joins that it has not
-// called, and hands on what is for the one it has.
+// The process of one rank, with the work of its Station around a join: keeps hellos for joins not yet called,
+// and forwards messages to the called join.
 class JoinWorld;
 class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
   public:
@@ -36,22 +37,22 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     void on_datagram(Rank from, Bytes bytes);
     void on_word(Bytes word);
     void on_time();
-    // Ends its join as the application would: with the welcome half told, say.
+    // Ends its join as the application would, for example with the welcome half sent.
     void fail(int error);
 
     Nanoseconds next_deadline() const { return join ? join->next_deadline() : kNever; }
     bool over() const { return welcome.has_value() || error != 0; }
 
     wire::Hello hello;
-    std::optional<group::Join> join;  // once it is called
+    std::optional<group::Join> join;  // set once it is called
     std::optional<wire::Welcome> welcome;
     int error = 0;
     bool silent = false;  // in the survey
     Nanoseconds deadline = kNever;
-    Nanoseconds over_at = kNever;  // the latest: an abort may follow a welcome
+    Nanoseconds over_at = kNever;  // the latest end: an abort may follow a welcome
     std::size_t greetings = 0, echoes_sent = 0;
-    std::size_t heard = 0;           // greetings and words
-    unsigned failing_greetings = 0;  // for want of memory
+    std::size_t heard = 0;           // hellos and messages received
+    unsigned failing_greetings = 0;  // for lack of memory
     std::vector<std::string> sentences;
     group::RoundTrips measured;
     const std::uint64_t incarnation;
@@ -89,9 +90,9 @@ class JoinWorld {
 
     // Every process calls the join within this time.
     void call_all(Nanoseconds within, Nanoseconds timeout = Nanoseconds::from_ms(10'000));
-    // The process of this rank is another one from now on, which counts its joins from there.
+    // Replaces the process of this rank by a new process, which counts its joins from `sequence`.
     JoinProcess& start_again(std::uint32_t rank, std::uint32_t sequence);
-    // Until nothing happens any more, or for so long.
+    // Runs until no event is left, or for this long.
     void run(Nanoseconds longest = Nanoseconds::from_ms(60'000));
     void at(Nanoseconds time, std::function<void()> what) { events_.emplace(time, std::move(what)); }
 
@@ -99,12 +100,12 @@ class JoinWorld {
     JoinProcess& process(std::uint32_t rank) { return *processes_[rank]; }
     bool lives(Rank rank, std::uint64_t incarnation) const;
     Nanoseconds now() const { return now_; }
-    // How far datagrams between these two go, on top of the network's delay.
+    // Delay of datagrams between these two, in addition to the network's delay.
     std::function<Nanoseconds(Rank, Rank)> distance;
 
-    // What has gone wrong so far, or "": a welcome that was taken twice, say.
+    // The first error so far, or "": a welcome accepted twice, for example.
     const std::string& wrong() const { return wrong_; }
-    // "" when all have come into one group.
+    // Returns "" if every member is in the same group.
     std::string why_not_all_welcomed();
 
   private:
@@ -119,7 +120,8 @@ class JoinWorld {
     Nanoseconds now_{1};
     std::multimap<Nanoseconds, std::function<void()>> events_;
     std::vector<std::unique_ptr<JoinProcess>> processes_;
-    std::map<std::pair<std::uint32_t, std::uint64_t>, Nanoseconds> last_word_;  // to a process, for the order
+    // Per receiving process, to keep the order.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Nanoseconds> last_word_;
     std::uint64_t incarnations_ = 0;
     std::string wrong_;
 };

@@ -1,6 +1,6 @@
-// Whole groups in one process, whose hosts and segments are levels without loss or latency, and whose sites
-// and exchanges speak through the real levels, with messages that overtake each other. Who runs next is drawn
-// from a seed; MCC_SEED=... runs only that one.
+// Whole groups in one process. Hosts and segments are levels without loss or latency; sites and exchanges use
+// the real levels, with reordered messages. A seed determines which member runs next; MCC_SEED=... runs only
+// that seed.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -22,13 +22,13 @@
 
 namespace mcastcoll::levels {
 
-// What one member of the test does with one operation.
+// An operation as performed by one member of the test.
 struct Work {
     Kind kind = Kind::broadcast;
     std::uint32_t root = 0;
     std::size_t elements = 0;  // of a block, or of the vector
     bool in_place = false;
-    std::optional<ExchangeAlgorithm> algorithm{};  // of Group::exchange(); or the level's own choice
+    std::optional<ExchangeAlgorithm> algorithm{};  // of Group::exchange(); empty: the level's own choice
 };
 
 inline void add_doubles(void* out, const void* one, const void* other, std::size_t elements) {
@@ -51,7 +51,7 @@ struct Member final : Owner {
     std::vector<Leg> legs;  // of Group::exchange()
     std::size_t submitted = 0, completed = 0;
     std::vector<int> errors;
-    std::vector<std::uint64_t> cookies;  // in the order in which they ended
+    std::vector<std::uint64_t> cookies;  // in the order in which they completed
 
     void on_complete(std::uint64_t cookie, int error, Nanoseconds) override {
         ++completed;
@@ -127,8 +127,8 @@ class Group {
         return sum;
     }
 
-    // By whom a rank was sent a message last, if anybody did; by its place in its host, or among its
-    // segment's hosts: who broadcast there last.
+    // The sender of the last message to a rank, if there was one; and the last broadcaster among the members
+    // of a host, or the hosts of a segment, by its position there.
     std::optional<std::uint32_t> sender_to(std::uint32_t rank) const {
         const auto found = senders_.find(rank);
         return found == senders_.end() ? std::nullopt : std::optional(found->second);
@@ -138,7 +138,7 @@ class Group {
         return segments_[segment].broadcaster;
     }
 
-    // Everybody posts all of it, in order, at moments drawn at random. Empty, or what was wrong.
+    // All members post the whole script, in order, at random times. Returns "", or the first error.
     std::string run(const std::vector<Work>& script) {
         for (Member& one : members_) {
             prepare(one, script);
@@ -158,13 +158,13 @@ class Group {
         }
         return "does not end";
     }
-    // The same, past the planner, straight to the exchange level.
+    // The same without the planner, directly on the exchange level.
     std::string exchange(const std::vector<Work>& script) {
         for (Member& one : members_) one.legs.resize(script.size());
         return run(script);
     }
 
-    // Ends the group on one member, as if it had seen somebody die.
+    // Fails the group on one member, as if this member had detected a death.
     void fail(std::size_t rank, int error) { members_[rank].planner->fail(error, now_); }
 
   private:
@@ -173,7 +173,7 @@ class Group {
         std::vector<std::byte> bytes;
     };
 
-    // What a member has at a place, in one operation.
+    // A member's value at a place, in one operation.
     static auto has(std::size_t operation) {
         return [=](std::uint32_t rank, std::size_t place) { return value_of(operation, rank, place); };
     }
@@ -200,7 +200,7 @@ class Group {
         if (!one.legs.empty()) {
             Leg& leg = one.legs[one.submitted];
             ask(one, work, leg);
-            leg.number = 3 * one.submitted + 1;  // other levels have the others
+            leg.number = 3 * one.submitted + 1;  // the remaining numbers belong to other levels
             error = work.algorithm ? one.exchange->post(leg, *work.algorithm, now_)
                                    : one.exchange->post(leg, now_);
         } else {
@@ -252,7 +252,7 @@ class Group {
                            [&](const Member& one) { return one.completed == count; });
     }
 
-    // Sums up a tree are of another order than the expected ones.
+    // Sums along a tree have a different order than the expected ones.
     std::string check(const std::vector<Work>& script) const {
         for (std::size_t i = 0; i < script.size(); ++i) {
             const Work& work = script[i];
@@ -296,7 +296,7 @@ inline const std::vector<std::vector<MemberPlace>> kShapes = {
 inline const std::vector<MemberPlace> kTwoSites = {{0, 0, 0}, {1, 1, 1}, {2, 2, 1}, {0, 0, 0},
                                                    {3, 3, 0}, {1, 4, 1}, {3, 5, 0}};
 
-// All hosts in one segment, members dealt to them in turn.
+// All hosts in one segment; members are assigned to hosts round robin.
 inline std::vector<MemberPlace> on_hosts(std::uint32_t hosts, std::uint32_t members_each) {
     std::vector<MemberPlace> places;
     for (std::uint32_t rank = 0; rank < hosts * members_each; ++rank) places.push_back({0, rank % hosts});
@@ -308,7 +308,8 @@ inline std::vector<Work> random_script(Random& random, const std::vector<MemberP
     constexpr std::size_t kElements[] = {0, 1, 3, 100, 1000, 5000};
     std::vector<Work> script(12);
     for (Work& work : script) {
-        work.kind = static_cast<Kind>(random() % (one_host ? 5 : kCollectiveKinds));  // the test's host has 5
+        // The test's host level has 5 kinds.
+        work.kind = static_cast<Kind>(random() % (one_host ? 5 : kCollectiveKinds));
         work.root = static_cast<std::uint32_t>(random() % shape.size());
         work.elements = work.kind == Kind::barrier ? 0 : kElements[random() % std::size(kElements)];
         work.in_place = work.kind >= Kind::reduce && random() % 2 == 0;

@@ -1,4 +1,4 @@
-// What hosts and segments are in tests of the levels above them.
+// Hosts and segments in tests of the levels above them.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@ inline std::vector<std::byte> letter(const Outgoing& out) {
     return bytes;
 }
 
-// A level without loss or latency, whose members are all in this process: what any level has to do, in the
-// plainest way.
+// A level without loss or latency, whose members are all in this process: the plainest implementation of a
+// level.
 struct Meeting {
     explicit Meeting(std::size_t members) : legs(members) {}
-    std::vector<std::vector<Leg*>> legs;  // [member][leg]; null once it is done
-    std::uint32_t broadcaster = 0;        // of the last broadcast
+    std::vector<std::vector<Leg*>> legs;  // [member][leg]; null once the member is done
+    std::uint32_t broadcaster = 0;        // rank of the last broadcast's root
     bool all_posted(std::size_t i) const {
         return std::all_of(legs.begin(), legs.end(), [&](const auto& own) { return own.size() > i; });
     }
@@ -65,7 +65,7 @@ class MeetingLevel final : public Level {
     bool step(std::size_t i) {
         Leg& leg = *meeting_.legs[self_][i];
         if (leg.kind == Kind::broadcast) return broadcast(leg, i);
-        if (self_ != leader(leg)) return false;  // the leader moves everybody's
+        if (self_ != leader(leg)) return false;  // the leader advances all members
         if (!meeting_.all_posted(i)) return false;
         if (!leg.gathered) {
             gather(leg, i);

@@ -1,5 +1,4 @@
-// Members as a welcome names them, with addresses, ports, processes, start times and places as real ones
-// have.
+// Members as in a welcome, with realistic addresses, ports, processes, start times and places.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,12 +14,12 @@
 
 namespace mcastcoll::test {
 
-enum class Order { hosts, round_robin, shuffled };  // how ranks are dealt to hosts
+enum class Order { hosts, round_robin, shuffled };  // assignment of ranks to hosts
 
 struct Cluster {
     std::size_t hosts = 1, ranks = 1;  // ranks of each host
     Order order = Order::hosts;
-    // Nothing that hosts could have in common, they have: IPv6 addresses, names and subnets are drawn.
+    // Hosts have nothing in common: IPv6 addresses, names and subnets are random.
     bool strange = false;
 };
 

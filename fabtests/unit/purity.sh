@@ -1,7 +1,7 @@
 #!/bin/bash
-# The wire format, the engine, the join of a group and the model of the topology are pure: no system call, clock, random source, environment, log or
-# libfabric in them.
-# Checks what their sources include and what their objects need.  Run in the top build directory.
+# Checks that the wire format, the engine, the join of a group and the topology model are pure: no system call, clock,
+# random source, environment, log or libfabric. Checks the includes of their sources and the undefined symbols of their
+# objects.  Run in the top build directory.
 set -u
 source_dir=${top_srcdir:-${srcdir:-.}}/prov/mcastcoll
 build_dir=prov/mcastcoll
@@ -12,12 +12,12 @@ complain() {
     failures=$((failures + 1))
 }
 
-# Standard headers without input, output, time or chance in them; <chrono> only brings types, <charconv> reads numbers, and of <arpa/inet.h> the functions
-# that read and write addresses as text are used; of fmt what makes strings.
+# Standard headers without input, output, time or randomness. Exceptions: <chrono> only for types, <charconv> for
+# reading numbers, <arpa/inet.h> for converting addresses to and from text, and fmt for making strings.
 allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|chrono|compare|cstddef|cstdint|cstring|deque|functional|intel-ipsec-mb\.h|iterator|limits|list|map|memory|new|numeric|nettle/(gcm|hmac|memops|umac)\.h|optional|set|span|string|string_view|tuple|type_traits|unordered_map|unordered_set|utility|variant|vector|isa-l/(crc|erasure_code)\.h|zstd\.h|zstd_errors\.h|fmt/core\.h'
 calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|write|open|clock_gettime|gettimeofday|time|rand|random|getrandom|getenv|secure_getenv|s?printf|fprintf|puts|usleep|nanosleep|fi_[a-z]+)'
 
-# Of base/ what is pure itself.
+# Pure headers of base/.
 base='base/(bitmap|cache|collective|function_ref|rank_set|result|ring|types)\.h'
 
 for layer in wire engine feed levels topology trunk group; do
@@ -30,7 +30,7 @@ for layer in wire engine feed levels topology trunk group; do
         engine) own='wire|engine|reduce' ;;
         levels) own='wire|engine|reduce|topology|levels' ;;
         group) own='wire|engine|topology|levels|group' ;;
-        topology) # the part that asks the system is a library of its own
+        topology) # the part with system calls is a separate library
             own='wire|topology'
             sources=()
             for file in "$source_dir/$layer"/*.h "$source_dir/$layer"/*.cc; do
@@ -50,7 +50,7 @@ for layer in wire engine feed levels topology trunk group; do
              "${sources[@]}" | grep -vE ':[0-9]+:[[:space:]]*//')
 done
 
-# What the doctor makes of its facts. It writes them as JSON, too.
+# Sources of the doctor for the evaluation of facts, and for their JSON.
 doctor=${top_srcdir:-${srcdir:-.}}/util/doctor
 sources=("$doctor"/hearing.h "$doctor"/{facts,firewall_rules,judg,report,tally}*.{h,cc})
 while IFS= read -r line; do
@@ -61,7 +61,7 @@ while IFS= read -r line; do
     complain "a call that is not allowed: $line"
 done < <(grep -nE "(^|[^A-Za-z0-9_.>:])$calls\(" "${sources[@]}" | grep -vE ':[0-9]+:[[:space:]]*//')
 
-# What the objects need from outside.
+# Undefined symbols of the objects.
 denied='socket|bind|connect|listen|accept4?|recv|recvfrom|recvmsg|recvmmsg|send|sendto|sendmsg|sendmmsg|poll|ppoll|select|epoll_.*|open|openat|read|readv|write|writev|ioctl|fcntl|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|rand|srand|random|srandom|rand_r|drand48|getrandom|getentropy|getenv|secure_getenv|printf|fprintf|vprintf|vfprintf|puts|fputs|fwrite|syslog|fork|execve|mmap|munmap|shm_open|pthread_create|syscall|fi_.*'
 for layer in wire engine feed levels topology trunk group; do
     archive=$build_dir/$layer/.libs/libmcc$layer.a

@@ -1,4 +1,4 @@
-// What the simulator's tests share: running a case, and telling how to replay it when it fails.
+// Shared by the simulator's tests: runs a case, and prints how to replay a failed one.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -13,7 +13,7 @@
 
 namespace mcastcoll::sim {
 
-// A number from the environment, or nothing.
+// A number from the environment, or 0.
 inline std::uint64_t number_from(const char* variable) {
     const char* text = std::getenv(variable);
     return text == nullptr ? 0 : std::strtoull(text, nullptr, 0);
@@ -38,7 +38,7 @@ inline std::string replay(const Options& options) {
                        engine::name_of(options.group().repair), to_string(options.faults), options.seed);
 }
 
-// Runs a script and fails the test when anything is wrong.
+// Runs a script and fails the test on any error.
 inline void expect_success(World& world, const Options& options, std::vector<Step> script) {
     const std::string wrong = world.run(std::move(script));
     cr_assert(wrong.empty(), "%s (%s)", wrong.c_str(), replay(options).c_str());
@@ -67,7 +67,7 @@ inline Options options_of(std::uint32_t members, engine::Repair repair, std::uin
     options.group().operation_slots = 64;
     options.group().checkpoint_every = 16;
     options.seed = seed;
-    // Nothing but latency, so that a test can say what a loss may cost.
+    // Latency only, so that a test can state the cost of a loss.
     options.model = {.latency = Nanoseconds::from_us(20),
                      .send_overhead = {},
                      .receive_overhead = {},

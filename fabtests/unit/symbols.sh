@@ -1,13 +1,13 @@
 #!/bin/sh
-# symbols.sh [PATH] -- the provider exports fi_prov_ini and nothing else, needs no libfabric internals, and stays loaded; the
-# interposer, where it is built, exports names of MPI and nothing else; the library for connections between sites, names of the C library.  PATH of the provider defaults to the build's own.
+# symbols.sh [PATH] -- the provider (PATH; default: this build's) exports only fi_prov_ini, needs no libfabric internals and
+# stays loaded; the interposer, if built, exports only names of MPI, the library for site connections only names of the C library.
 case ${1:-} in
     --help) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
     --version) echo "symbols.sh (mcastcoll)"; exit 0 ;;
 esac
 lib=${1:-${MCASTCOLL_BUILD:-.}/prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so}
 [ -r "$lib" ] || { echo "symbols.sh: cannot read $lib" >&2; exit 2; }
-# A sanitizer's run time exports symbols of its own from whatever it is linked into.
+# A sanitizer's runtime exports symbols of its own from each object linked with it.
 exported=$(nm -D --defined-only "$lib" | awk '{ print $NF }' | grep -v -e '^__asan' -e '^__ubsan' -e '^__odr_asan')
 if [ "$exported" != fi_prov_ini ]; then
     echo "symbols.sh: $lib exports:" >&2
@@ -22,7 +22,8 @@ fi
 readelf -d "$lib" | grep -q NODELETE || { echo "symbols.sh: $lib can be unloaded" >&2; exit 1; }
 split=${MCASTCOLL_BUILD:-.}/.libs/libmcastcoll-split.so
 if [ -z "${1:-}" ] && [ -r "$split" ]; then
-    # Only names of the C library, and those of these calls alone: a program must not meet anything else of ours.
+    # Only names of the C library, and only those of these calls: a program must not see any other symbol of this
+    # project.
     calls='accept|accept4|connect|getpeername|read|readv|recv|recvfrom|recvmmsg|recvmsg|send|sendfile|sendfile64|sendmmsg|sendmsg|sendto|splice|write|writev'
     names=$(nm -D --defined-only "$split" | awk '{ print $NF }' | grep -v -e '^__asan' -e '^__ubsan' -e '^__odr_asan')
     if other=$(echo "$names" | grep -vxE "($calls)|__(read|recv|recvfrom)_chk"); then
@@ -31,7 +32,7 @@ if [ -z "${1:-}" ] && [ -r "$split" ]; then
         exit 1
     fi
     echo "$names" | grep -qx connect || { echo "symbols.sh: $split lacks connect" >&2; exit 1; }
-    # A build with sanitizers names all libraries that it knows.
+    # A build with sanitizers lists all linked libraries as needed.
     if ! nm -D "$split" | grep -q __asan && readelf -d "$split" | grep NEEDED | grep -e fabric -e fmt -e hwloc; then
         echo "symbols.sh: $split brings libraries into programs that do not need them" >&2
         exit 1
@@ -48,7 +49,7 @@ fi
 for name in Bcast Barrier Reduce Allreduce Allgather Allgatherv Gather Scatter Alltoall Reduce_scatter Reduce_scatter_block; do
     echo "$names" | grep -qx "MPI_$name" || { echo "symbols.sh: $pmpi lacks MPI_$name" >&2; exit 1; }
 done
-# What it wants of MPI comes with the program, whichever library that has it from.
+# The program provides the MPI symbols, from whichever library it uses.
 if readelf -d "$pmpi" | grep NEEDED | grep -i 'mpi'; then
     echo "symbols.sh: $pmpi is linked with an MPI" >&2
     exit 1

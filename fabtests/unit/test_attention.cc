@@ -1,4 +1,4 @@
-// Where a process looks: what is expected comes first, and nothing waits long.
+// Which sources a process polls: expected ones first, and none is neglected for long.
 #include <criterion/criterion.h>
 
 #include "group/attention.h"
@@ -29,7 +29,7 @@ Test(attention, so_many_turns_look_at_what_is_expected_and_the_next_everywhere) 
     }
 }
 
-// One nanosecond less, exactly so long.
+// One nanosecond less, and exactly the limit.
 Test(attention, who_is_seldom_let_run_looks_everywhere) {
     for (const std::int64_t less : {1, 0}) {
         Attention attention;
@@ -44,6 +44,6 @@ Test(attention, with_a_reason_every_turn_looks_everywhere) {
     Attention attention;
     for (int turn = 0; turn < 10; ++turn)
         cr_assert(attention.turn(kByMulticast, true, kBegin) == engine::kAnything);
-    // And that counts.
+    // The poll of all sources restarts the interval.
     cr_assert(attention.turn({}, false, kBegin) == Expectation{});
 }

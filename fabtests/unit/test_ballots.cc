@@ -1,4 +1,4 @@
-// The election: who speaks in groups of any size, ballots on their way up, and hostile ones.
+// Elections: the speakers in groups of any size, ballots on their way up the tree, and malicious ballots.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -87,11 +87,11 @@ Test(election, large_groups_are_judged_by_their_speakers) {
     Ballots ballots(n, n, kMuch);
     for (std::uint32_t r = 0; r < n; ++r) {
         if (r == 7)
-            ballots.cast(rank_of(r), std::vector<bool>(16), true);  // hears nobody
+            ballots.cast(rank_of(r), std::vector<bool>(16), true);  // receives from no member
         else if (r == 8)
             ballots.cast(rank_of(r), std::vector<bool>(16), false);  // has no multicast at all
         else if (r % 3 != 0 && r != 300)
-            ballots.cast(rank_of(r), all_but(n, {3}), true);  // rank 300 is heard by a third
+            ballots.cast(rank_of(r), all_but(n, {3}), true);  // a third of the members receive from rank 300
     }
     const Verdict verdict = ballots.judge({});
     cr_assert(verdict.works);
@@ -99,7 +99,7 @@ Test(election, large_groups_are_judged_by_their_speakers) {
     cr_assert(verdict.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
 }
 
-// Rank 300 does not speak in election 1 unless it is doubted, rank 401 does.
+// Rank 300 does not speak in election 1 unless it is suspected; rank 401 does.
 Test(election, in_large_groups_the_mute_are_mute_until_they_are_heard) {
     const std::uint32_t n = 1600, regular = engine::kSpeakersOfMany;
     const Verdict so_far{.works = true, .deaf = {}, .mute = {rank_of(300), rank_of(401)}};
@@ -164,7 +164,7 @@ Test(election, ballots_that_make_no_sense_change_nothing) {
     stranger[3] = std::byte{5};
     cr_assert(!ballots.merge(stranger, false), "the ranks end at 4");
     cr_assert(ballots.bytes().empty() && !ballots.too_many());
-    // The same ballot again and again is too many, not a crash.
+    // Too many copies of one ballot are detected, and cause no crash.
     ByteString again(5);
     for (int i = 0; i < 6; ++i) cr_assert(ballots.merge(again, false));
     cr_assert(ballots.too_many());

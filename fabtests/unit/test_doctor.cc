@@ -1,4 +1,4 @@
-// What the doctor finds: one fault at a time in facts that are healthy otherwise.
+// Findings of the doctor: one fault at a time in otherwise healthy facts.
 #include <criterion/criterion.h>
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ struct Case {
     std::function<void(Crew&)> spoil;
 };
 
-// Nothing comes from one to the other.
+// Cuts the datagrams in this direction.
 void cut(Crew& crew, unsigned from, unsigned to) {
     change(crew, from, to, kEveryPhase, [](Heard& heard) { heard.datagrams = 0; });
 }
@@ -429,7 +429,7 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
     cr_assert_not(holds(plain, "\x1b"));
     cr_assert(holds(coloured, "\x1b[33;1m"));
     cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not hear n0"), "%s", plain.c_str());
-    // The matrix: n1 hears nothing of n0; n3 has lost 50 of 550 of each.
+    // The matrix: n1 receives nothing from n0; n3 has lost 50 of 550 datagrams of each sender.
     cr_assert(holds(plain, " n1       -         .    ."), "%s", plain.c_str());
     cr_assert(holds(plain, "9.1"), "%s", plain.c_str());
     for (std::size_t at = 0, end = 0; at < plain.size(); at = end + 1) {
@@ -452,6 +452,6 @@ Test(doctor_tally, counts_what_came_twice_late_or_not) {
     cr_assert_eq(heard.late, 1);
     cr_assert_eq(heard.longest_gap, 4);  // 5 to 8
     cr_assert_eq(Tally().result(0, Phase::small, 50).longest_gap, 50);
-    tally.take(UINT32_MAX);  // garbage is no datagram, and takes no memory
+    tally.take(UINT32_MAX);  // garbage does not count as a datagram, and takes no memory
     cr_assert_eq(tally.result(2, Phase::fast, 12).datagrams, 5);
 }

@@ -1,4 +1,4 @@
-// Which rules of nftables may drop the provider's multicasts, by their own JSON.
+// Detection of nftables rules that may drop the provider's multicasts, from nftables' JSON.
 #include <criterion/criterion.h>
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@ using namespace mcastcoll::doctor;
 
 namespace {
 
-// A match of one field, and what else the rule has.
+// A match of one field, followed by the rest of the rule.
 std::string match(const std::string& left, const std::string& right, const char* op = "==") {
     return fmt::format(R"({{"match": {{"op": "{}", "left": {}, "right": {}}}}}, )", op, left, right);
 }
@@ -91,7 +91,7 @@ Test(doctor_firewall, rules_of_the_other_ip_version) {
     cr_assert(found(ruleset(match(payload("ip", "daddr"), kMulticast) + kDrop), 0, 6).empty());
 }
 
-// What follows is `(drop)` by policy.
+// The policy drops the packets that the rule does not accept.
 Test(doctor_firewall, what_is_accepted_before) {
     const std::string accept = R"({"accept": null})";
     for (const std::string& expression :

@@ -1,5 +1,4 @@
-// The parts of an engine, each alone: a core without an engine around it, and operations that are posted by
-// hand.
+// Components of an engine, each by itself: a core without an engine around it, and operations posted by hand.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -20,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kFragment = 1424, kSmall = 2 * kFragment, kLarge = 200 * kFragment;
 
-// A core of a group in which everybody hears everybody, and whatever else a test needs of it.
+// A core of a group in which every member receives from all, and further components for single tests.
 struct Parts {
     explicit Parts(const GroupConfig& config) : core(config) {
         core.now = Nanoseconds::from_ms(1);
@@ -78,7 +77,7 @@ struct Parts {
     Checkpoint checkpoint{core};
 };
 
-// What a part says next: its header, or kind 0 when it says nothing.
+// The header of a component's next message, or kind 0 if it has none.
 template <typename Next>
 wire::Header said(Next next) {
     Effect effect;
@@ -99,7 +98,7 @@ Test(core, has_slots_for_a_window_of_operations) {
         bool found;
         std::uint64_t stale, future, kept;
     } rows[] = {{3, true, 0, 0, 0},         {slots - 1, true, 0, 0, 0}, {slots + 4, false, 0, 1, 0},
-                {slots + 1, true, 0, 1, 2},  // it could not be there had not everybody finished 0 and 1
+                {slots + 1, true, 0, 1, 2},  // such a packet proves that every member has finished 0 and 1
                 {1, false, 1, 1, 2},        {2, true, 1, 1, 2}};
     for (const auto& row : rows) {
         cr_assert_eq(p.core.claim(operation_of(row.operation)) != nullptr, row.found, "%zu", row.operation);
@@ -123,7 +122,7 @@ Test(core, a_failure_ends_what_is_open_and_what_has_not_begun) {
 
 Test(admission, listens_from_the_leaves_up) {
     for (const bool self_first : {true, false}) {
-        Parts p(1, 7);  // below 0, above 5 and 6
+        Parts p(1, 7);  // parent 0, children 5 and 6
         Admission admission(p.core);
         p.core.phase = Phase::forming;
         if (self_first) cr_assert_not(admission.start());
@@ -136,7 +135,7 @@ Test(admission, listens_from_the_leaves_up) {
         const auto next = [&](Effect& effect) { return admission.next_message(effect); };
         cr_assert(said(next).kind == Kind::ready);
         cr_assert(said(next).kind == Kind{}, "once");
-        // The parent may not have begun: it is told again and again, and less often.
+        // The parent may not have started: ready is repeated at increasing intervals.
         Nanoseconds interval{};
         for (int i = 0; i < 12; ++i) {
             const Nanoseconds before = p.core.now;
@@ -183,7 +182,7 @@ Test(flow_control, opens_the_window_with_the_slowest_report) {
     }
     cr_assert_not(p.flow.is_full(slot));
     cr_assert_eq(p.flow.in_flight(), window - 20);
-    // All have it, and whom this root supplies is done.
+    // Every member has the data, and the member supplied by this root is done.
     for (const std::uint32_t reporter : {1U, 2U})
         p.flow.on_report(p.header(Kind::report, reporter, slot.fragments));
     cr_assert_eq(slot.state, SlotState::active);
@@ -285,7 +284,7 @@ Test(sender, multicasts_what_is_ready_and_allowed) {
         while (said(next).kind == Kind::fragment) ++sent;
         cr_assert_eq(sent, row.sent);
     }
-    // Again, what somebody lacks; not what was not sent.
+    // Multicasts again a missing fragment, but not an unsent fragment.
     p.nacker.on_nack(p.header(Kind::nack, 1, window - 1, 0), ByteString{std::byte{3}});
     const wire::Header again = said(next);
     cr_assert(again.kind == Kind::fragment && index_of(again.fragment) == window - 1);
@@ -356,8 +355,8 @@ Test(failure_detector, blames_who_is_waited_for) {
         std::uint64_t bytes;
         CollectiveKind kind;
         std::uint32_t blamed;
-    } rows[] = {{2, 1, kSmall, CollectiveKind::broadcast, 1},  // nothing came from the root
-                {0, 0, kLarge, CollectiveKind::broadcast, 1},  // whom it supplies
+    } rows[] = {{2, 1, kSmall, CollectiveKind::broadcast, 1},  // nothing arrived from the root
+                {0, 0, kLarge, CollectiveKind::broadcast, 1},  // the supplied member
                 {0, 0, 0, CollectiveKind::barrier, 1}};        // has not entered
     for (const auto& row : rows) {
         GroupConfig config = config_of(row.self, 3);
@@ -389,8 +388,8 @@ Test(failure_detector, tells_everybody_but_the_dead_once) {
         bool tell;
         std::vector<std::uint32_t> told;
     } rows[] = {{ECONNRESET, true, {0, 3}},
-                {ETIMEDOUT, true, {0, 2, 3}},  // it lives
-                {ECONNRESET, false, {}}};      // who told this member tells the others
+                {ETIMEDOUT, true, {0, 2, 3}},  // the lost member lives
+                {ECONNRESET, false, {}}};      // the reporting member informs the others
     for (const auto& row : rows) {
         Parts p(1, 4);
         FailureDetector detector(p.core, p.checkpoint, p.gatherer);

@@ -1,5 +1,5 @@
-// Reductions that cannot end well: members that disagree, packets that cannot be, what is refused at once,
-// and whom an operation waits for.
+// Reductions that cannot complete: members that disagree, impossible packets, calls refused at once, and the
+// member for which an operation waits.
 #include <algorithm>
 
 #include "reduce_cases.h"
@@ -49,7 +49,7 @@ Test(disagreement, members_that_disagree_end_the_group) {
                 if (out.kind == Effect::Kind::complete) status = out.status;
             cr_assert_eq(status, EMSGSIZE, "%s, %s", row.what, early ? "early" : "late");
         }
-    // Elements of another size: the same length, other pieces.
+    // Elements of another size: the same length in different pieces.
     Bench bench(config_of(1, 6));
     bench.join();
     ByteString buffer = vector_of(1, large);
@@ -102,7 +102,7 @@ Test(disagreement, what_cannot_be_is_counted_and_changes_nothing) {
     }
 }
 
-// Nothing comes down to a reduce: it must not be taken for its end.
+// A reduce receives no data from the parent: such a packet must not complete the reduce.
 Test(disagreement, a_fragment_for_a_reduce_is_counted) {
     for (Kind kind : {Kind::release, Kind::fragment, Kind::relay, Kind::data}) {
         auto config = config_of(1, 6);
@@ -145,7 +145,7 @@ Test(disagreement, what_cannot_be_submitted) {
     cr_assert_eq(refused([](Collective& o) { o.bytes = 0; }), 0, "a vector may be empty");
 }
 
-// Whom the group blames when the user limits how long an operation may take.
+// The member that the group reports if the user limits how long an operation may take.
 Test(disagreement, a_stall_names_who_is_missing) {
     const struct {
         const char* what;

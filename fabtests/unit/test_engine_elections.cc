@@ -1,5 +1,5 @@
-// Elections in mid-run, message by message: requests, go, probes, votes, verdicts, and the watermarks that
-// wait for them.
+// Elections after the join, message by message: requests, go, probes, votes, reachability maps, and the
+// watermarks that wait for the maps.
 #include <deque>
 
 #include "engine_fixture.h"
@@ -31,7 +31,7 @@ struct Leaf : Bench {
         packet.total |= std::uint64_t{version} << 1;
         return packet;
     }
-    // A broadcast from rank 0 that only a message brings.
+    // A broadcast from rank 0 that arrives only by message.
     std::vector<Out> silent_broadcast() {
         buffers.emplace_back(8);
         cr_assert(broadcast(0, buffers.back()).ok());
@@ -92,7 +92,7 @@ Test(elections, after_a_go_it_votes_for_whom_it_hears) {
     }
 }
 
-// The first probe of an election may overtake its go; those of other elections say nothing.
+// The first probe of an election may arrive before the go; probes of different elections do not count.
 Test(elections, probes_count_for_their_own_election) {
     Leaf leaf;
     for (std::uint64_t number : {1, 0, 2})
@@ -140,7 +140,8 @@ Test(elections, a_verdict_is_for_operations_from_its_own_on) {
     cr_assert_eq(leaf.engine.verdict_version(), 1U);
     cr_assert_eq(leaf.engine.counters().lane_demotions, 1U);
     for (std::uint32_t i = 0; i < 64; ++i) {
-        // Its ring predecessor is rank 0 under both; its client under the old verdict is rank 2.
+        // The ring predecessor is rank 0 under both reachability maps; the client under the old map is rank
+        // 2.
         leaf.buffers.emplace_back(8);
         cr_assert(leaf.broadcast(1, leaf.buffers.back()).ok());
         cr_assert_eq(count(leaf.drain(), Kind::fragment), 1U, "operation %u is multicast", i);
@@ -154,7 +155,7 @@ Test(elections, a_verdict_is_for_operations_from_its_own_on) {
     cr_assert_eq(count(out, Kind::probe), 0U, "a beacon would only bring up the verdict that it just had");
 }
 
-// Nobody begins an operation without the verdict for it, whatever overtakes what.
+// No member begins an operation without the reachability map for it, however messages are reordered.
 Test(elections, a_watermark_waits_for_its_verdict) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 65; ++i) {
@@ -164,7 +165,7 @@ Test(elections, a_watermark_waits_for_its_verdict) {
     cr_assert_eq(count(leaf.drain(), Kind::fragment), 64U, "the last has no slot yet");
     leaf.message(leaf.watermark(16, 1));
     cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
-    // Nor does it help to learn the watermark from somebody who has moved on.
+    // A watermark learned from a member that has moved on has no effect either.
     leaf.datagram(leaf.fragment(0, 70, 0, content(8)));
     cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
     leaf.message(leaf.verdict(1, 64, kNoLane));
@@ -203,7 +204,7 @@ Test(elections, beacons_become_rare) {
 
 namespace {
 
-// Rank 0 of three, to which both others are children.
+// Rank 0 of three, with both other members as children.
 struct Leader : Bench {
     Leader() : Bench(election_config(0, 3)) { join(); }
     void request(std::uint32_t sender, std::uint64_t election) {
@@ -223,7 +224,7 @@ struct Leader : Bench {
                   .key = {},
                   .epoch = {}});
     }
-    // Of a voter that hears these speakers; without, that hears all.
+    // Delivers the vote of a member that received these speakers; without `heard`, every speaker.
     void vote_for(std::uint64_t election, std::uint32_t voter, std::optional<unsigned> heard) {
         Packet vote{.kind = Kind::vote,
                     .sender = voter,
@@ -250,7 +251,7 @@ Test(elections, the_leader_holds_an_election_when_asked) {
     cr_assert_eq(count(out, Kind::go), 2U);
     leader.hear(1, 1);
     leader.vote_for(1, 1, {});
-    leader.vote_for(1, 1, {});  // again, which counts once
+    leader.vote_for(1, 1, {});  // the repeated vote counts once
     leader.vote_for(1, 2, 0b100U);
     out = leader.pass(Nanoseconds::from_ms(60));
     cr_assert_eq(count(out, Kind::verdict), 2U);
@@ -285,7 +286,7 @@ Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_wai
     cr_assert_eq(leader.engine.counters().elections, 3U);
 }
 
-// What was said about an election that is over, or against a verdict that is about to be replaced.
+// Requests about a finished election, or against a reachability map about to be replaced.
 Test(elections, late_requests_are_dropped) {
     Leader leader;
     leader.request(1, 0);

@@ -1,4 +1,4 @@
-// Which way an engine says that what it waits for will come.
+// The path by which an engine expects the next data: the poll hint.
 #include "reduce_cases.h"
 
 using namespace mcastcoll;
@@ -64,7 +64,7 @@ Test(expectation, a_barrier_is_messages_up_and_a_multicast_down) {
     cr_assert(first.engine.expects() == kNoWay);
 }
 
-// The operations of a group wait together.
+// The expectation of a group covers every operation of the group.
 Test(expectation, several_operations_wait_for_what_each_waits_for) {
     Joined bench(0);
     ByteString buffer(100);
@@ -74,7 +74,7 @@ Test(expectation, several_operations_wait_for_what_each_waits_for) {
     cr_assert(bench.engine.expects() == engine::kAnything);
 }
 
-// Who may not send the rest of a long vector yet waits for a credit.
+// A member without credit for the rest of a long vector waits for a credit.
 Test(expectation, a_long_vector_waits_for_credits) {
     engine::GroupConfig config = config_of(3, 4);
     Bench bench(config);

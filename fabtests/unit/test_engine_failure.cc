@@ -1,4 +1,4 @@
-// Members that make others wait too long, and messages that come twice or from the wrong member.
+// Members that cause long delays, and messages that are duplicated or come from the wrong member.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -18,7 +18,7 @@ Packet message_of(Kind kind, std::uint32_t sender, std::uint64_t operation = 0) 
     return {.kind = kind, .sender = sender, .operation = operation, .payload = {}, .key = {}, .epoch = {}};
 }
 
-// The failure that came, and that everybody is told of it.
+// Returns the failure and checks that each other member is informed.
 Out expect_failure(const std::vector<Out>& all, std::uint32_t others) {
     cr_assert_eq(count(all, Effect::Kind::failed), 1U);
     cr_assert_eq(count(all, Kind::fail), others);
@@ -38,13 +38,13 @@ Test(failure, a_barrier_names_the_child_that_has_not_entered) {
     for (std::uint32_t child : {1U, 3U}) bench.message(message_of(Kind::gather, child));
     cr_assert_eq(count(bench.pass(kStall - Nanoseconds::from_ms(1)), Effect::Kind::failed), 0U);
     const auto out = bench.pass(Nanoseconds::from_ms(200));
-    const Out failed = expect_failure(out, 3);  // the late one lives, so it is told, too
+    const Out failed = expect_failure(out, 3);  // the late member lives, so it is informed, too
     cr_assert_eq(failed.status, ETIMEDOUT);
     cr_assert_eq(index_of(failed.to), 2U);
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
 }
 
-// A join ends with a barrier over all levels, which may take longer than operations may stand still.
+// A join ends with a barrier over all levels, which may take longer than the stall timeout of operations.
 Test(failure, what_stands_still_before_stalls_count_is_forgiven) {
     Bench bench(patient_config(0, 4));
     bench.join();
@@ -66,10 +66,10 @@ Test(failure, a_broadcast_names_its_root) {
     cr_assert_eq(index_of(failed.to), 3U);
 }
 
-// A receiver of a large broadcast that takes nothing any more.
+// A receiver of a large broadcast that stops reporting.
 Test(failure, a_root_names_the_member_that_does_not_report) {
     auto config = patient_config(0, 3);
-    config.late_copies = 0;  // it would go on without that member
+    config.late_copies = 0;  // with a copy the root would complete without that member
     Bench bench(config);
     bench.join();
     ByteString buffer(50'000);
@@ -111,11 +111,11 @@ Test(failure, an_idle_group_does_not_stall) {
     Bench bench(patient_config(0, 3));
     bench.join();
     cr_assert_eq(count(bench.pass(Nanoseconds{10 * kStall.value}), Effect::Kind::failed), 0U);
-    // Nor does what was long ago count when there is something to do again.
+    // Time that passed while the group was idle does not count towards a later stall.
     ByteString buffer(8);
     for (std::uint64_t i = 0; i < 65; ++i) cr_assert(bench.broadcast(0, buffer).ok());
     cr_assert_eq(count(bench.pass(kStall - Nanoseconds::from_ms(1)), Effect::Kind::failed), 0U);
-    // The one without a slot waits for the others' watermarks.
+    // The operation without a slot waits for the other members' watermarks.
     const Out failed = expect_failure(bench.pass(Nanoseconds::from_ms(300)), 2);
     cr_assert_eq(failed.status, ETIMEDOUT);
 }
@@ -130,7 +130,7 @@ Test(failure, a_child_enters_a_barrier_once) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-// The lost member may be none of the engine's, as the processes of a host are that do not lead it.
+// The lost member may be outside the engine, for example a process that does not lead its host.
 Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     constexpr Rank kLost{77};
     Bench teller(config_of(0, 4)), told(config_of(1, 4));
@@ -150,8 +150,8 @@ Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     cr_assert(told.engine.named_loss() == kLost, "the first name counts");
 }
 
-// Whoever is short of descriptors cannot reach some member, and cannot tell it either: all others do, since
-// it may wait for them. Who is dead is told by nobody.
+// A process without free descriptors cannot reach some member, and cannot inform this member of the failure.
+// Every other member does, because the unreachable member may wait for it. A dead member is not informed.
 Test(failure, who_was_only_out_of_reach_is_told) {
     for (const bool dead : {false, true}) {
         const int error = dead ? ECONNRESET : EMFILE;

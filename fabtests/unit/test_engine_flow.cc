@@ -1,4 +1,4 @@
-// Flow control: how far a root may run ahead, what a large broadcast waits for, barriers, questions and
+// Flow control: how far a root may run ahead, what a large broadcast waits for, barriers, NAKs and
 // watermarks.
 #include <bit>
 
@@ -31,7 +31,7 @@ Packet plain_packet(Kind kind, std::uint32_t sender, std::uint64_t operation, st
 
 constexpr std::uint32_t kFragments = 500;
 
-// In all questions together.
+// Fragments requested by all NAKs together.
 std::size_t fragments_asked(const std::vector<Out>& all) {
     std::size_t sum = 0;
     for (const Out& out : all)
@@ -146,7 +146,7 @@ Test(flow, a_small_broadcast_ends_at_once_at_its_root) {
     cr_assert(std::equal(repair[0].payload.begin(), repair[0].payload.end(), good.begin() + 2 * 1424));
 }
 
-// Messages up to the retransmit buffer, so that few of them are kept between two checkpoints.
+// Messages as large as the retransmit buffer, so that only a few are kept between two checkpoints.
 Test(flow, a_checkpoint_comes_early_where_many_bytes_are_kept) {
     engine::GroupConfig config = config_of(1, 2);
     config.checkpoint_bytes = 5 * 8000;
@@ -196,7 +196,7 @@ Test(flow, what_everybody_has_finished_is_neither_multicast_nor_repaired) {
     ask.payload = {std::byte{0b100}};
     bench.drain({.multicast = false, .message = false});
     bench.message(ask);
-    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // it had all from elsewhere
+    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // rank 1 has received everything by other ways
     bench.message(ask);
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
@@ -216,7 +216,8 @@ Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_watermark) {
     cr_assert_eq(count(out, Kind::watermark_down), 1U);
     bench.message(plain_packet(Kind::watermark_up, 1, 16));  // a replay
     cr_assert_eq(bench.drain().size(), 0U);
-    bench.message(plain_packet(Kind::watermark_up, 1, 80 + 64 + 1));  // it cannot be so far
+    // A watermark that cannot be reached yet.
+    bench.message(plain_packet(Kind::watermark_up, 1, 80 + 64 + 1));
     cr_assert_eq(bench.drain().size(), 0U);
     cr_assert_eq(bench.engine.counters().unexpected_kind, 1U);
     bench.message(plain_packet(Kind::watermark_up, 1, 64));
@@ -228,7 +229,7 @@ Test(flow, a_remembered_question_is_answered_when_the_fragment_comes) {
     bench.join();
     ByteString buffer(5000);
     const ByteString sent = content(5000);
-    // Rank 2 asks before this member has posted, and before it has anything.
+    // Rank 2 sends a NAK before this member has posted, and before this member has data.
     bench.message({.kind = Kind::ask,
                    .sender = 2,
                    .total = 5000,
@@ -264,8 +265,8 @@ Test(flow, questions_may_overtake_each_other) {
                        .key = {},
                        .epoch = {}});
     };
-    ask(4, 0b10);       // the newer question comes first: from 4 on, 5 is missing
-    ask(0, 0b1001000);  // the older one: 3 has come to the asker since, 6 has not
+    ask(4, 0b10);       // the newer NAK arrives first: from 4 on, 5 is missing
+    ask(0, 0b1001000);  // the older one: meanwhile the requester has received 3, but not 6
     for (std::uint32_t i = 0; i < 8; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
     std::vector<bool> answered(8);
     for (const Out& out : bench.drain()) {
@@ -335,8 +336,8 @@ Test(barriers, a_lost_release_is_asked_for) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-// A receiver that has all that came asks for one fragment only, and for twice as much each time that a
-// message brings it, since the multicast may have failed. A single multicast says that it has not.
+// A receiver with all data sent so far requests a single fragment, and twice as many after each message with
+// the requested data, because the multicast may have failed. A multicast packet shows that multicast works.
 Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
     const auto config = config_of(1, 4);
     Bench bench(config);
@@ -416,7 +417,7 @@ Test(flow, a_root_keeps_a_small_question_until_it_has_multicast_the_fragment) {
     cr_assert_eq(count(out, Kind::fragment), 16U, "as far as the reports allow");
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert(out.back().header.kind == Kind::data, "behind the multicasts");
-    // A whole window is wanted by somebody who hears nothing, and is supplied at once.
+    // A NAK for a whole window shows that the member receives no multicast; the answer is sent at once.
     Packet window = ask;
     window.fragment = 65;
     window.payload.assign(8, std::byte{0xff});

@@ -1,4 +1,4 @@
-// The join: who votes when, and what comes of the votes.
+// The join: when each member votes, and the result of the votes.
 #include <list>
 
 #include "engine_fixture.h"
@@ -12,8 +12,8 @@ using Ranks = std::vector<std::uint32_t>;
 
 struct Election {
     const char* name;
-    std::vector<Ranks> heard;  // by voter; the leader's own vote is that it hears everybody
-    Ranks deaf, mute;          // the verdict
+    std::vector<Ranks> heard;  // by voter; the leader itself has received every member
+    Ranks deaf, mute;          // the resulting reachability map
 };
 
 std::vector<Rank> ranks_of(const Ranks& indices) {
@@ -28,8 +28,8 @@ constexpr std::uint32_t kMembers = 5;
 
 TestSuite(join, .timeout = 300);
 
-// While the probes keep everybody busy an answer is late, and would teach this member to wait as long for
-// repairs ever after.
+// While the probes keep all members busy, a pong is late, and would make this member wait as long for every
+// later repair.
 Test(join, round_trips_are_measured_when_the_probes_are_over) {
     Bench bench(config_of(1, kMembers));
     bench.engine.start(bench.now);
@@ -43,14 +43,14 @@ Test(join, round_trips_are_measured_when_the_probes_are_over) {
 
 namespace {
 
-// A member that has joined, and what becomes of its pings.
+// A joined member, with a record of its pings.
 struct Pinging : Bench {
     explicit Pinging(const engine::GroupConfig& config) : Bench(config) {
         engine.start(now);
         message(verdict_message({.works = true, .deaf = {}, .mute = {}}));
         look();
     }
-    // How many new pings went out.
+    // Returns the number of new pings sent.
     std::size_t look() {
         std::size_t found = 0;
         for (const Out& out : drain()) {
@@ -61,7 +61,7 @@ struct Pinging : Bench {
         pings += found;
         return found;
     }
-    // The last one is answered after that time; how many went out because of it.
+    // Answers the last ping after this time, and returns the number of pings sent because of the answer.
     std::size_t answer(Nanoseconds after) {
         now = now + after;
         pong(last.total);
@@ -84,7 +84,8 @@ struct Pinging : Bench {
 
 }  // namespace
 
-// Who sleeps for a minute right after the join answers the ping then; that is no round trip of the network.
+// A peer that sleeps for a minute right after the join answers the ping then; this time is not a round trip
+// of the network.
 Test(join, a_pong_that_comes_late_is_no_round_trip) {
     Pinging late(config_of(1, kMembers));
     cr_assert_eq(late.pings, 1U);
@@ -92,7 +93,7 @@ Test(join, a_pong_that_comes_late_is_no_round_trip) {
     cr_assert_eq(late.answer(Nanoseconds::from_us(70)), 0U);
     cr_assert_eq(late.round_trip_us(), 70);
 
-    // A network that really is that slow: a bounded number of pings, and what it is counts.
+    // A network that really is slow: the number of pings is bounded, and the measured time counts.
     Pinging far(config_of(1, kMembers));
     while (far.pings < 1000 && far.answer(Nanoseconds::from_ms(40)) > 0) {
     }
@@ -100,7 +101,7 @@ Test(join, a_pong_that_comes_late_is_no_round_trip) {
     cr_assert_eq(far.round_trip_us(), 40'000);
 }
 
-// While a job starts everybody is busy: what a ping took then is measured again with the next operations,
+// While a job starts, all processes are busy: the round trip is measured again with the next operations,
 // until it is short enough, and the shortest counts.
 Test(join, what_a_ping_took_at_the_start_is_measured_again) {
     Pinging busy(config_of(1, kMembers));
@@ -140,7 +141,7 @@ Test(join, a_pong_that_no_ping_asked_for_has_no_effect) {
     cr_assert_eq(member.round_trip_us(), 70, "a ping is answered once");
 }
 
-// No ping is open, or another one, or somebody else was asked: the round trip stays what it was.
+// No ping is open, or a different one, or a different member was pinged: the round trip stays unchanged.
 Test(join, a_pong_that_nobody_asked_for_changes_nothing) {
     Bench bench(config_of(2, kMembers));
     bench.engine.start(bench.now);
@@ -154,7 +155,7 @@ Test(join, a_pong_that_nobody_asked_for_changes_nothing) {
         before = bench.engine.counters();
         cr_assert_eq(bench.engine.round_trip().value, initial.value);
     };
-    // Times before and after all others: their difference is no number.
+    // Times before and after all valid times, with overflowing differences.
     const std::uint64_t totals[] = {0, 1ULL << 63, UINT64_MAX, static_cast<std::uint64_t>(bench.now.value)};
     for (const std::uint64_t total : totals) refused(1, total);
     bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
@@ -188,7 +189,7 @@ Test(join, verdicts) {
         for (std::uint32_t voter = 1; voter < kMembers; ++voter) {
             cr_assert(bench.engine.phase() == engine::Phase::voting);
             bench.vote(voter, election.heard[voter]);
-            if (voter < kMembers - 1) bench.vote(voter, {});  // nobody votes twice
+            if (voter < kMembers - 1) bench.vote(voter, {});  // a second vote does not count
         }
         const auto out = bench.drain();
         cr_assert_eq(count(out, Effect::Kind::joined), 1U, "%s", election.name);
@@ -252,7 +253,7 @@ Test(join, who_has_heard_all_votes_without_waiting) {
             for (std::uint32_t r : {0U, 2U})
                 bench.datagram({.kind = Kind::probe, .sender = r, .payload = {}, .key = {}, .epoch = {}});
         };
-        if (probes_first) listen();  // even before this member is told to go
+        if (probes_first) listen();  // even before the go
         bench.message({.kind = Kind::go, .payload = {}, .key = {}, .epoch = {}});
         auto out = bench.pass(Nanoseconds::from_ms(5));
         cr_assert_eq(count(out, Kind::probe), bench.engine.config().probes);
@@ -275,7 +276,7 @@ Test(join, silence_ends_with_a_vote) {
                 "rank 1 heard nobody but itself");
 }
 
-// A child may have its welcome, and say so, before its parent has one.
+// A child may receive its welcome, and report ready, before its parent has a welcome.
 Test(join, a_child_may_be_ready_first) {
     for (std::uint32_t self : {0U, 1U}) {
         Bench bench(config_of(self, self == 0 ? 3 : 8));
@@ -340,7 +341,7 @@ Test(join, go_and_ready_count_only_along_the_tree) {
 }
 
 Test(join, ready_is_said_until_go_comes) {
-    // The parent may not have begun its join: what it cannot place is lost.
+    // The parent may not have begun its join, and drops messages of an unknown group.
     Bench bench(config_of(1, 3));
     bench.engine.start(bench.now);
     cr_assert_eq(count(bench.drain(), Kind::ready), 1U);
@@ -351,7 +352,7 @@ Test(join, ready_is_said_until_go_comes) {
 
 Test(join, a_subtree_votes_as_one) {
     auto config = config_of(1, 9);
-    config.multicast = false;  // which is a ballot of its own
+    config.multicast = false;  // a member without multicast casts a ballot of its own
     Bench bench(config);
     bench.join_as_far_as_voting();
     for (std::uint32_t r : {5U, 6U, 7U}) bench.vote(r, {0, 1, 2, 3, 4, 5, 6, 7, 8});

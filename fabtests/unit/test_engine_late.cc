@@ -1,5 +1,5 @@
-// Large broadcasts of which somebody has not said yet that it has them: their callers go on, and a copy
-// serves.
+// Large broadcasts that complete before some member has acknowledged all data: the caller continues, and a
+// copy serves later repairs.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -14,14 +14,14 @@ constexpr Nanoseconds kLong = Nanoseconds::from_ms(5);  // many round trips
 struct Supplying : Bench {
     explicit Supplying(const engine::GroupConfig& config = config_of(1, 3)) : Bench(config) { join(); }
 
-    // All of the next broadcast of member 0 comes, but for those fragments.
+    // Delivers the next broadcast of member 0, except for these fragments.
     void take(std::uint64_t operation, ByteString& buffer, std::vector<std::uint32_t> missing = {}) {
         cr_assert(broadcast(0, buffer).ok());
         for (std::uint32_t index = 0; index < engine.config().fragments(kBytes); ++index)
             if (std::ranges::count(missing, index) == 0) datagram(fragment(0, operation, index, message_));
         drain_messages();
     }
-    // Without the completions, which stay.
+    // Drains all effects and counts the completions.
     void drain_messages() {
         for (const Out& out : drain()) completed += out.kind == Effect::Kind::complete;
     }
@@ -57,7 +57,7 @@ Test(late, whoever_has_all_goes_on_and_a_copy_serves_the_rest) {
     cr_assert_eq(member.completed, 0U, "it waits for a moment");
     cr_assert_eq(member.pass_by(kLong), 1U);
     cr_assert(buffer == member.message_);
-    std::ranges::fill(buffer, std::byte{0});  // the caller's again
+    std::ranges::fill(buffer, std::byte{0});  // the buffer belongs to the caller again
     member.message(member.ask(3));
     const auto answers = member.drain();
     cr_assert_eq(count(answers, Kind::data), 1U);
@@ -90,7 +90,8 @@ Test(late, whoever_asks_is_stayed_for) {
     cr_assert_eq(member.pass_by(kLong), 1U);
 }
 
-// Who is away cannot answer, so nobody goes where answers are likely to be wanted.
+// After a loss all members wait for acknowledgements, because a NAK is likely and a member that has left
+// cannot answer.
 Test(late, where_something_was_lost_everybody_stays) {
     Supplying member;
     ByteString buffer(kBytes);
@@ -164,7 +165,7 @@ Test(late, a_failure_afterwards_is_not_of_this_broadcast) {
     cr_assert_eq(count(out, Effect::Kind::complete), 0U);
 }
 
-// It has lost nothing when the one that it stays for dies.
+// The death of the awaited member costs the closed member nothing.
 Test(late, whoever_has_closed_stays_until_nobody_needs_it) {
     for (const bool dies : {false, true}) {
         Supplying member;

@@ -1,4 +1,4 @@
-// Everything that can arrive at an engine and is not what it waits for: only counters may change.
+// Every packet that an engine does not expect: only counters may change.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -28,7 +28,7 @@ struct Damage {
     const char* name;
     void (*packet)(Packet&);
     void (*bytes)(ByteString&);
-    const char* counters;  // that change, and no others
+    const char* counters;  // these counters change, and no others
 };
 
 const Damage kDatagrams[] = {
@@ -171,7 +171,7 @@ Test(packets, duplicates_are_ignored_before_and_after_the_end) {
     for (int i = 0; i < 5; ++i) receiver.datagram(first);
     cr_assert_eq(receiver.engine.counters().duplicates, 4U);
     cr_assert(receiver.finish_by_multicast());
-    receiver.buffer.assign(5000, std::byte{0x55});  // the application's again
+    receiver.buffer.assign(5000, std::byte{0x55});  // the buffer belongs to the application again
     receiver.datagram(first);
     Packet repair = first;
     repair.kind = Kind::data;
@@ -217,7 +217,7 @@ Test(packets, small_broadcasts_may_come_before_they_are_posted) {
 Test(packets, what_came_early_for_something_else_is_not_used) {
     for (std::uint32_t root : {0U, 2U})
         for (std::uint64_t bytes : {100U, 5000U}) {
-            if (root == 2 && bytes == 5000) continue;  // that is what came
+            if (root == 2 && bytes == 5000) continue;  // the parameters of the early data
             Bench bench(config_of(1, 4));
             bench.join();
             ByteString wrong(5000, std::byte{0x77});
@@ -266,7 +266,7 @@ Test(packets, early_buffers_are_few_and_come_back) {
             for (std::uint32_t i = 0; i < 20; ++i) bench.datagram(bench.fragment(2, id, i, sent));
         cr_assert_eq(bench.engine.counters().unposted_dropped - dropped, (end - round > buffers ? 20U : 0U));
         for (std::uint64_t id = round; id < end; ++id) {
-            // Every other time something else is posted than what came: then nothing of it may be used.
+            // Every second posted operation differs from the early data: then none of the data may be used.
             const bool misled = id % 2 == 1;
             cr_assert(bench.broadcast(misled ? 0 : 2, posted[id]).ok());
             const ByteString expected = misled || id == round + buffers ? ByteString(sent.size()) : sent;
@@ -289,8 +289,8 @@ Test(packets, members_that_disagree_about_the_length_end) {
         cr_assert_eq(out.front().status, EMSGSIZE);
     }
 }
-// Whatever the policy, and deaf or not: who was handed something of another length before the post asks, so
-// that its supplier can object.
+// For each policy, and with and without multicast: a member that received data of a different length before
+// the post sends a NAK, so that its supplier can report the mismatch.
 Test(packets, lengths_that_contradict_early_data) {
     for (auto repair : {engine::Repair::pull, engine::Repair::push})
         for (bool deaf : {false, true})

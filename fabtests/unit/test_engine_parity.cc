@@ -1,11 +1,11 @@
-// The parity of blocks: whichever fragments are missing, as many rows bring them back.
+// Parity of blocks: any missing fragments can be restored from as many parity rows.
 #include "engine/parity.h"
 #include "engine_fixture.h"
 
 namespace mcastcoll::engine {
 namespace {
 
-// Takes these fragments away and restores them from these rows.
+// Removes these fragments and restores them from these rows.
 void lose_and_restore(std::uint32_t fragment_bytes, std::size_t bytes, std::vector<std::uint32_t> missing,
                       const std::vector<std::uint32_t>& rows) {
     ParityCode code(fragment_bytes);

@@ -1,4 +1,4 @@
-// The engine's small parts, each for itself: what everybody has finished, leaving, who is to be watched.
+// Small components of the engine, each by itself: watermarks, leaving, peers to monitor.
 #include <criterion/criterion.h>
 
 #include <tuple>
@@ -28,7 +28,7 @@ RankList ranks(std::initializer_list<std::uint32_t> list) {
     return result;
 }
 
-// A member that agrees on every fourth operation, in a tree of this arity.
+// A member with a checkpoint every four operations, in a tree of this arity.
 struct Member {
     Member(std::uint32_t self, std::uint32_t members, std::uint32_t arity = 1, Repair repair = Repair::pull)
         : core([&] {
@@ -68,7 +68,7 @@ struct Member {
     void asked(std::uint32_t child, std::uint64_t above) {
         checkpoint.on_ask(header(wire::Kind::watermark_ask, child, above));
     }
-    // What it says next, as "kind to number" each.
+    // Its next messages, each as kind, receiver and number.
     using Words = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
     Words words() {
         Words all;
@@ -158,7 +158,7 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     cr_assert(middle.words().empty(), "it does not know");
     middle.told(4);
     cr_assert_eq(middle.words().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
-    // A child that knows no more than this one has it ask onward.
+    // A child with the same watermark makes the member ask its own parent.
     middle.asked(2, 4);
     cr_assert(middle.words() == (Words{{kAsk, 0, 4}}));
 }
@@ -212,7 +212,7 @@ Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
     for (const Rank rank : {kNoRank, rank_of(1), rank_of(5), rank_of(5), rank_of(6), rank_of(5)})
         detector.watch(rank);
     cr_assert(asked() == (std::vector{rank_of(5), rank_of(6)}));
-    for (std::uint32_t i = 0; i < kMostWatched - 1; ++i) detector.watch(rank_of(100 + i));  // 5 falls out
+    for (std::uint32_t i = 0; i < kMostWatched - 1; ++i) detector.watch(rank_of(100 + i));  // 5 is removed
     cr_assert_eq(asked().size(), kMostWatched - 1);
     for (const std::uint32_t rank : {6U, 5U}) detector.watch(rank_of(rank));
     cr_assert(asked() == (std::vector{rank_of(5)}));

@@ -1,5 +1,5 @@
-// Repair policies, one engine at a time: what a receiver waits for, what it says to whom, and what a member
-// makes of another's question, whatever its own policy is.
+// Repair policies, one engine at a time: events awaited by a receiver, messages to each member, and the
+// handling of another member's NAK, independently of the own policy.
 #include <algorithm>
 
 #include "engine_fixture.h"
@@ -10,7 +10,7 @@ using engine::Repair;
 
 namespace {
 
-// No bounds but those that are measured, so that times can be told exactly.
+// Removes the lower bounds of timeouts, so that times follow exactly from measurements.
 engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t members) {
     engine::GroupConfig config = config_of(self, members);
     config.repair = repair;
@@ -18,7 +18,7 @@ engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t
     return config;
 }
 
-// A member of a group that awaits broadcast 0 of these bytes from rank 0.
+// A member of a group that waits for broadcast 0 of this size from rank 0.
 struct PolicyMember : Bench {
     PolicyMember(Repair repair, std::uint32_t self, std::uint32_t members, std::uint64_t bytes)
         : Bench(config_with(repair, self, members)), sent(content(bytes)), buffer(bytes) {
@@ -28,7 +28,7 @@ struct PolicyMember : Bench {
     }
     void hear(std::uint32_t index) { datagram(fragment(0, 0, index, sent)); }
     ByteString sent, buffer;
-    std::vector<Out> first;  // what it said at once
+    std::vector<Out> first;  // its first messages
 };
 
 constexpr Repair kAll[] = {Repair::pull, Repair::push, Repair::sync, Repair::automatic};
@@ -38,7 +38,7 @@ const Nanoseconds kSoon = Nanoseconds::from_ms(30);
 
 TestSuite(policies, .timeout = 300);
 
-// The principle behind all of them: nobody relies on another member doing anything of itself.
+// The principle of all policies: no member relies on another member to act unasked.
 Test(policies, silence_always_ends_in_a_question_to_the_supplier) {
     for (Repair repair : kAll)
         for (std::uint64_t bytes : {8U, 5000U, 20000U}) {
@@ -76,7 +76,7 @@ Test(policies, a_question_before_the_post_goes_onward_with_the_post) {
     cr_assert_eq(count(bench.drain(), Kind::ask), 1U);
 }
 
-// Of a large message the client may ask for what has not been sent: only holes go onward.
+// In a large message, the client may request unsent fragments: only holes are requested from the supplier.
 Test(policies, of_a_large_message_only_holes_go_onward) {
     PolicyMember receiver(Repair::pull, 2, 8, 20000);
     receiver.hear(0);
@@ -91,11 +91,11 @@ Test(policies, of_a_large_message_only_holes_go_onward) {
     cr_assert_eq(count(out, Kind::data), 2U, "what is here is answered at once");
 }
 
-// How long a member waits for a barrier after barriers that took so long, before it asks.
+// Time between the start of a barrier and the first NAK, after barriers of these durations.
 static std::int64_t patience_us(const std::vector<std::int64_t>& took_us) {
     engine::GroupConfig config = config_of(2, 8);
     config.initial_rtt = Nanoseconds::from_us(50);
-    config.lossless_silence = {};  // as where something was lost
+    config.lossless_silence = {};  // as after a loss
     Bench member(config);
     member.join();
     for (std::uint64_t number = 0; number < took_us.size(); ++number) {
@@ -110,8 +110,8 @@ static std::int64_t patience_us(const std::vector<std::int64_t>& took_us) {
     return (member.now - begin).value / 1000;
 }
 
-// Where cores are busy a barrier takes many round trips. It is asked for when it takes longer than that, and
-// still soon when others' repairs have made most of the last ones late.
+// On busy cores a barrier takes many round trips. The NAK is sent when a barrier takes longer than usual, and
+// still soon if repairs of other members have delayed most of the recent ones.
 Test(policies, a_barrier_is_not_asked_for_before_it_usually_comes) {
     const std::int64_t least = config_of(2, 8).least_silence.value / 1000;
     cr_assert_eq(patience_us({}), least);
@@ -132,7 +132,7 @@ Test(policies, push_is_patient_and_hands_on_once) {
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert_eq(push.engine.counters().hand_ons, 1U);
     cr_assert_eq(count(pull.pass(Nanoseconds{}), Kind::data), 0U);
-    // Who asked first gets no second copy.
+    // A member that has sent a NAK gets no second copy.
     PolicyMember asked(Repair::push, 2, 8, 8);
     asked.message(plain(Kind::ask, 3, 0, 0, 8, {std::byte{1}}));
     asked.hear(0);
@@ -179,7 +179,7 @@ Test(sync_policy, progress_forgets_fruitless_rounds) {
     for (std::uint32_t i = 0; i < 5; ++i) {
         const auto out = receiver.pass(receiver.engine.next_deadline() - receiver.now);
         cr_assert_eq(count(out, Kind::ask), 0U);
-        receiver.hear(i);  // again a little
+        receiver.hear(i);  // a little more progress
     }
     cr_assert_eq(count(receiver.drain(), Effect::Kind::complete), 1U);
 }
@@ -193,7 +193,7 @@ Test(sync_policy, inner_members_merge_and_forward_whatever_their_policy_is) {
         cr_assert(nacks[0].to == rank_of(0));
         cr_assert_eq(index_of(nacks[0].header.fragment), 3U);
         cr_assert(nacks[0].payload == ByteString{std::byte{0b101}});
-        // What was forwarded a moment ago is not forwarded again, what is new is.
+        // A NAK forwarded a moment ago is not forwarded again; a new NAK is.
         inner.message(plain(Kind::nack, 6, 0, 3, 0, {std::byte{0b111}}));
         nacks = of_kind(inner.drain(), Kind::nack);
         cr_assert_eq(nacks.size(), 1U);
@@ -242,18 +242,18 @@ Test(sync_policy, hostile_nacks_are_counted_and_harm_nothing) {
     bench.drain();
     const auto before = bench.engine.counters().bad_sender;
     bench.message(plain(Kind::nack, 5, 0, 0, 99, {std::byte{1}}));                    // no such root
-    bench.message(plain(Kind::nack, 5, 0, 0, UINT64_MAX, {std::byte{1}}));            // likewise
+    bench.message(plain(Kind::nack, 5, 0, 0, UINT64_MAX, {std::byte{1}}));            // no such root, either
     bench.message(plain(Kind::nack, 5, 0, 0, 3, {std::byte{1}}));                     // not the root
     bench.message(plain(Kind::nack, 5, 0, 0, 0, ByteString(4096, std::byte{0xff})));  // longer than a window
     cr_assert_eq(bench.engine.counters().bad_sender - before, 4U);
     bench.message(plain(Kind::nack, 5, 1000, 0, 0, {std::byte{1}}));  // no such operation
     bench.message(plain(Kind::nack, 5, 0, 0, 0, {}));
     cr_assert_eq(count(bench.drain(), Kind::nack), 0U);
-    // Far apart, and at the end of all numbers: some are dropped.
+    // Holes far apart, and at the end of the number range: some are dropped.
     bench.message(plain(Kind::nack, 5, 0, UINT32_MAX - 2, 0, ByteString(8, std::byte{0xff})));
     bench.message(plain(Kind::nack, 5, 0, 0, 0, ByteString(8, std::byte{0xff})));
     cr_assert_leq(count(bench.drain(), Kind::nack), 2U);
-    // A root that has nothing of the sort.
+    // A root without such an operation.
     Bench root(config_with(Repair::sync, 0, 8));
     root.join();
     root.message(plain(Kind::nack, 1, 0, 0, 0, {std::byte{1}}));
@@ -321,7 +321,7 @@ Test(sync_policy, a_parent_answers_or_asks_onward) {
     bench.message(plain(Kind::watermark_ask, 7, 0));
     cr_assert_eq(count(bench.drain(), Kind::watermark_down), 1U);
     const auto before = bench.engine.counters();
-    bench.message(plain(Kind::watermark_ask, 3, 0));  // no child
+    bench.message(plain(Kind::watermark_ask, 3, 0));  // not a child
     cr_assert_eq(changed(before, bench.engine.counters()), "messages_received bad_sender");
 }
 
@@ -346,10 +346,10 @@ Test(sync_policy, forged_verdicts_change_nothing) {
     ChannelUser bench(7, buffers);
     bench.drain();
     const auto before = bench.engine.counters();
-    bench.datagram(plain(Kind::watermark_cast, 3, 0));           // not rank 0's
+    bench.datagram(plain(Kind::watermark_cast, 3, 0));           // not sent by rank 0
     bench.datagram(plain(Kind::watermark_cast, 0, 4));           // more than this member has finished
-    bench.datagram(plain(Kind::watermark_cast, 0, UINT64_MAX));  // likewise
-    bench.message(plain(Kind::watermark_cast, 0, 0));            // not by multicast
+    bench.datagram(plain(Kind::watermark_cast, 0, UINT64_MAX));  // as above
+    bench.message(plain(Kind::watermark_cast, 0, 0));            // must arrive by multicast
     cr_assert_eq(bench.engine.counters().unexpected_kind - before.unexpected_kind, 4U);
     cr_assert_eq(bench.engine.counters().checkpoints, before.checkpoints);
 }
@@ -434,7 +434,7 @@ Test(automatic_policy, it_chains_large_messages_that_the_multicast_does_not_brin
     cr_assert(!policy.plan(true, 1).chained);
     for (int i = 0; i < 50; ++i) policy.note_large(10, 100);
     cr_assert(policy.plan(true, 1).chained && !policy.plan(false, 1).chained);
-    for (int i = 0; i < 100; ++i) policy.note_large(120, 100);  // duplicates are heard, too
+    for (int i = 0; i < 100; ++i) policy.note_large(120, 100);  // duplicates count, too
     cr_assert(!policy.plan(true, 1).chained);
 }
 

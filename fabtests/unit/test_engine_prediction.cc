@@ -1,4 +1,5 @@
-// Packets that look as predicted take a fast path, within one turn. It must do the same as the slow one.
+// Packets that match the prediction take a fast path, within one turn. The fast path and the slow path must
+// have the same effect.
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -11,11 +12,11 @@ using namespace mcastcoll::bench;
 namespace {
 
 constexpr std::uint32_t kFragmentSize = 1424, kGroup = 5, kReceiver = 1, kCount = 180;
-// The clocks of a pair differ by a nanosecond for each packet of a turn; deadlines that are not the same, by
+// The clocks of a pair differ by a nanosecond for each packet of a turn; deadlines that differ do so by
 // milliseconds.
 constexpr Nanoseconds kMostApart = Nanoseconds::from_us(100);
 
-// The same packets go to both; one gets many in a turn, for the other each is a turn of its own.
+// Both engines get the same packets: the first many per turn, the second one per turn.
 struct Pair {
     explicit Pair(const engine::GroupConfig& config, std::uint32_t fragments)
         : quick(config),
@@ -66,7 +67,8 @@ struct Pair {
         turn();
         cr_assert_eq(quick.engine.arrived(kFirst), message.size());
         cr_assert(got_quick == message && got_slow == message);
-        // Those that this member supplies, and others who claim it, have it, too.
+        // The members supplied by this member, and members with a false claim to be supplied, report done,
+        // too.
         for (std::uint32_t rank = kReceiver + 1; rank < kGroup; ++rank)
             for (Bench* bench : {&quick, &slow})
                 bench->message({.kind = Kind::done,
@@ -85,13 +87,13 @@ struct Pair {
     std::size_t completed = 0;
 };
 
-// What is sent besides what comes next, in a third of all cases.
+// In a third of the cases, sends a packet besides the next one.
 void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<std::uint32_t>& holes) {
     const auto below = [&](std::size_t end) { return static_cast<std::uint32_t>(random() % end); };
     Packet packet = pair.quick.fragment(0, 0, next, pair.message);
     switch (below(40)) {
         case 0:
-            return pair.fragment(below(next + 1));  // once more, or the next one
+            return pair.fragment(below(next + 1));  // a duplicate, or the next one
         case 1:
             for (std::uint32_t left = 1 + below(4); left > 0 && next < kCount - 10; --left)
                 holes.push_back(next++);
@@ -134,7 +136,7 @@ void disturb(Pair& pair, std::mt19937& random, std::uint32_t& next, std::vector<
         case 12:
             return pair.turn();
         case 13:
-            return pair.pause(Nanoseconds::from_ms(60));  // what is missing is asked for
+            return pair.pause(Nanoseconds::from_ms(60));  // long enough for a NAK for the missing fragments
         case 14:
             for (std::size_t left = below(holes.size() + 1); left > 0; --left, holes.erase(holes.begin()))
                 pair.fragment(holes.front());
@@ -153,14 +155,14 @@ Test(prediction, the_fast_path_does_what_the_slow_one_does) {
         for (std::uint32_t seed = 0; seed < 300; ++seed) {
             engine::GroupConfig config = config_of(kReceiver, kGroup);
             config.window = window;
-            config.checkpoint_every = 1;  // which tells what was lost
+            config.checkpoint_every = 1;  // each checkpoint reports losses
             Pair pair(config, kCount);
             std::mt19937 random(seed);
             std::vector<std::uint32_t> holes;
             for (std::uint32_t next = 0; next < kCount;) {
                 disturb(pair, random, next, holes);
                 if (next < kCount) pair.fragment(next++);
-                while (next > 60 && !holes.empty()) {  // the root would wait
+                while (next > 60 && !holes.empty()) {  // a real root would wait
                     pair.repair(holes.back());
                     holes.pop_back();
                 }
@@ -170,7 +172,7 @@ Test(prediction, the_fast_path_does_what_the_slow_one_does) {
         }
 }
 
-// Each is as predicted, but for one thing.
+// Each packet matches the prediction except for one field.
 Test(prediction, what_is_nearly_as_predicted_is_refused) {
     const std::function<void(Packet&)> changes[] = {
         [](Packet& one) { one.sender = 2; },         [](Packet& one) { one.total += 1; },
@@ -187,7 +189,7 @@ Test(prediction, what_is_nearly_as_predicted_is_refused) {
     }
 }
 
-// Nothing is predicted after what was refused.
+// After a refused packet nothing is predicted.
 Test(prediction, strangers_cannot_go_on_where_the_root_was) {
     const std::function<void(Packet&)> changes[] = {
         [](Packet& one) { one.sender = 3; }, [](Packet& one) { one.total += 1; },

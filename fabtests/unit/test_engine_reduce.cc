@@ -1,5 +1,5 @@
-// Reductions: what goes up the tree and in which order it is combined, what a parent grants, and what rank 0
-// holds.
+// Reductions: contributions that go up the tree and the order in which they are combined, credits granted by
+// a parent, and data held by rank 0.
 #include <algorithm>
 
 #include "reduce_cases.h"
@@ -9,7 +9,7 @@ using namespace mcastcoll::bench;
 
 TestSuite(reductions, .timeout = 300);
 
-// Rank 0 of 4, whose children are 1 to 3; a gather may come before the post.
+// Rank 0 of 4, whose children are 1 to 3; a gather may arrive before the post.
 Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come) {
     const std::vector<std::vector<std::uint32_t>> orders = {{1, 2, 3}, {3, 2, 1}, {2, 3, 1}};
     for (const std::uint64_t bytes : {1000U, 20000U})
@@ -38,7 +38,7 @@ Test(reductions, short_vectors_are_combined_in_the_same_order_whenever_they_come
             }
 }
 
-// What came before its turn is kept in memory that many operations share.
+// Vectors that arrive out of order are kept in memory shared by many operations.
 Test(reductions, kept_vectors_give_their_memory_back) {
     engine::GroupConfig config = config_of(0, 3);
     Bench bench(config);
@@ -113,7 +113,7 @@ Test(reductions, a_member_without_children_sends_its_input_and_leaves_it_alone) 
     }
 }
 
-// 100 pieces, a window of 64: a child is granted what the one before it has had combined.
+// 100 pieces, a window of 64: a child is granted as many as the child before it has had combined.
 Test(reductions, a_parent_grants_each_child_what_it_can_combine_at_once) {
     const std::uint64_t bytes = 100 * kPiece;
     Bench bench(config_of(0, 3));
@@ -124,7 +124,7 @@ Test(reductions, a_parent_grants_each_child_what_it_can_combine_at_once) {
     cr_assert_eq(granted(out, 1), 64U);
     cr_assert_eq(granted(out, 2), 0U);
     const ByteString one = vector_of(1, bytes), two = vector_of(2, bytes);
-    // Messages overtake each other: the second half comes first.
+    // Reordered messages: the second half arrives first.
     bench.message(pieces(1, 20, 20, one, true));
     out = bench.drain();
     cr_assert(granted(out, 1) == 0 && granted(out, 2) == 0);
@@ -260,7 +260,7 @@ Test(reductions, a_contribution_that_comes_bit_by_bit) {
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
 }
 
-// A message whose payload is not aligned is combined from a copy.
+// A message with an unaligned payload is combined from a copy.
 Test(reductions, gathered_vectors_at_any_address) {
     for (std::size_t shift = 0; shift < 16; ++shift) {
         Bench bench(config_of(0, 2));

@@ -1,5 +1,5 @@
-// What is multicast twice, and when: the shares that members tell each other, what a member buys for them,
-// and what it sends.
+// Redundant multicasts: the loss reports exchanged by members, the redundancy chosen from the reports, and
+// the packets sent.
 #include "engine/parity.h"
 #include "engine/redundancy.h"
 #include "engine_fixture.h"
@@ -31,13 +31,13 @@ std::vector<Out> sent_of(const std::vector<Out>& all, Kind kind) {
     return some;
 }
 
-// Everybody but the root loses so much, in hundredths.
+// All members but the root lose this percentage.
 LossReport all_lose(std::uint32_t percent) {
     return {.lacking = std::uint64_t{kMembers - 1} * percent * (kMillion / 100),
             .worst = percent * (kMillion / 100)};
 }
 
-// A root of two, and what the other one tells.
+// A root of two members, and the reports of the other.
 struct Root : Bench {
     explicit Root(Redundancy redundancy = Redundancy::automatic) : Bench(config(redundancy)) { join(); }
     static engine::GroupConfig config(Redundancy redundancy) {
@@ -47,14 +47,14 @@ struct Root : Bench {
         config.retransmit_bytes = 16 * 1024;
         return config;
     }
-    // What goes out of a broadcast of so many bytes, by multicast.
+    // Multicasts sent for a broadcast of this size.
     std::vector<Out> send(std::uint64_t bytes) {
         buffers.push_back(content(bytes));
         cr_assert(broadcast(0, buffers.back()).ok());
         ++posted;
         return sent_of(drain(), Kind::fragment);
     }
-    // The other one has finished all, and loses so much.
+    // The other member has finished every operation, and reports these losses.
     void tell(const LossReport& losses) {
         do send(8);
         while (posted % 4 != 0);
@@ -99,7 +99,7 @@ Test(redundancy, a_share_follows_what_is_lost_and_forgets_what_was_late) {
     cr_assert(meter.own().missed > 10'000 && meter.own().missed < 45'000, "%u", meter.own().missed);
     for (unsigned i = 0; i < 4000; ++i) meter.note(0, 0, 1);
     cr_assert_leq(meter.own().worst, 1U);
-    // One that is asked for, and comes late, was not lost.
+    // A requested fragment that arrives late was not lost.
     LossMeter late, copied;
     for (unsigned i = 0; i < 1000; ++i) {
         late.note(1, 1, 1);
@@ -109,7 +109,7 @@ Test(redundancy, a_share_follows_what_is_lost_and_forgets_what_was_late) {
     }
     cr_assert(late.own().worst < 100 && late.own().missed < 100, "%u", late.own().worst);
     cr_assert(copied.own().worst > 900'000 && copied.own().missed < 100, "%u", copied.own().missed);
-    // Of a long message a fragment is a part.
+    // In a long message a fragment counts as a part.
     LossMeter parts;
     for (unsigned i = 0; i < 100; ++i) parts.note(5, 0, 50);
     cr_assert(parts.own().worst > 90'000 && parts.own().worst <= 100'000, "%u", parts.own().worst);
@@ -124,11 +124,11 @@ Test(redundancy, copies_are_bought_by_loss_and_size_and_given_back) {
     cr_assert_eq(policy.copies(1), 2U);
     cr_assert_eq(policy.copies(RedundancyPolicy::kMostCopied), 2U);
     cr_assert_eq(policy.copies(RedundancyPolicy::kMostCopied + 1), 0U);
-    // A pair that loses as much in the mean is worth fewer.
+    // A single receiver with the same average loss justifies fewer copies.
     RedundancyPolicy pair = policy_of(Redundancy::automatic);
     pair.adopt({.lacking = 50'000, .worst = 50'000});
     cr_assert_eq(pair.copies(1), 1U);
-    // A little below what was worth it nothing changes, far below it is given back.
+    // Slightly below the threshold the copies stay; far below it the root gives them up.
     const std::uint64_t changes = policy.changes();
     policy.adopt(all_lose(4));
     cr_assert_eq(policy.copies(1), 2U);
@@ -158,14 +158,14 @@ Test(redundancy, where_copies_are_lost_with_what_they_copy_they_go_apart) {
     policy.adopt(bursts);
     cr_assert(policy.copies(1) == 1 && !policy.spreads());
     bursts.missed = static_cast<std::uint32_t>(bursts.lacking / 2);
-    // The first reports may be about operations that had no copies yet.
+    // The first reports may refer to operations sent without copies.
     for (int report = 0; report < 8; ++report) {
         policy.adopt(bursts);
         cr_assert(policy.copies(1) == 1 && !policy.spreads(), "report %d", report);
     }
     policy.adopt(bursts);
     cr_assert(policy.copies(1) == RedundancyPolicy::kMostCopies && policy.spreads());
-    // That is believed for a while, and then tried again.
+    // The spread mode lasts for a while, and then is reevaluated.
     unsigned reports = 0;
     for (bursts.missed = 0; policy.spreads() && reports < 1000; ++reports) policy.adopt(bursts);
     cr_assert(reports > 10 && reports < 1000, "%u", reports);
@@ -211,7 +211,7 @@ Test(redundancy, copies_that_go_apart_wait_for_their_time) {
 
 namespace {
 
-// What a receiver tells of its losses, word by word, after so many broadcasts that have all come in this way.
+// The loss reports of a receiver after this many broadcasts, each delivered by `receive`.
 std::vector<LossReport> told_after(
     std::size_t broadcasts,
     const std::function<void(Bench& receiver, const Packet& fragment, const ByteString& buffer)>& receive) {
@@ -238,20 +238,20 @@ Packet flagged(Packet packet, std::uint64_t flag) {
 
 }  // namespace
 
-// The receiver's side: what it has by a copy only it has lost.
+// At the receiver: a fragment counts as lost if only its copy arrived.
 Test(redundancy, a_receiver_tells_what_it_lost_with_the_next_watermark) {
     for (const std::uint64_t flag : {std::uint64_t{0}, wire::kRepeatFlag}) {
         const auto told = told_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
             receiver.datagram(flagged(fragment, flag));
             cr_assert(got == content(8));
-            receiver.datagram(fragment);  // the first one, late; or once more
+            receiver.datagram(fragment);  // the original, late; or a duplicate
         });
         cr_assert_eq(told.back().worst, 0U, "what came late was not lost");
         cr_assert_eq(told.back().missed, 0U);
     }
 }
 
-// A message was quicker than the multicast, as where the root was not let run. No copy was lost.
+// A message was faster than the multicast, as when the root was not scheduled. No copy was lost.
 Test(redundancy, what_comes_behind_a_message_was_not_missed) {
     for (const std::uint64_t flag : {std::uint64_t{0}, wire::kRepeatFlag}) {
         const auto told = told_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
@@ -269,7 +269,7 @@ Test(redundancy, what_comes_behind_a_message_was_not_missed) {
 Test(redundancy, what_only_a_copy_brought_was_lost) {
     const auto told = told_after(4, [](Bench& receiver, const Packet& fragment, const ByteString&) {
         receiver.datagram(flagged(fragment, wire::kRepeatFlag));
-        receiver.datagram(flagged(fragment, wire::kRepeatFlag));  // one more is none that was late
+        receiver.datagram(flagged(fragment, wire::kRepeatFlag));  // a further copy is no late original
     });
     cr_assert_eq(told.size(), 1U);
     cr_assert(told[0].worst > 10'000 && told[0].lacking == told[0].worst && told[0].missed == 0, "%u",
@@ -278,7 +278,7 @@ Test(redundancy, what_only_a_copy_brought_was_lost) {
 
 namespace {
 
-// Row `row` of the parity of all of a message, which is one block.
+// Row `row` of the parity of a whole message, which is one block.
 Packet parity_of(std::uint32_t root, const ByteString& message, std::uint32_t row) {
     engine::ParityCode code(1424);
     const Bytes made = code.encode(message, row);
@@ -337,7 +337,7 @@ Test(redundancy, parity_is_as_much_as_is_lost_and_at_most_a_share) {
     cr_assert_eq(policy.window(256), 256U);
 }
 
-// Posted or not, short or long, rows first or last: what is lost is there without a question.
+// Posted or not, short or long, rows first or last: lost fragments are restored without a NAK.
 Test(redundancy, a_receiver_restores_what_it_lost) {
     for (const std::uint32_t fragments : {8U, 40U})
         for (const bool posted : {false, true})
@@ -374,7 +374,7 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
     receiver.datagram(parity_of(0, sent, 0));
     const auto asks = sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::ask);
     cr_assert_eq(asks.size(), 1U);
-    // Of two that are missing one comes by message, and the row that is kept brings the other.
+    // Of two missing fragments, the first comes by message, and the stored row restores the second.
     receiver.message({.kind = Kind::data,
                       .sender = 0,
                       .operation = 0,
@@ -387,8 +387,8 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
     cr_assert(buffer == sent);
 }
 
-// One fragment is polled to learn whether the multicast goes on, and parity brings that one. What was lost
-// behind it is asked for all the same.
+// A poll requests one fragment, to check whether the multicast continues, and parity restores this fragment.
+// The receiver must still request the fragments lost after it.
 Test(redundancy, what_was_polled_and_restored_is_followed_by_another_question) {
     constexpr std::uint32_t kAll = 114, kHeard = 112;
     auto config = config_of(1, 2);
@@ -399,7 +399,7 @@ Test(redundancy, what_was_polled_and_restored_is_followed_by_another_question) {
     const ByteString block(sent.begin(), sent.begin() + engine::kBlockFragments * 1424);
     std::array<ByteString, 2> buffers{ByteString(sent.size()), ByteString(sent.size())};
     for (std::uint64_t id = 0; id < buffers.size(); ++id) cr_assert(receiver.broadcast(0, buffers[id]).ok());
-    // An earlier one of the same root has a share in its window.
+    // An earlier broadcast of the same root uses a share of its window.
     for (std::uint32_t i = 0; i < kAll; ++i) receiver.datagram(receiver.fragment(0, 0, i, sent));
     Packet row = parity_of(0, block, 0);
     row.operation = 1;
@@ -421,7 +421,7 @@ Test(redundancy, what_was_polled_and_restored_is_followed_by_another_question) {
     cr_assert_eq(index_of(asks[0].header.fragment), kHeard);
 }
 
-// Nobody but the root, and nothing that is no row of this message.
+// Only rows of this message from its root are accepted.
 Test(redundancy, parity_of_liars_is_dropped) {
     Bench receiver(config_of(1, 3));
     receiver.join();
@@ -451,7 +451,7 @@ Test(redundancy, parity_of_liars_is_dropped) {
     receiver.datagram(parity_of(0, sent, 0));
     receiver.drain();
     cr_assert(buffer == sent);
-    // What came from another before the post is taken back with the rest.
+    // Data from a wrong root before the post are discarded, and so is everything derived from such data.
     Bench misled(config_of(1, 3));
     misled.join();
     for (std::uint32_t row = 0; row < 3; ++row) misled.datagram(parity_of(2, other, row));

@@ -1,4 +1,4 @@
-// What a root waits for before it multicasts, and that it never waits for long.
+// Conditions for which a root waits before its multicast, and the limit of this wait.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -75,7 +75,7 @@ Test(root_sync, a_root_waits_for_the_one_that_was_drawn) {
         cr_assert(bench.broadcast(0, buffer).ok());
         if (!early) {
             cr_assert_eq(count(bench.drain(), Kind::fragment), 0U);
-            bench.message(entered(drawn % 7 + 1, id));  // somebody else
+            bench.message(entered(drawn % 7 + 1, id));  // another member
             cr_assert_eq(count(bench.drain(), Kind::fragment), 0U);
             bench.message(entered(drawn, id));
             bench.message(entered(drawn, id));

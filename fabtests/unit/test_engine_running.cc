@@ -1,5 +1,5 @@
-// The engine's small parts that work after the join: verdicts, doubts and elections, deadlines, memory,
-// slots, turns, notices.
+// Small components of the engine that work after the join: reachability maps, suspicions and elections,
+// deadlines, memory, slots, turns, notices.
 #include <criterion/criterion.h>
 
 #include <set>
@@ -76,7 +76,7 @@ Test(doubts, a_run_of_silence_is_a_reason) {
 
 namespace {
 
-// A member of a group; an active one has had the verdict of the join.
+// A member of a group; an active one has the reachability map of the join.
 struct Electing {
     Electing(std::uint32_t self, std::uint32_t members, bool multicast = true, std::uint32_t probes = 1,
              bool active = true)
@@ -115,13 +115,13 @@ struct Electing {
     void vote(std::uint32_t from, std::uint64_t number, Bytes ballots = {}) {
         elections.on_vote(header(wire::Kind::vote, from, number), ballots);
     }
-    // How many messages of a kind it has to send.
+    // Number of messages of a kind to be sent.
     std::size_t words(wire::Kind kind = wire::Kind::elect) {
         std::size_t found = 0;
         for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
         return found;
     }
-    // Whom the next message of a kind says is doubted.
+    // The member that the next message of a kind suspects.
     Rank said_doubted(wire::Kind kind) {
         for (Effect effect; elections.next_message(effect);)
             if (wire::peek_kind(effect.header) == kind)
@@ -150,7 +150,7 @@ Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
     cr_assert_eq(leader.multicasts(), 1U);
     cr_assert_eq(leader.elections.next_deadline(), kNever);
     Ballots ballots(3, 1, 1024);
-    ballots.cast(rank_of(1), {false, true, false}, true);  // it hears nothing
+    ballots.cast(rank_of(1), {false, true, false}, true);  // receives from none but itself
     leader.vote(1, 2, ballots.bytes());
     cr_assert_eq(leader.core.counters.unexpected_kind, 1U, "another poll");
     for (int i = 0; i < 2; ++i) leader.vote(1, 1, ballots.bytes());
@@ -219,7 +219,7 @@ Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
         leaf.go(1, silent);
         cr_assert_eq(leaf.words(wire::Kind::vote), early);
         if (early) continue;
-        leaf.probe(9, 1);  // who does not speak
+        leaf.probe(9, 1);  // this rank does not speak
         cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
         leaf.probe(index_of(silent), 1);
         cr_assert_eq(leaf.words(wire::Kind::vote), 1U);
@@ -241,7 +241,7 @@ Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_v
 }
 
 Test(elections, one_request_goes_on) {
-    Electing member(1, 8);  // below 0, above 5 to 7
+    Electing member(1, 8);  // parent 0, children 5 to 7
     member.ask(5, 0);
     cr_assert_eq(member.words(), 1U);
     member.ask(6, 0);
@@ -271,7 +271,7 @@ Test(elections, rank_0_holds_them_ever_less_often) {
         cr_assert_eq(leader.core.counters.elections, number);
         cr_assert_eq(leader.multicasts(), 1U);
         leader.probe(1, number);
-        leader.ask(1, number);  // which waits for its end
+        leader.ask(1, number);  // the request waits for the end of the election
         leader.vote(1, number);
         cr_assert_eq(leader.core.verdicts.version(), 0U, "it ends in the same verdict");
         least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
@@ -329,7 +329,7 @@ Test(pool, hands_out_each_piece_once) {
     std::byte* const last = piece;
     pool.give_back(piece);
     cr_assert_eq(piece, nullptr);
-    pool.give_back(piece);  // which is nothing
+    pool.give_back(piece);  // empty, so without effect
     cr_assert_eq(pool.take(), last, "what was used last");
     cr_assert_eq(pool.take(), nullptr);
 }

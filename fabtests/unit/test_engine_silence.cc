@@ -1,4 +1,4 @@
-// How long a member waits for what it has heard nothing of, and how much it then asks for.
+// How long a member waits for a message without any packet of it, and how much the NAK then requests.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLongBytes = 20'000;  // 15 fragments
 
-// Messages of that length are kept for repair, as short ones are.
+// Messages of this length are kept for repair, as short ones are.
 engine::GroupConfig config_keeping_long() {
     engine::GroupConfig config = config_of(2, 8);
     config.retransmit_bytes = kLongBytes;
@@ -16,7 +16,7 @@ engine::GroupConfig config_keeping_long() {
     return config;
 }
 
-// Member 3 asks for all of broadcast 0.
+// Member 3 requests all of broadcast 0.
 Packet question() {
     return plain(Kind::ask, 3, 0, 0, kLongBytes, {std::byte{0xff}, std::byte{0x7f}});
 }
@@ -25,20 +25,20 @@ Packet question() {
 
 TestSuite(silence, .timeout = 300);
 
-// Whoever asks for all of it gets by message what is multicast a moment later.
+// A NAK for the whole message would bring by message what is multicast a moment later.
 Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
     Bench bench(config_keeping_long());
     bench.join();
     ByteString buffer(kLongBytes);
     cr_assert(bench.broadcast(0, buffer).ok());
-    // Its client asks for all of it, and it does not hand that on.
+    // Its client requests the whole message, and the member does not forward this NAK.
     bench.message(question());
     cr_assert_eq(of_kind(bench.drain(), Kind::ask).size(), 0U);
     const auto own = of_kind(bench.pass(Nanoseconds::from_ms(100)), Kind::ask);
     cr_assert_eq(own.size(), 1U);
     cr_assert_eq(index_of(own[0].header.fragment), 0U);
     cr_assert(own[0].payload == ByteString{std::byte{1}});
-    // Something of it has come: now it was sent, and the client's question goes on.
+    // A fragment has arrived: the root has sent, so the client's NAK is forwarded.
     const ByteString sent = content(kLongBytes);
     bench.datagram(bench.fragment(0, 0, 0, sent));
     bench.datagram(bench.fragment(0, 0, 14, sent));
@@ -48,7 +48,7 @@ Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
     cr_assert(onward[0].payload == (ByteString{std::byte{0xff}, std::byte{0x1f}}), "1 to 13");
 }
 
-// Where messages bring everything unasked, whoever has waited in vain asks for all of it.
+// Where messages deliver data unasked, a member requests the whole message after its timeout.
 Test(silence, who_is_patient_asks_for_all_of_it) {
     engine::GroupConfig config = config_keeping_long();
     config.repair = engine::Repair::push;
@@ -59,13 +59,13 @@ Test(silence, who_is_patient_asks_for_all_of_it) {
     const auto own = of_kind(bench.pass(Nanoseconds::from_ms(200)), Kind::ask);
     cr_assert_eq(own.size(), 1U);
     cr_assert(own[0].payload == (ByteString{std::byte{0xff}, std::byte{0x7f}}));
-    // Something is multicast, too: drain() would find the member that can ask no more.
+    // A multicast also arrives: drain() would detect a member that can no longer send NAKs.
     bench.datagram(bench.fragment(0, 0, 3, content(kLongBytes)));
     bench.drain();
 }
 
-// The result of a long vector comes milliseconds later than the end of a barrier, and many barriers between
-// teach nobody to ask for it sooner.
+// The result of a long vector arrives milliseconds after a barrier would, and many barriers in between must
+// not shorten its timeout.
 Test(silence, results_of_long_vectors_are_not_measured_with_barriers) {
     engine::GroupConfig config = config_keeping_long();
     config.gather_bytes = kLongBytes;  // in one piece
@@ -75,7 +75,7 @@ Test(silence, results_of_long_vectors_are_not_measured_with_barriers) {
     const Nanoseconds quick = Nanoseconds::from_us(50), slow = Nanoseconds::from_ms(4);
     ByteString buffer(kLongBytes);
     std::uint64_t number = 0;
-    // Where nothing is lost nobody asks for longer than that: one loss.
+    // Without losses the timeout is longer; one loss ends this.
     cr_assert(bench.barrier().ok());
     cr_assert_eq(of_kind(bench.pass(Nanoseconds::from_ms(20)), Kind::ask).size(), 1U);
     bench.message(plain(Kind::data, 1, number++));

@@ -1,5 +1,5 @@
-// A root that has only a prefix of its message yet: what it sends, keeps and answers; and what a receiver
-// makes of its silence.
+// A root with only a prefix of its message: the fragments sent and stored, the answers, and the receivers'
+// handling of the root's silence.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -149,7 +149,7 @@ Test(streaming, what_cannot_be_meant_changes_nothing) {
     root.engine.advance(kFirst, kStreamFragment, root.now);
     cr_assert(root.drain().empty());
     cr_assert_eq(root.engine.arrived(operation_of(77)), 0U);
-    // Nobody can have what the root has not sent.
+    // No member can have data that the root has not sent.
     const engine::Counters before = root.engine.counters();
     Packet data = root.fragment(1, 0, 5, root.buffer);
     data.kind = Kind::data;
@@ -159,11 +159,11 @@ Test(streaming, what_cannot_be_meant_changes_nothing) {
     cr_assert_eq(root.engine.arrived(kFirst), 2U * kStreamFragment);
 }
 
-// One row for each stage at which a receiver may be when nothing comes any more.
+// One row for each state of a receiver when no more data arrive.
 Test(streaming, silence_of_a_root_that_lacks_bytes_is_worth_a_question_for_one_fragment) {
     const struct {
         std::uint32_t heard;
-        bool lacks;  // the root does
+        bool lacks;  // whether the root lacks bytes
         std::size_t least, most;
     } rows[] = {{0, false, 1, 1}, {1, true, 1, 1}, {10, true, 1, 1}, {10, false, 54, 54}, {60, true, 1, 1}};
     const ByteString sent = content(kStreamed);
@@ -184,7 +184,7 @@ Test(streaming, silence_of_a_root_that_lacks_bytes_is_worth_a_question_for_one_f
     }
 }
 
-// The first answer that brings what was polled may merely have been quicker than the multicast.
+// The first answer with the polled data may merely have been faster than the multicast.
 Test(streaming, two_answers_in_a_row_tell_an_outage) {
     Bench bench(config_of(2, 4));
     bench.join();

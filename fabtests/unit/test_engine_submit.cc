@@ -1,4 +1,5 @@
-// The face towards the application: what submit refuses, how operations end, what a lost peer does.
+// The interface to the application: operations that submit refuses, how operations end, and the effect of a
+// lost peer.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;
@@ -20,7 +21,7 @@ Test(submit, bad_arguments) {
 Test(submit, a_full_queue_says_try_again) {
     auto config = config_of(1, 3);
     config.pending_operations = 4;
-    Bench bench(config);  // not joined: nothing can begin
+    Bench bench(config);  // not joined: no operation can begin
     bench.engine.start(bench.now);
     ByteString buffer(10);
     for (int i = 0; i < 4; ++i) cr_assert(bench.broadcast(1, buffer).ok());

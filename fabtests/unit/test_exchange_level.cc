@@ -1,5 +1,5 @@
-// The level of messages among all members: every algorithm and number of members, small windows, members
-// that contradict each other, and what is sent to whom.
+// The level of messages between all members: every algorithm and number of members, small windows, members
+// that contradict each other, and the messages sent.
 #include <algorithm>
 
 #include "levels_fixture.h"
@@ -26,8 +26,8 @@ bool quick() {
     return std::getenv("MCC_QUICK") != nullptr;
 }
 
-// A group of members with a host each, and what is wrong after the script. With small windows members are
-// lent longer ones, two at a time.
+// Runs a script in a group of members with a host each, and returns the first error. With small windows
+// members borrow credit for longer messages, two at a time.
 constexpr std::uint32_t kSmallWindow = 512;
 std::string run(std::uint32_t members, std::uint64_t seed, const std::vector<Work>& script,
                 std::uint32_t message_bytes = 2048, std::uint32_t window = 0) {
@@ -49,7 +49,7 @@ Leg leg_of(Kind kind, std::vector<std::byte>& input, std::vector<std::byte>& buf
     return leg;
 }
 
-// What another member sends, in a group of no key.
+// A message as another member sends it, in a group without a key.
 std::vector<std::byte> sent_by(std::uint32_t sender, wire::Header header, Bytes payload) {
     header.sender = rank_of(sender);
     header.payload_bytes = static_cast<std::uint32_t>(payload.size());
@@ -69,7 +69,7 @@ std::vector<std::byte> block_from(std::uint32_t sender, std::uint64_t operation,
         payload);
 }
 
-// What a piece costs where windows are so long, as FORMAT.md has it.
+// Cost of a piece in windows of this size, as FORMAT.md defines.
 constexpr std::uint64_t kPiece = 64;
 std::uint64_t cost_of(std::uint64_t bytes, std::uint64_t window) {
     const std::uint64_t unit = (window / 2 - kPiece) / 32 * 32;
@@ -85,8 +85,8 @@ ExchangeLevel member(std::uint32_t self, std::uint32_t members = 2) {
 
 }  // namespace
 
-// Sizes below, at and above a piece and a window; all kinds one behind the other, so that early pieces and
-// operations that are open at once come up.
+// Sizes below, at and above a piece and a window; all kinds in sequence, so that early pieces and several
+// open operations occur.
 Test(exchange_level, every_algorithm_with_every_number_of_members) {
     std::uint64_t seed = 1;
     for (std::uint32_t members = 1; members <= (quick() ? 6 : 13); ++members)
@@ -135,8 +135,9 @@ Test(exchange_level, large_groups) {
     }
 }
 
-// Every message of a long ring has a number of its own, and is of its operation and sort: what is on the wire
-// is taken apart here. One member alone, to whom its left neighbour sends what it sends to its right one.
+// Every message of a long ring has its own number, and the operation and kind of its collective: this test
+// decodes the messages. In the test's ring of one real member, the left neighbour's messages are copies of
+// the member's messages to its right neighbour.
 Test(exchange_level, every_round_of_a_ring_has_its_number) {
     constexpr std::uint64_t kOperation = 5, kSort = static_cast<std::uint64_t>(Kind::allgather);
     const struct {
@@ -166,7 +167,7 @@ Test(exchange_level, every_round_of_a_ring_has_its_number) {
     }
 }
 
-// A late round that overtakes the first is not taken for it.
+// A late round that arrives before the first must not be mistaken for the first.
 Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
     for (const std::uint32_t members : {257, 258, 1024, 1026, 1100}) {
         const auto value = [](std::uint32_t round) { return static_cast<std::byte>(round % 251); };
@@ -193,7 +194,7 @@ Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
     }
 }
 
-// What no header has room for is refused, not sent under another's number.
+// A number that does not fit into the header is refused rather than truncated.
 Test(exchange_level, numbers_that_are_too_large) {
     for (const auto& [members, most] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
         std::vector<std::byte> input(members), buffer(members);
@@ -205,7 +206,7 @@ Test(exchange_level, numbers_that_are_too_large) {
     }
 }
 
-// The same inputs give the same bits, whoever comes first: those of the order of ranks, which the fixture
+// The same inputs give the same bits for every order of arrival: those of rank order, which the fixture
 // compares with.
 Test(exchange_level, sums_are_in_the_order_of_ranks) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -215,7 +216,7 @@ Test(exchange_level, sums_are_in_the_order_of_ranks) {
     }
 }
 
-// Nobody is sent what nobody needs, and nobody greets.
+// No unnecessary messages, and no hellos.
 Test(exchange_level, messages_are_as_many_as_the_algorithm_says) {
     const struct {
         Work work;
@@ -261,7 +262,7 @@ Test(exchange_level, members_that_contradict_each_other_fail) {
         }
 }
 
-// One has nothing to exchange, and is done before the other's block comes.
+// One member has no data to exchange, and is done before the other's block arrives.
 Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
     std::vector<std::byte> input(400), buffer(400);
     for (const bool early : {false, true}) {
@@ -280,8 +281,8 @@ Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
     }
 }
 
-// What nobody expects is kept up to the window, to its last byte, and no further: those of all members are
-// bounded by it.
+// Unexpected pieces are kept up to the window, to its last byte, and no further: the window covers the pieces
+// of all members together.
 Test(exchange_level, unposted_pieces_are_bounded) {
     constexpr std::uint64_t kMiB = 1 << 20, kMembers = 65536;
     const struct {
@@ -310,7 +311,7 @@ Test(exchange_level, unposted_pieces_are_bounded) {
         cr_assert_gt(cost, row.window / 2);
         cr_assert_eq(receiver.counters().bad_pieces, 0);
         cr_assert_not(out.done);
-        // Empty pieces of the next operation, until there is no room.
+        // Empty pieces of the next operation, until the window is full.
         for (; cost + kPiece <= row.window; cost += kPiece)
             receiver.on_message(block_from(1, 1U << 28, 0, {}), {});
         cr_assert_eq(receiver.counters().bad_pieces, 0, "%u members", members);
@@ -319,8 +320,9 @@ Test(exchange_level, unposted_pieces_are_bounded) {
     }
 }
 
-// Who is expected to send more than its window may be lent a longer one, and gives it back with that: at no
-// time have all together more than their windows and what is lent. Whoever is lent nothing gets on.
+// A member that will send more than its window may borrow credit, and returns the credit with the data: at no
+// time do all members together hold more than their windows and the borrowed credit. A member without
+// borrowed credit still makes progress.
 Test(exchange_level, loans_are_bounded_and_given_back) {
     constexpr std::uint32_t kMembers = 300, kWindow = 4096, kBlock = 40000;
     ExchangeConfig config;
@@ -366,7 +368,7 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
     }
 }
 
-// Whoever has done its share may be gone: nothing is sent to it any more.
+// A member that has sent its share may have left: no further message goes to it.
 Test(exchange_level, no_grant_to_who_has_sent_all) {
     ExchangeLevel root = member(0, 3), done = member(1, 3);
     const std::size_t bytes = 900 << 10;
@@ -387,7 +389,7 @@ Test(exchange_level, no_grant_to_who_has_sent_all) {
     cr_assert_not(root.needs(1));
 }
 
-// What is sent to somebody who is gone does not go unnoticed, though nothing waits for it.
+// A message to a departed member is reported, even if no operation waits for it.
 Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
     ExchangeLevel root = member(0, 2);
     std::vector<std::byte> input(16), buffer(8);

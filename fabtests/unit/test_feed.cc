@@ -1,4 +1,5 @@
-// Reliable multicast messages: groups of members on a made-up network, and the parts of a member alone.
+// Reliable multicast messages: groups of members on a simulated network, and the parts of a member by
+// themselves.
 #include "feed_fixture.h"
 
 using namespace mcastcoll;
@@ -37,8 +38,8 @@ Test(feed, everybody_gets_everything_from_everybody) {
     }
 }
 
-// Who joins late begins where it joined; who dies or stalls holds the sender up for the peer timeout and no
-// longer, and is told if it can be.
+// A late member starts at its join; a member that dies or stalls delays the sender for the peer timeout and
+// no longer, and is informed if possible.
 Test(feed, late_stalled_and_killed_members) {
     for (const std::uint64_t seed : {1U, 2U, 3U}) {
         Network network(seed, 5);
@@ -115,7 +116,7 @@ Test(feed, a_sender_that_dies_with_a_debt_is_reported) {
     }
 }
 
-// Of a message of many packets the beginning has come, and nothing is known to be missing.
+// The beginning of a message of many packets has arrived, and no packet is known to be missing.
 Test(feed, who_sleeps_learns_of_a_sender_that_dies_in_a_message) {
     Network network(9, 0);
     Node& dies = network.add(true, false);
@@ -220,7 +221,7 @@ Test(feed, garbage_is_refused) {
         for (std::size_t at = kHeaderBytes; at < bytes.size(); ++at)
             bytes[at] = static_cast<std::byte>(random());
         const std::size_t body = random() % (bytes.size() - kHeaderBytes);
-        if (header.kind == Kind::data) continue;  // nothing tells forged data from true
+        if (header.kind == Kind::data) continue;  // without a key, forged data cannot be detected
         node.feed().on_packet(header, Bytes(bytes).first(kHeaderBytes + body), place(header.from),
                               network.now());
         if (i % 100 == 0) node.feed().tick(network.now());
@@ -230,7 +231,7 @@ Test(feed, garbage_is_refused) {
     cr_assert(!decode({}).ok());
 }
 
-// The parts of a Feed, each alone: when a hole is reported, and who is known.
+// The parts of a Feed by themselves: when a hole is reported, and which members are known.
 Test(feed_gap_timer, a_hole_is_reported_again_less_and_less_often) {
     GapTimer gap;
     cr_assert(gap.deadline() == kNever);

@@ -1,5 +1,5 @@
-// Strangers in a group of reliable multicast messages: who forges, who repeats what it has heard, who says
-// that it is somebody and never answers, and who sends what fills memory.
+// Non-members in a group of reliable multicast messages: forged packets, replayed packets, senders that claim
+// to join and never answer, and packets that fill memory.
 #include "feed/window.h"
 #include "feed_fixture.h"
 
@@ -24,7 +24,7 @@ Packet join_of(MemberId from, std::uint8_t does) {
     return make({.kind = Kind::join, .flags = does, .size = 64, .group = 7, .from = from, .oldest = 1}, 0);
 }
 
-// How many messages a sender gets to a receiver in a second; `disturb` is called in each step.
+// Number of messages that a sender delivers to a receiver per second; `disturb` is called in each step.
 template <typename Disturb>
 std::uint64_t messages_in_a_second(Network& network, Node& sender, Disturb disturb) {
     const std::uint64_t before = sender.sent;
@@ -68,7 +68,7 @@ Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
     cr_assert(node.losses.empty() && sender.feed().settled());
 }
 
-// Where there is no key anybody can ask for repairs, again and again: there is an end to what is multicast.
+// Without a key any host can request repairs, again and again: the number of retransmissions is limited.
 Test(feed_strangers, who_asks_for_everything_again_gets_some_of_it) {
     Network network(14, 0);
     Node& sender = network.add(true, false);
@@ -158,7 +158,7 @@ Test(feed_strangers, members_with_different_keys_do_not_hear_each_other) {
     }
 }
 
-// Everything that was ever said is said again to everybody, from where it came.
+// Replays every recorded packet to every member, with the original source.
 Test(feed_strangers, what_is_repeated_is_not_taken_again) {
     Network network(15, 5);
     network.key = kKey;
@@ -182,7 +182,7 @@ Test(feed_strangers, what_is_repeated_is_not_taken_again) {
     cr_assert(sender.feed().settled() && node.losses.empty() && sender.losses.empty());
 }
 
-// A sender has left; a receiver that comes later is played everything that it said.
+// A sender has left; its recorded packets are replayed to a later receiver.
 Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
     Network network(16, 0);
     network.key = kKey;
@@ -211,8 +211,8 @@ Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
     cr_assert(comes.losses.empty() && stays.losses.empty());
 }
 
-// Joins of nobody, once in a second and a thousand times; without a key, so that nothing but that they never
-// answer tells them from members.
+// Joins of unknown senders, once and a thousand times per second; without a key, so that only the missing
+// answer distinguishes them from members.
 Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
     for (const int every : {10'000, 10}) {  // steps
         Network network(17, 0);
@@ -238,7 +238,8 @@ Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
     }
 }
 
-// It hears, but its words are lost for a while. What it was promised is gone by then, and it is told so.
+// The member receives, but its messages are lost for a while. The data kept for it have expired by then, and
+// the member is informed.
 Test(feed_strangers, who_answers_too_late_is_told) {
     Network network(18, 0);
     Node& sender = network.add(true, false);
@@ -275,7 +276,7 @@ Test(feed_strangers, a_member_is_where_it_has_answered) {
     cr_assert(node.losses.empty() && node.feed().settled() && sender.feed().settled());
 }
 
-// A table full of who has never answered has room for a member.
+// A table full of senders that have never answered still has room for a member.
 Test(feed_strangers, who_has_not_answered_makes_room) {
     Network network(20, 0);
     Node& sender = network.add(true, false);
@@ -311,7 +312,7 @@ Test(feed_store, there_is_a_share_for_each_and_no_more_than_the_bound) {
     cr_assert_eq(store.left(), 20);
 }
 
-// 64 senders whose packets all come ahead of their turn.
+// 64 senders, each with packets ahead of its sequence.
 Test(feed_store, all_senders_together_have_a_bound) {
     constexpr std::size_t kMemory = 1 << 20, kBytes = 1000, kPackets = 200;
     Store store(kMemory, 64);
@@ -333,7 +334,7 @@ Test(feed_store, all_senders_together_have_a_bound) {
     cr_assert_eq(store.left(), kMemory / 2);
 }
 
-// What had no room is missing, and is taken when it comes again.
+// A packet without room counts as missing, and is accepted when it is sent again.
 Test(feed_store, what_had_no_room_is_asked_for) {
     constexpr std::size_t kBytes = 100;
     Store store(600, 1);

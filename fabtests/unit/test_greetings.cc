@@ -1,4 +1,4 @@
-// How fast greetings are read.
+// How fast hellos are read.
 #include <criterion/criterion.h>
 
 #include "ports/greetings.h"
@@ -21,7 +21,7 @@ Test(greeting_pace, who_greets_reads_all_it_can) {
     }
 }
 
-// None, one less than it may, exactly so many.
+// No hello, one less than the limit, and exactly the limit.
 Test(greeting_pace, who_does_not_reads_some_and_rests) {
     for (const bool works : {false, true}) {
         const unsigned most = works ? GreetingPace::kMaxAtWork : Rendezvous::kReceiveLimit;

@@ -1,5 +1,5 @@
-// Joins: whatever the network does to greetings, everybody comes into the same group, or hears in bounded
-// time that there is none.
+// Joins: whatever the network does to hellos, every member joins the same group, or gets an error in bounded
+// time.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ Test(join, a_member_that_never_calls_costs_the_others_the_time_of_rank_0) {
     for (std::uint32_t rank = 1; rank < 4; ++rank) {
         cr_assert_eq(world.process(rank).error, ETIMEDOUT, "it is rank 0's word");
         cr_assert_leq(world.process(rank).over_at.value, ms(2'010).value);
-        // Rank 0 has heard of it: two in a second.
+        // Rank 0 has received the hello, so the member sends only two per second.
         cr_assert_leq(world.process(rank).greetings, 20U);
     }
 }
@@ -101,7 +101,7 @@ Test(join, a_process_that_was_started_again_counts_from_zero_and_is_adopted) {
 
 Test(join, greetings_for_another_join_of_some_are_no_restart) {
     JoinWorld world(3);
-    world.start_again(2, 1);  // it has called the join before, and the others have not
+    world.start_again(2, 1);  // only this member has called the join before
     world.process(0).call(world.now() + ms(2'000));
     world.process(2).call(world.now() + ms(2'000));
     world.run(ms(1'000));
@@ -165,7 +165,8 @@ Test(join, who_could_not_greet_for_want_of_memory_greets_again) {
     cr_assert_eq(world.process(1).failing_greetings, 0U);
 }
 
-// Rank 0 fails when its welcome has gone to some: those hear the abort after it, the others instead of it.
+// Rank 0 fails when its welcome has reached some members: these receive the abort after the welcome, the rest
+// instead of it.
 Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
     for (const std::size_t at_once : {1, 5, 32, 40}) {
         JoinWorld world(40, {.seed = 9, .words_at_once = at_once});
@@ -184,7 +185,7 @@ Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
 
 namespace {
 
-// Three networks: a and b are 200 us from each other, c is 20 ms from both.
+// Three networks: a and b are 200 us apart, c is 20 ms from both.
 void spread(JoinWorld& world) {
     const auto network = [&world](Rank rank) { return index_of(rank) * 3 / world.size(); };
     world.distance = [network](Rank one, Rank other) {
@@ -278,8 +279,8 @@ Test(join, nobody_but_rank_0_asks_for_a_survey) {
         return wire::Survey{{member.hello.id, 0, rank_of(rank)}, {{rank_of(target), 0}}};
     };
     member.join->on_survey(asked_by(2, 0), world.now());
-    member.join->on_survey(asked_by(0, 1), world.now());  // itself
-    member.join->on_survey(asked_by(0, 3), world.now());  // nobody
+    member.join->on_survey(asked_by(0, 1), world.now());  // the target is the member itself
+    member.join->on_survey(asked_by(0, 3), world.now());  // the target does not exist
     cr_assert_eq(member.echoes_sent, 0U);
     member.join->on_survey(asked_by(0, 2), world.now());
     cr_assert_eq(member.echoes_sent, 1U);
@@ -298,8 +299,8 @@ void give_addresses(JoinWorld& world, const std::vector<wire::Peer>& peers) {
 
 }  // namespace
 
-// And each hears from few: of 1,060 members rank 0 from 31 of the first 32, 31 that have gathered 32, and one
-// that has gathered the rest.
+// Each member receives from few others: of 1,060 members rank 0 receives from 31 of the first 32, from 31
+// members with 32 gathered hellos each, and from a member with the remaining hellos.
 Test(join, a_welcome_of_many_travels_in_parts) {
     constexpr std::uint32_t kMembers = 1060;
     JoinWorld world(kMembers);

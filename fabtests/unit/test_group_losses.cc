@@ -1,4 +1,4 @@
-// Members that are gone: what a group knows of them, and whom it tells.
+// Lost members: records in the group, and the members to inform.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -49,19 +49,20 @@ Test(losses, who_has_gone_is_an_error_when_it_is_needed) {
 }
 
 Test(losses, whom_a_member_tells) {
-    // A member that leads nothing: its host's memory and its leader's engine do it.
+    // A member without a leading role: the shared memory of its host and its leader's engine inform the
+    // others.
     cr_assert(told_by(1, rank_of(3)).empty());
     cr_assert(told_by(2, rank_of(3)).empty());
-    // The leader of a site tells the others'.
+    // The leader of a site informs the leaders of the other sites.
     cr_assert(told_by(0, rank_of(3)) == Ranks{4});
     cr_assert(told_by(0, kNoRank) == Ranks{4});
-    // A dead leader has members and those beside it, who tell each other what their engine does not.
+    // The members around a dead leader exchange losses that their engine does not report.
     cr_assert(told_by(0, rank_of(2)) == (Ranks{3, 4}));
     cr_assert(told_by(3, rank_of(2)) == Ranks{0});
     cr_assert(told_by(4, rank_of(0)) == (Ranks{1, 2}));
     cr_assert(told_by(2, rank_of(0)) == (Ranks{1, 4}));
     cr_assert(told_by(1, rank_of(0)) == (Ranks{2, 4}));
-    // Any other who knows of it tells them.
+    // Any further member that detects the death informs these members.
     cr_assert(told_by(5, rank_of(0)) == (Ranks{1, 2, 4}));
     cr_assert(told_by(6, rank_of(0)) == (Ranks{1, 2, 4}));
     cr_assert(told_by(7, kNoRank).empty());
@@ -86,7 +87,7 @@ void number(std::vector<MemberPlace>& places, std::uint32_t MemberPlace::*cluste
             numbers.emplace(place.*cluster, static_cast<std::uint32_t>(numbers.size())).first->second;
 }
 
-// Members in any order over hosts, which are spread over sites.
+// Members in random order on hosts, which are spread over sites.
 std::vector<MemberPlace> draw_places(sim::Random& random) {
     const auto members = static_cast<std::uint32_t>(random.between(2, 24));
     const auto hosts = static_cast<std::uint32_t>(random.between(1, members));
@@ -104,26 +105,27 @@ std::vector<MemberPlace> draw_places(sim::Random& random) {
 
 using Dead = std::set<std::uint32_t>;
 
-// Who watches whom, and who tells whom what: a death spreads from those that find it.
+// Which members monitor and inform which: a death spreads from the detecting members.
 class Members {
   public:
-    // joined: hosts have their memory.
+    // joined: hosts share memory.
     Members(const std::vector<MemberPlace>& places, bool joined) : joined_(joined), said_(places.size()) {
         for (std::uint32_t rank = 0; rank < places.size(); ++rank) views_.emplace_back(rank, places);
     }
     std::uint32_t count() const { return static_cast<std::uint32_t>(views_.size()); }
     const Placement& view(std::uint32_t rank) const { return views_[rank]; }
 
-    // Who waits for a dead member and finds it: in each of the levels that it shares with living ones, one.
+    // Members waiting for a dead member detect the death: one member in each level shared with living
+    // members.
     void find(std::uint32_t lost, const Dead& dead, sim::Random& random) {
         const Placement& view = views_[lost];
         find_among(view.host(), lost, dead, random);
         if (view.leads_host()) find_among(view.segment(), lost, dead, random);
         if (view.leads_segment()) find_among(view.segments(), lost, dead, random);
     }
-    // By messages among all, anybody.
+    // With messages between all members, any member may detect the death.
     void find_by(std::uint32_t finder, std::uint32_t lost) { heard_.push_back({finder, lost, false}); }
-    // In any order.
+    // Delivers the reports in random order.
     void spread(const Dead& dead, sim::Random& random) {
         while (!heard_.empty()) {
             std::swap(heard_[random.below(heard_.size())], heard_.back());
@@ -139,7 +141,7 @@ class Members {
         for (Dead& said : said_) said.clear();
         words_ = longest_ = 0;
     }
-    // Nobody, or a living member that has not been told.
+    // A living member without information about the losses, if there is one.
     std::uint32_t untold(const Dead& dead) const {
         for (std::uint32_t rank = 0; rank < count(); ++rank)
             if (!dead.contains(rank) && !told(rank)) return rank;
@@ -159,7 +161,7 @@ class Members {
         std::erase_if(ranks, [&](std::uint32_t rank) { return rank == lost || dead.contains(rank); });
         if (!ranks.empty()) find_by(ranks[random.below(ranks.size())], lost);
     }
-    // A host's memory and an engine know only their own members.
+    // A host's memory and an engine reach only their own members.
     void hear(const Heard& one) {
         const Placement& view = views_[one.rank];
         const auto pass_on = [&](levels::Ranks ranks) {
@@ -181,13 +183,13 @@ class Members {
 
     const bool joined_;
     std::vector<Placement> views_;
-    std::vector<Dead> said_;  // by rank: because of whom it has told others
+    std::vector<Dead> said_;  // by rank: losses reported to others
     std::vector<Heard> heard_;
     std::uint64_t words_ = 0;
     std::size_t longest_ = 0;
 };
 
-// So many on each host, in so many segments.
+// This many members per host, in this many segments.
 std::vector<MemberPlace> cluster(std::uint32_t hosts, std::uint32_t each, std::uint32_t segments) {
     std::vector<MemberPlace> places;
     for (std::uint32_t rank = 0; rank < hosts * each; ++rank) {
@@ -234,7 +236,7 @@ namespace {
 
 constexpr std::uint32_t kHosts = 32, kEach = 32, kAll = kHosts * kEach;
 
-// Leaders and others of the first hosts, of a leaf of the trees of leaders and of the last host.
+// Leaders and other members of the first hosts, of a leaf of the trees of leaders, and of the last host.
 const Ranks kVictims{0, 1, 2, 31, 32, 33, 128, 160, 161, 512, 700, 31 * 32, 31 * 32 + 1, kAll - 1};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a station remembers from one join for another, and where it begins to forget.
+// Data kept by a Station from one join for another, and when the Station discards them.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"

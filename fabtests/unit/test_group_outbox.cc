@@ -1,4 +1,4 @@
-// Words that wait for room: none is lost, whatever the room, and none goes out of turn.
+// Messages waiting for room: none is lost, whatever the room, and the order is kept.
 #include <criterion/criterion.h>
 
 #include <functional>
@@ -12,9 +12,9 @@ using namespace mcastcoll::group;
 
 namespace {
 
-constexpr std::size_t kSmall = 16;  // bytes of a small word
+constexpr std::size_t kSmall = 16;  // bytes of a small message
 
-// Room for so many words of each size, which only acknowledge() gives back.
+// Room for a number of messages of each size, which only acknowledge() frees.
 struct Peers final : Outbox::Port {
     std::size_t small_room = 0, large_room = 0;
     std::size_t small_out = 0, large_out = 0;
@@ -28,7 +28,7 @@ struct Peers final : Outbox::Port {
         cr_assert(has_room(word.size()), "sent without room");
         ++(word.size() <= kSmall ? small_out : large_out);
         if (on_send) on_send(to);
-        // Whatever the sending led to, the word is still there.
+        // The message is still stored, whatever the send caused.
         heard.emplace_back(to, wire::ByteString(word.begin(), word.end()));
     }
     void acknowledge() { small_out = large_out = 0; }

@@ -1,4 +1,4 @@
-// The members of a group as one of them reaches them: each when it is spoken to first.
+// The members of a group as one member reaches them: each is resolved at the first message to it.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -14,7 +14,7 @@ using PeerList = std::vector<Outbox::Peer>;
 
 namespace {
 
-// Reaches everybody whose address is not empty, at its first byte.
+// Reaches each member with a non-empty address, at the address's first byte.
 struct Endpoint final : JoinPort {
     wire::Hello own_hello() const override { return {}; }
     void greet(Rank, std::uint32_t, Bytes) override {}
@@ -79,7 +79,7 @@ Test(roster, keeps_where_everybody_is) {
     cr_assert_eq(roster.watch_point(2).size(), 9U);
 }
 
-// What the leader has put into shared memory is read, whatever is in it.
+// The table that the leader has written to shared memory may be corrupt.
 Test(roster, a_table_that_is_spoilt_is_none) {
     wire::Welcome welcome;
     for (std::uint32_t rank = 0; rank < 5; ++rank) {
@@ -140,7 +140,7 @@ Test(roster, is_doubted_once_a_second) {
 
 namespace {
 
-// The memory of a host where nothing happens.
+// A host level without any effect.
 struct QuietHost final : HostLevel {
     int post(levels::Leg&, Nanoseconds) override { return 0; }
     void advance(levels::Leg&, Nanoseconds) override {}
@@ -158,7 +158,7 @@ struct QuietHost final : HostLevel {
 
 constexpr std::uint32_t kMembers = 200;
 
-// What a group needs around it; the member at the address `unreachable` cannot be reached.
+// The environment of a group; the member at the address `unreachable` cannot be reached.
 struct Process final : Port, Multicast {
     explicit Process(std::uint32_t its_rank = kMembers - 1) : rank(its_rank) {}
     wire::Hello own_hello() const override {
@@ -227,7 +227,8 @@ struct Process final : Port, Multicast {
     RoundTrips measured;
 };
 
-// Each is at the address of its rank and one, and a host of its own, but perhaps for the last two.
+// Each member's address is its rank plus one, and each member has a host of its own, except perhaps the last
+// two.
 wire::Welcome welcome_of_many(bool two_on_a_host) {
     topology::Place place;
     place.set_named(topology::Level::host, "the last host");
@@ -249,7 +250,7 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
     return welcome;
 }
 
-// Its last member, welcomed.
+// Its last member, with the welcome.
 struct Member {
     explicit Member(wire::Security wish = wire::Security::off) : security(wish) {}
     explicit Member(std::uint32_t rank) : process(rank) {}
@@ -322,7 +323,7 @@ Test(reach, who_cannot_follow_a_welcome_tells_rank_0) {
     cr_assert(member.process.told == PeerList{1});
 }
 
-// It may have been heard when an earlier process of this rank joined, and be said again.
+// It may have been recorded when an earlier process of this rank joined, and be replayed.
 Test(reach, a_welcome_of_another_process_is_not_taken) {
     for (const bool two_on_a_host : {false, true}) {
         Member member;
@@ -333,7 +334,7 @@ Test(reach, a_welcome_of_another_process_is_not_taken) {
     }
 }
 
-// What it has put there others may have written over before it looks.
+// Another process may overwrite the table before the leader reads it.
 Test(reach, a_table_that_was_spoilt_ends_the_join_of_the_host_s_leader) {
     Member leader(kMembers - 2);
     leader.welcome(true);

@@ -1,4 +1,4 @@
-// What rank 0 puts into a welcome, and what a member does not accept.
+// Contents of a welcome made by rank 0, and contents that a member refuses.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ wire::Welcome good_welcome(std::size_t members = 3) {
     return welcome;
 }
 
-// A guest on each of these places, rank 0 first.
+// A pending hello from each of these places, rank 0 first.
 Guests guests_at(const std::vector<std::string>& places) {
     Guests guests(places.size());
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
@@ -39,7 +39,7 @@ Guests guests_at(const std::vector<std::string>& places) {
     return guests;
 }
 
-// Made of these guests.
+// The welcome made from these hellos.
 wire::Welcome made(const Guests& guests) {
     return make_welcome({}, guests, GroupSettings{}, topology::Policy{}, {});
 }
@@ -94,13 +94,13 @@ Test(welcome, fragments_and_windows_fit_every_host_s_leader) {
     fit_datagrams(welcome, guests, placement_of(welcome), false);
     cr_assert_eq(welcome.fragment_bytes, 2000 - wire::kHeaderBytes);
     cr_assert_eq(welcome.window, 20U);
-    // Who has no multicast, or another kind of addresses, is served otherwise.
+    // A member without multicast, or of another address family, is served in another way.
     guests[2].datagram_bytes = 0;
     guests[3].address_family = 6;
     fit_datagrams(welcome, guests, placement_of(welcome), false);
     cr_assert_eq(welcome.fragment_bytes, 8192 - wire::kHeaderBytes);
     cr_assert_eq(welcome.window, 100U);
-    // What is offered may be anything.
+    // Hellos may offer any value.
     guests[0].datagram_bytes = 1;
     guests[0].window = 1;
     fit_datagrams(welcome, guests, placement_of(welcome), false);
@@ -172,11 +172,11 @@ Test(welcome, packets_are_proven_by_gmac_where_all_would_and_they_have_several_h
     cr_assert(mac({1, 1, 1}, "host=a") == wire::MacKind::umac64, "nothing leaves the host");
 }
 
-// Each is told once, by somebody who has been, and nobody tells many.
+// Each host is informed once, by a host that already has the welcome, and no host informs many.
 Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
     const struct {
         std::uint32_t hosts, ranks;
-        bool dealt;  // to one host after the other
+        bool dealt;  // ranks assigned to one host after the other
         std::size_t steps;
     } cases[] = {{1, 1, false, 0},   {1, 2, false, 1},   {1, 17, false, 1},  {1, 18, false, 2},
                  {17, 1, false, 1},  {18, 1, false, 2},  {32, 32, false, 4}, {32, 32, true, 4},

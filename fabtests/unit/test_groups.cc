@@ -1,5 +1,5 @@
-// Whole groups in virtual time: every collective over hosts and sites, in groups up to the largest, and the
-// seeds that once went wrong.
+// Whole groups in virtual time: every collective over hosts and sites, in groups up to the largest, and seeds
+// of past failures.
 #include <criterion/criterion.h>
 #include <fmt/core.h>
 
@@ -17,7 +17,7 @@ using levels::Kind;
 
 namespace {
 
-// So many processes on each host, hosts in turn in the sites, and one group of all.
+// This many processes on each host, hosts assigned to the sites in turn, and one group of all.
 GroupOptions everybody(std::uint32_t hosts, std::uint32_t each, std::uint32_t sites) {
     GroupOptions options;
     for (std::uint32_t process = 0; process < hosts * each; ++process)
@@ -40,7 +40,7 @@ std::vector<Collective> all_kinds(std::uint32_t members) {
     return script;
 }
 
-// Returns the operations that members have done, all together.
+// Returns the number of operations completed by all members together.
 std::uint64_t expect_fine(GroupOptions options) {
     const std::string what =
         fmt::format("{} processes on {} hosts", options.host_of.size(), options.site_of.size());
@@ -65,7 +65,7 @@ Test(groups, every_collective_over_hosts_and_sites) {
             }
 }
 
-// Only the group's own members end it, once it has been joined.
+// After the join, only members of the group can end the group.
 Test(groups, ends_of_an_earlier_run_end_nothing) {
     GroupOptions options = everybody(4, 2, 2);
     options.groups[0].script = all_kinds(8);
@@ -76,7 +76,7 @@ Test(groups, ends_of_an_earlier_run_end_nothing) {
     expect_fine(std::move(options));
 }
 
-// Without a key the stranger's bytes are taken, which shows that there are any.
+// Without a key the modified bytes are accepted, which shows that the stranger modified any.
 Test(groups, what_a_stranger_has_changed_is_not_taken) {
     for (const wire::Security security :
          {wire::Security::off, wire::Security::authenticate, wire::Security::encrypt}) {
@@ -114,8 +114,9 @@ Test(groups, a_death_is_heard_of_by_everybody) {
         }
 }
 
-// It counts its joins from zero, the others have joined before. Started again before anybody has greeted, it
-// is one of them; later, whoever is in the group with the process that it was hears of its end.
+// The new process counts its joins from zero, while the others have joined before. If it restarts before any
+// hello was received, it is a normal member; later, every member of the group with the old process gets an
+// error.
 Test(groups, a_process_that_starts_again) {
     for (const std::uint32_t victim : {0U, 4U, 8U})
         for (const std::uint64_t after : {UINT64_MAX, std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{60}})
@@ -141,8 +142,8 @@ Test(groups, who_never_calls_costs_the_others_their_time_and_no_more) {
     }
 }
 
-// Greetings of a member with another secret look like those for another group, so they are named late, once,
-// and in the join's last word. Who has only been silent is not named.
+// Hellos of a member with another secret look like those for another group, so the member is reported late,
+// once, and in the join's last message. A merely silent member is not reported.
 Test(groups, who_has_another_secret_is_named) {
     for (const bool other : {true, false}) {
         GroupOptions options = everybody(2, 2, 1);
@@ -202,7 +203,7 @@ Test(groups, contents_are_the_same_in_parts) {
         }
 }
 
-// What a simulation may take grows with its members and what they do.
+// The time limit of a simulation grows with its members and operations.
 Test(groups, large_ones_may_take_longer) {
     GroupOptions options = everybody(1'024, 64, 1);
     options.groups[0].script.resize(3);
@@ -210,12 +211,12 @@ Test(groups, large_ones_may_take_longer) {
     cr_assert_lt(most_steps(everybody(1, 1, 1)), 21'000'000);
 }
 
-// 83: a timer that had expired for a source that was done rang for ever. 10785: so did that of a site whose
-// group had failed before it had been greeted. 978, 1060: a member closed the group while it formed, and the
-// others waited for it. 2989, 19380: the leader of a host had closed its part of the group, and nobody told
-// those that it led that the group had failed. 94767: an engine that had failed sent its last probe, and so
-// joined. 10433, 33314, 41975: a process that was started again counted its joins anew, and took the word of
-// the group's end for another group's.
+// Causes of these failures. 83: a timer of a finished source fired for ever. 10785: so did that of a site
+// whose group had failed before its first hello. 978, 1060: a member closed the group while it formed, and
+// the others waited for this member. 2989, 19380: the leader of a host had closed its part of the group, and
+// its members did not learn that the group had failed. 94767: a failed engine sent its last probe, and so
+// joined. 10433, 33314, 41975: a restarted process counted its joins anew, and took the message about the
+// group's end for another group's.
 Test(groups, seeds_that_went_wrong) {
     for (const std::uint64_t seed : {83, 978, 1'060, 2'989, 10'433, 10'785, 19'380, 33'314, 41'975, 94'767}) {
         const std::string wrong = run_groups(seed);

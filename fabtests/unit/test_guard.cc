@@ -8,7 +8,7 @@
 
 using namespace mcastcoll;
 
-// Nobody reads it here.
+// Not needed in this test.
 bool ofi::log_enabled(Level) {
     return false;
 }
@@ -26,15 +26,15 @@ void* work(void* argument) {
     ofi::guard([&] {
         char byte = 0;
         thread.waits = true;
-        return read(thread.pipe[0], &byte, 1);  // where threads are cancelled
+        return read(thread.pipe[0], &byte, 1);  // threads are cancelled here
     });
     thread.came_back = true;
     pthread_testcancel();
     return nullptr;
 }
 
-// A cancelled thread leaves its frames without what the address sanitizer does at their end, so that the
-// sanitizer takes the end of the thread for a use of them.
+// A cancelled thread leaves its frames without the address sanitizer's cleanup, so that the sanitizer reports
+// the end of the thread as a use of these frames.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kLeftOut = true;
 #else

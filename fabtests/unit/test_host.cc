@@ -1,6 +1,5 @@
-// host::Team with real processes: what each operation leaves in memory. What happens when members die or the
-// memory is not what it should be is in test_host_failures.cc and test_host_memory.cc; contents under load
-// are fi_mcc_host_stress's business.
+// host::Team with real processes: the memory contents that each operation leaves. test_host_failures.cc and
+// test_host_memory.cc cover dying members and invalid memory; fi_mcc_host_stress covers contents under load.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +26,8 @@ TestSuite(host, .timeout = 600);
 
 namespace {
 
-// Around what fits beside the flag, into a slot, and into several; the last goes straight between memories.
+// Sizes around the room beside the flag, of one slot, and of several slots; the last is copied directly
+// between the processes' memories.
 const std::vector<std::size_t> kSizes{0, 1, 2, 7, 14, 15, 127, 500, 1024, 1025, 5000, 30'000};
 
 int post_and_wait(Team& team, Operation& operation) {
@@ -132,7 +132,7 @@ Test(host, a_prefix_passes_on_before_the_rest_is_there) {
             op.bytes = kBytes;
             if (team.post(op) != 0) return 1;
             if (team.self() == 1) {
-                // The second half only when both others have told that they have the first.
+                // The root adds the second half only when both others have reported the first.
                 while (op.ready < kBytes / 2) {
                     op.ready += kFragment;
                     team.progress();
@@ -165,7 +165,7 @@ Test(host, many_open_operations_end_in_order) {
     expect(members(3), [](Team& team) {
         std::vector<std::uint64_t> values(Team::kMaxOpen);
         std::vector<Operation> ops(Team::kMaxOpen);
-        // The last member comes late, so that the others fill up.
+        // The last member arrives late, so that the other members' slots fill up.
         if (team.self() == 2) ::usleep(20'000);
         for (std::size_t i = 0; i < ops.size(); ++i) {
             values[i] = team.self() == 2 ? i : 0;
@@ -185,7 +185,7 @@ Test(host, many_open_operations_end_in_order) {
     });
 }
 
-// Some members run what is over at once where others post, in another pattern for each operation.
+// Some members run an operation to its end while others post it, in a different pattern for each operation.
 Test(host, running_beside_posting) {
     for (const std::uint32_t count : {1U, 2U, 3U, 5U}) {
         expect(members(count), [count](Team& team) {
@@ -197,7 +197,7 @@ Test(host, running_beside_posting) {
                 const std::size_t bytes = is_barrier ? 0 : kLengths[i % 5];
                 const auto value = static_cast<std::byte>(i);
                 std::memset(data.data(), root == team.self() ? static_cast<int>(value) : 0, data.size());
-                // Nobody but the root adds anything, so that a sum is what a broadcast is.
+                // Every member but the root adds zeros, so that a sum equals a broadcast.
                 const Kind kind = is_sum ? Kind::allreduce : Kind::broadcast;
                 Operation op{.kind = is_barrier ? Kind::barrier : kind, .root = root};
                 if (is_sum) op.combiner = {add, 8};
@@ -224,7 +224,7 @@ Test(host, who_shares_a_core_keeps_all_of_its_cores) {
         for (int core = 0; CPU_COUNT(&one) == 0; ++core)
             if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
         if (::sched_setaffinity(0, sizeof one, &one) != 0) return 2;
-        // On one core, with no other to go to; then with others.
+        // First with a single core, then with others.
         for (int i = 0; i < 1000; ++i)
             if (barrier(team) != 0) return 3;
         if (::sched_setaffinity(0, sizeof before, &before) != 0) return 4;
@@ -243,7 +243,7 @@ Test(host, tiny_lengths_that_differ_end_with_an_error) {
         op.bytes = op.ready = bytes;
         const int code = team.run(op);
         if (team.self() == 1) return code == EMSGSIZE ? 0 : 1;
-        // The root was done when it had written, and is told at its next call.
+        // The root completed after writing its data, and gets the error from its next call.
         int later = 0;
         for (int i = 0; later == 0 && i < 100; ++i) later = barrier(team);
         return later == EMSGSIZE ? 0 : 2;
@@ -285,7 +285,7 @@ Test(host, different_lengths_end_with_an_error) {
             op.bytes = op.ready = bytes + (bytes == 300'000 ? 8 * team.self() : 0);
             const int code = team.run(op);
             if (bytes != 300'000 && code != 0) return 1;
-            // A root that only publishes hears of it in the next operation.
+            // A root that only publishes gets the error from the next operation.
             if (bytes == 300'000 && code != EMSGSIZE && (code != 0 || team.self() != 0)) return 2;
         }
         return barrier(team) == EMSGSIZE ? 0 : 3;
@@ -303,7 +303,7 @@ Test(host, different_lengths_of_every_kind_end_with_an_error) {
                 std::vector<std::byte> buffer(2 * b), input(2 * b);
                 Operation op{.kind = kind, .buffer = buffer.data(), .input = input.data(), .bytes = bytes};
                 op.combiner = {add, 8};
-                // Who only publishes hears of it in the next operation.
+                // A member that only publishes gets the error from the next operation.
                 if (const int code = team.run(op); code != 0 && code != EMSGSIZE) return 1;
                 return barrier(team) == EMSGSIZE ? 0 : 2;
             });

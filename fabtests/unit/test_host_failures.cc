@@ -1,4 +1,4 @@
-// What the members of a host::Team hear when another dies, stops, or leaves.
+// Errors that the members of a host::Team get when another member dies, stops, or leaves.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ Test(host, poison_ends_everything) {
 
 namespace {
 
-// Member 1 dies in the midst of operations of a kind; the others learn of it.
+// Member 1 dies in the middle of operations of a kind; the survivors detect the death.
 void death(Kind kind, std::size_t bytes, bool others_sleep, std::uint32_t count = 3, bool direct = false) {
     MembersOptions options = members(count);
     if (direct) options.config.thresholds = {.blocks_direct_from = 1, .reduce_direct_from = 1};
@@ -93,7 +93,8 @@ Test(host, death_in_what_moves_blocks) {
             death(kind, 100'000, kind == Kind::alltoall, 3, direct);
 }
 
-// The kernel's mind may change after all have tried: an error then, for all, and no wrong byte.
+// The kernel may refuse a copy after all members have tested copying: then all members get an error, and no
+// wrong byte.
 Test(host, a_copy_that_is_refused_later_ends_it) {
     if (::geteuid() != 0) cr_skip_test("changing users takes rights that we do not have");
     MembersOptions options = members(3);
@@ -112,7 +113,7 @@ Test(host, a_copy_that_is_refused_later_ends_it) {
     });
 }
 
-// On a machine with more to do than cores polls are far apart: it is the clock that counts, not how many.
+// On a busy machine polls are far apart: the detection must depend on the time, not on the number of polls.
 Test(host, death_is_heard_of_in_few_polls) {
     auto* dying = static_cast<std::atomic<pid_t>*>(
         ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -156,7 +157,7 @@ Test(host, who_stops_for_a_while_is_alive) {
             ::waitpid(waker, nullptr, 0);
         }
         if (barrier(team) != 0) return 2;
-        // It was waited for asleep, not by burning the core.
+        // The waiting member slept instead of polling.
         return team.self() == 0 && team.counters().sleeps == 0 ? 3 : 0;
     });
 }

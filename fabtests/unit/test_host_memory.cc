@@ -1,4 +1,4 @@
-// The memory of a host::Team: what happens when it is missing, somebody else's, or left by a crash.
+// The shared memory of a host::Team: missing memory, memory of another user, and memory left by a crash.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ bool exists(const std::string& name) {
     return false;
 }
 
-// A small /dev/shm of this test's own; false without the right to mount one.
+// Mounts a small /dev/shm for this test; returns false without the privilege.
 bool private_shm(const char* size) {
     return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
            ::mount("tmpfs", "/dev/shm", "tmpfs", 0, size) == 0;
@@ -149,7 +149,7 @@ Test(host, foreign_memory_is_refused) {
 
 namespace {
 
-// Posts one operation at each member, which are all in this thread, and carries them on to their ends.
+// Posts an operation at each member, all in this thread, and drives the operations to their ends.
 int run_all(std::vector<std::unique_ptr<Team>>& teams, std::vector<host::Operation>& operations) {
     for (std::size_t self = 0; self < teams.size(); ++self)
         if (const int code = teams[self]->post(operations[self]); code != 0) return code;
@@ -164,7 +164,7 @@ int run_all(std::vector<std::unique_ptr<Team>>& teams, std::vector<host::Operati
 
 }  // namespace
 
-// Others may write over it at any time.
+// Other processes may overwrite the size at any time.
 Test(host, how_large_a_memory_is_counts_as_it_was_when_it_was_found) {
     TeamConfig config = fresh_config(members(2));
     std::vector<std::unique_ptr<Team>> teams;

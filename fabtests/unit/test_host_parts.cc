@@ -1,4 +1,5 @@
-// The parts of a host::Team, each alone: no clock, and of other members what they leave in memory.
+// The parts of a host::Team, each by itself: no clock, and the other members exist only as their data in
+// memory.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/wait.h>
@@ -24,7 +25,7 @@ constexpr Nanoseconds ms(std::int64_t count) {
     return Nanoseconds::from_ms(count);
 }
 
-// Turns until the first that yields, or looks around, at most 1000.
+// Number of turns until the first turn that yields, or checks the other members; at most 1000.
 int turns_until(Backoff& backoff, bool Backoff::Turn::*does) {
     for (int turn = 1; turn <= 1000; ++turn)
         if (backoff.next().*does) return turn;
@@ -91,7 +92,7 @@ Test(host_parts, who_is_silent_for_50_ms_is_looked_at) {
     const struct {
         std::int64_t at_ms;
         bool moves_before, due;
-    } table[] = {{1000, false, false},  // the first look only tells the time
+    } table[] = {{1000, false, false},  // the first call only records the time
                  {1049, false, false}, {1050, false, true},  {1051, false, false}, {1100, false, true},
                  {1140, true, false},  {1189, false, false}, {1190, false, true},  {9000, false, true},
                  {9001, true, false},  {9050, true, false},  {9099, false, false}, {9100, false, true}};
@@ -201,8 +202,8 @@ Test(host_parts, a_ring_is_written_until_somebody_has_not_left) {
     cr_assert_eq(own.awaited(), 1);
 }
 
-// Who waits looks at one member only, and what it has seen of the others is a bound, however old it is.
-// Up to 64 members everybody waits for everybody; above, the first one for all, and all for it.
+// A waiter polls a single member, and its last reading of each other member is a lower bound, however old. Up
+// to 64 members each waits for all; above, the first member waits for all, and all wait for the first.
 Test(host_parts, of_many_members_the_first_one_meets_all) {
     const auto add = test::add;
     for (const std::uint32_t members : {kMaxFlat - 1, kMaxFlat, kMaxFlat + 1, 2 * kMaxFlat})
@@ -247,7 +248,7 @@ Test(host_parts, of_many_members_the_first_one_meets_all) {
         }
 }
 
-// A block of 512 bytes is eight lines: of nine members one has none to combine.
+// A block of 512 bytes has eight lines: of nine members one has none to combine.
 Test(host_parts, who_has_no_share_waits_for_nobody_to_combine_it) {
     Board board(9, 2, 512);
     std::vector<std::uint64_t> data(64, 1);
@@ -264,12 +265,13 @@ Test(host_parts, who_has_no_share_waits_for_nobody_to_combine_it) {
 
 namespace {
 
-// What a root of a broadcast says of it: in the word, and beside it.
+// A root's announcement of a broadcast: in the word, and beside the word.
 struct Said {
     std::uint64_t count, extent;
 };
 
-// Says one after the other to member 1, which has room for so many bytes; what that makes of the team.
+// Publishes the announcements one after the other to member 1, which has room for this many bytes; returns
+// the resulting failure of the team.
 int failure_after(Board& board, std::size_t bytes, std::initializer_list<Said> said) {
     std::vector<std::byte> sent(bytes), received(bytes);
     const std::uint64_t nonce = 1;
@@ -340,7 +342,7 @@ Test(host_parts, places_are_free_when_the_last_member_has_left) {
     for (const std::uint32_t member : {0U, 1U, 2U}) board[member].rings.leave(9);
     cr_assert(own.may_write_slot(13));
     cr_assert_eq(own.may_write_slot(14), false);
-    // Half way to a slot of step 14 asks for a line far ahead.
+    // Halfway to a slot of step 14, a line far ahead is needed.
     own.leave(10);
     cr_assert_eq(own.may_write_slot(14), false);
     cr_assert_eq(own.awaited(), 1);
@@ -406,7 +408,7 @@ Test(host_parts, leaders_are_chosen_where_they_read_less) {
         Ids leader_of;
     } table[] = {
         {{}, 3, {0, 1, 2}},
-        {{{0}, {0}, {1}, {1}}, 4, {0, 1, 2, 3}},  // two lines and two leaders are no less than four
+        {{{0}, {0}, {1}, {1}}, 4, {0, 1, 2, 3}},  // two lines and two leaders cost as much as four lines
         {{{0}, {1}, {0}, {1}, {0}, {1}}, 6, {0, 1, 0, 1, 0, 1}},
         {{{0, 0}, {0, 1}, {0, 0}, {0, 1}, {0, 0}, {0, 1}}, 6, {0, 1, 0, 1, 0, 1}},  // the inner level
         {{{0}, {0}, {0}, {0}, {0}, {0}}, 6, {0, 1, 2, 3, 4, 5}}};
@@ -475,15 +477,15 @@ Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
     if (child == 0) ::_exit(0);
     ::waitpid(child, nullptr, 0);
     const struct {
-        std::uint64_t credentials, of_first;  // 0: do not tell
-        std::uint32_t away;                   // whose memory cannot be read; 0: everybody's can
+        std::uint64_t credentials, of_first;  // 0: not published
+        std::uint32_t away;  // the member with unreadable memory; 0: all memories are readable
         bool can;
     } table[] = {{7, 7, 0, true},   {7, 7, 1, false}, {7, 7, 2, false}, {7, 7, 3, true},
                  {7, 7, 64, false}, {7, 7, 65, true}, {0, 0, 0, true},  {0, 0, 3, false},
                  {0, 0, 99, false}, {7, 8, 0, false}, {0, 8, 0, false}, {7, 0, 0, false}};
     for (const auto& row : table) {
         Board board(100, 2, 128);
-        const std::uint64_t nonce = 0;  // as in a fresh card
+        const std::uint64_t nonce = 0;  // as in an unused Card
         for (std::uint32_t member = 0; member < 100; ++member) {
             Card& card = board[0].rings.card(member);
             card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce);
@@ -508,7 +510,7 @@ Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
     cr_assert_eq(status, 0, "another group is other credentials");
 }
 
-// Between two pieces of a message it is the root that may have died, whoever was waited for before.
+// Between two pieces of a message only the root's death matters, whichever member was waited for before.
 Test(host_parts, who_has_part_of_a_broadcast_awaits_its_root) {
     Board board(3, 2, 128);
     std::vector<std::byte> sent(1000, std::byte{7}), got(1000);
@@ -525,7 +527,7 @@ Test(host_parts, who_has_part_of_a_broadcast_awaits_its_root) {
     cr_assert_eq(board[0].rings.awaited(), 1);
 }
 
-// Members take turns in one thread, which go on as far as they can.
+// Members take turns in one thread; each turn continues as far as possible.
 Test(host_parts, every_kind_ends_whoever_comes_first) {
     const auto add = test::add;
     for (const std::uint32_t first : {0U, 1U, 2U})
@@ -553,7 +555,7 @@ Test(host_parts, every_kind_ends_whoever_comes_first) {
                     cr_assert(over[self], "kind %zu, %zu bytes, member %u", kind, bytes, self);
                 cr_assert(board[0].step == board[1].step && board[1].step == board[2].step, "one clock");
                 const bool sums = is_reduction(static_cast<Kind>(kind));
-                // Of one element reduce_scatter leaves the last member none.
+                // With one element, reduce_scatter gives the last member none.
                 const std::size_t who = static_cast<Kind>(kind) == Kind::reduce_scatter ? 0 : 2;
                 cr_assert_eq(out[who][0], sums ? 3UL : 1UL, "kind %zu", kind);
                 cr_assert_eq(board[0].rings.failure(), 0);

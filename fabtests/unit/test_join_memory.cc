@@ -1,4 +1,4 @@
-// What an endpoint remembers of joins for who comes too early or too late.
+// Records of joins kept by an endpoint for members that come too early or too late.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"
@@ -41,7 +41,7 @@ Test(join_memory, the_latest_greeting_from_a_place_counts) {
     cr_assert_null(early.latest(is_first));
 }
 
-// A place that sends many does not take the room of others. One less, exactly, one more.
+// A source of many hellos does not use the room of other sources. Tested at limit - 1, limit and limit + 1.
 Test(join_memory, early_greetings_of_a_place_are_bounded) {
     constexpr std::uint32_t kMost = EarlyGreetings::kMostOfSource;
     for (const std::uint32_t count : {kMost - 1, kMost, kMost + 1, 3 * kMost}) {
@@ -66,7 +66,7 @@ Test(join_memory, a_join_that_was_given_up_is_told_of_once) {
     cr_assert_not(memory.take_given_up({7, 0}).has_value());
 }
 
-// One less, exactly, one more than it remembers.
+// At limit - 1, limit and limit + 1.
 Test(join_memory, forgets_the_oldest) {
     for (const std::uint32_t count : {63U, 64U, 65U}) {
         JoinMemory memory;
@@ -103,7 +103,7 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     cr_assert_geq(each(), sizeof hello + 2 * wire::kMostAddressBytes);
     cr_assert_gt(EarlyGreetings::kMostBytes / each(), 64 * 32,
                  "of dozens of joins that this member gathers for");
-    hello.peer.place.resize(10'000);  // fewer of them, for a quick test
+    hello.peer.place.resize(10'000);  // larger, so that fewer fit and the test is quick
     const std::size_t most = EarlyGreetings::kMostBytes / each();
     for (const std::size_t count : {most - 1, most, most + 1}) {
         EarlyGreetings early;
@@ -118,7 +118,7 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     }
 }
 
-// From who was started again it is no late one, whatever its number: that one counts from zero.
+// A hello of a restarted process is never late, whatever its number: the process counts from zero.
 Test(join_memory, a_greeting_for_a_join_that_is_over_comes_late) {
     JoinMemory memory;
     const wire::Hello fourth = hello_of(4, 1);

@@ -1,4 +1,4 @@
-// The joins of a process: what it answers where no group of its own is asked for.
+// The joins of a process: answers to messages for unknown groups.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"

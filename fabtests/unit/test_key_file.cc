@@ -1,4 +1,4 @@
-// The file with a group's secret: who may have it, and how long it is.
+// The file with a group's secret: its permissions and its length.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -53,14 +53,14 @@ Test(key_file, munge_is_told_from_paths) {
         cr_assert(!ofi::munge_socket(path), "%s", path);
 }
 
-// One less, exactly, one more.
+// At limit - 1, limit and limit + 1.
 Test(key_file, lengths) {
     for (const std::size_t good : {16, 17, 4095, 4096}) cr_assert_eq(File(good).refusal(), "", "%zu", good);
     for (const std::size_t bad : {0, 15, 4097})
         cr_assert(has(File(bad).refusal(), "16 to 4096 bytes"), "%zu", bad);
 }
 
-// One less, exactly, one more different bytes than there must be.
+// The number of different bytes: minimum - 1, minimum and minimum + 1.
 Test(key_file, what_can_be_guessed_is_refused) {
     for (const std::size_t different : {1, 7, 8, 9}) {
         std::string text;
@@ -85,7 +85,7 @@ Test(key_file, others_may_not_have_it) {
     }
     cr_assert_eq(chmod(file.path.c_str(), 0400), 0);
     cr_assert_eq(file.refusal(), "");
-    if (geteuid() != 0) return;  // only root can give a file away
+    if (geteuid() != 0) return;  // only root can change a file's owner
     cr_assert_eq(chown(file.path.c_str(), 12345, 12345), 0);
     cr_assert(has(file.refusal(), "another user's"));
 }

@@ -1,4 +1,4 @@
-// The hierarchy: every kind of operation over every shape of group, and what crosses between sites.
+// The hierarchy: every kind of operation over every shape of group, and the traffic between sites.
 #include "levels_fixture.h"
 
 namespace mcastcoll::levels {
@@ -40,7 +40,7 @@ Test(levels, all_kinds_over_two_sites) {
         }
 }
 
-// Of two segments of a site only one hears from afar, whoever is the root.
+// Of a site's two segments a single one receives from other sites, whichever member is the root.
 Test(levels, each_link_between_sites_is_crossed_once) {
     constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
     for (std::uint32_t root = 0; root < kTwoSites.size(); ++root) {
@@ -57,7 +57,7 @@ Test(levels, each_link_between_sites_is_crossed_once) {
     }
 }
 
-// The same inputs give the same bits, whoever comes first.
+// The same inputs give the same bits, whichever member comes first.
 Test(levels, results_do_not_depend_on_timing) {
     const std::vector<Work> script(3, Work{Kind::allreduce, 0, 1000, false});
     std::vector<double> first;
@@ -85,7 +85,7 @@ Test(levels, each_link_between_segments_is_crossed_once) {
     }
 }
 
-// Nobody waits for ever: who is told ends everything, at once.
+// No operation waits for ever: a member that learns of a failure ends its operations at once.
 Test(levels, failure_ends_all_of_a_member) {
     Group group(kShapes.back(), 7);
     Member& one = group.member(0);
@@ -105,7 +105,7 @@ Test(levels, failure_ends_all_of_a_member) {
     cr_assert_eq(one.planner->submit(request, {}), ECONNRESET);
 }
 
-// One member has nothing to exchange and is done; the other's block says that they do not agree.
+// One member has no data to exchange and is done; the other's block reveals the disagreement.
 Test(levels, who_is_contradicted_with_nothing_open_fails_as_a_whole) {
     Group group(kShapes.back(), 8);
     Member& one = group.member(0);

@@ -1,4 +1,4 @@
-// Collectives in the message form: what pieces become, and which lengths fit a group.
+// Collectives in the message form: how pieces are combined, and which lengths fit a group.
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
@@ -28,7 +28,7 @@ struct Form {
         message.iov_count = input.size();
         return make_request(message, {result.data(), result.size()}, 0);
     }
-    // 0 or the error of a member of four, whose root is 1.
+    // Returns 0 or the error of a member of four, whose root is 1.
     int code(std::size_t self) {
         auto made = make();
         if (!made) return made.error().code;

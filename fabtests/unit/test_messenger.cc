@@ -1,4 +1,4 @@
-// The messenger over a real inner provider: a group's share of its pools one less than full, full, and
+// The messenger over a real inner provider: a group's share of the message pools at limit - 1, limit, and
 // beyond.
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -21,11 +21,11 @@ using ofi::Messenger;
 namespace {
 
 constexpr std::size_t kSmallSends = 384, kLargeSends = 24, kReceives = 64;  // three quarters of the pools
-constexpr std::size_t kLargeBytes = 40'000;  // of a message that takes a large buffer
+constexpr std::size_t kLargeBytes = 40'000;  // size of a message that takes a large buffer
 using Clock = std::chrono::steady_clock;
-constexpr auto kLimit = std::chrono::seconds(60);  // of what takes milliseconds
+constexpr auto kLimit = std::chrono::seconds(60);  // limit for steps that take milliseconds
 
-// Takes messages in, each of which begins with its number.
+// Receives messages, each of which begins with its number.
 class Counter final : public Messenger::Receiver {
   public:
     void on_message(MutableBytes message) override {
@@ -45,11 +45,11 @@ class Counter final : public Messenger::Receiver {
     bool in_order_ = true, whole_ = true;
 };
 
-// Reliable datagrams over TCP, as every libfabric has them: of ofi_rxm before 1.18, of "tcp" itself since.
+// Reliable datagrams over TCP, which every libfabric has: from ofi_rxm before 1.18, from "tcp" itself since.
 constexpr const char* kTcp = "tcp";
 
 struct Info {
-    // Whether this libfabric has it.
+    // Whether this libfabric has the provider.
     static bool there(const char* provider) {
         fi_info* hints = fi_allocinfo();
         fi_info* found = nullptr;
@@ -89,11 +89,11 @@ fi_addr_t address_of(Messenger& from, const Messenger& to) {
     return peer.value();
 }
 
-// Two messengers of one process, of which each moves only when it is polled.
+// Two messengers of one process, which make progress only when polled.
 class Pair {
   public:
     explicit Pair(const char* provider = kTcp) : info_(provider), peer_(address_of(*from_, *to_)) {}
-    // Sends messages of so many bytes while there is room, `most` at most; how many.
+    // Sends messages of this size while there is room, at most `most`; returns how many.
     std::size_t send(std::size_t most, std::size_t bytes) {
         std::size_t sent = 0;
         for (; sent < most && from_->can_send(account_); ++sent) {
@@ -104,7 +104,7 @@ class Pair {
         }
         return sent;
     }
-    // Polls both until the receiver has everything, and the sender's buffers are free.
+    // Polls both until the receiver has received everything, and the sender's buffers are free.
     bool settle() {
         for (const auto end = Clock::now() + kLimit; Clock::now() < end;) {
             from_->poll();
@@ -131,7 +131,7 @@ class Pair {
 
 TestSuite(messenger, .timeout = 300);
 
-// Two groups wait for one who never looks; a third goes on.
+// Two groups wait for a peer that never polls; a third continues.
 Test(messenger, a_peer_that_takes_nothing_leaves_room_for_others) {
     for (const std::size_t bytes : {std::size_t{100}, kLargeBytes}) {
         const Info info(kTcp);
@@ -153,7 +153,7 @@ Test(messenger, a_peer_that_takes_nothing_leaves_room_for_others) {
     }
 }
 
-// Its buffers are nobody's then, and come back all the same.
+// The buffers then belong to no group, and return to the pool all the same.
 Test(messenger, a_group_goes_while_its_messages_are_under_way) {
     const Info info(kTcp);
     Counter sent, taken;
@@ -172,8 +172,9 @@ Test(messenger, a_group_goes_while_its_messages_are_under_way) {
     }
 }
 
-// The provider "net" leaves its descriptor readable for what has been read: who may not pause does not sleep
-// on it, and who may has it cleared.
+// The provider "net" may leave its descriptor readable after the data have been read. A waiter that must not
+// pause does not sleep on such a descriptor; for a waiter that may pause, prepare_wait() clears the
+// descriptor.
 Test(messenger, a_descriptor_that_tells_of_what_was_read_is_cleared_by_who_may_pause) {
     if (!Info::there("net")) cr_skip_test("libfabric 2.x has it no more");
     Pair pair("net");
@@ -187,7 +188,7 @@ Test(messenger, a_descriptor_that_tells_of_what_was_read_is_cleared_by_who_may_p
     cr_assert(receiver.prepare_wait(false));
 }
 
-// Nobody answers, so that everything waits here.
+// The peer is not polled, so all messages stay in the sender's buffers.
 Test(messenger, as_many_small_messages_as_there_are_buffers) {
     for (const std::size_t want : {kSmallSends - 1, kSmallSends, kSmallSends + 1}) {
         Pair pair;
@@ -210,7 +211,7 @@ Test(messenger, as_many_large_messages_as_there_are_buffers) {
     }
 }
 
-// The receiver does not look while more comes than it has buffers for.
+// The receiver is not polled while more messages arrive than it has buffers for.
 Test(messenger, more_messages_than_receive_buffers_wait) {
     Pair pair;
     cr_assert(pair.send(1, 100) == 1 && pair.settle(), "they are connected");
@@ -230,14 +231,14 @@ namespace {
 
 constexpr std::size_t kStrangers = kReceives + 6;
 
-// As many as there are receives, and more, in the middle of a message each.
+// More connections than there are receives, each in the middle of a message.
 class Strangers {
   public:
     explicit Strangers(Messenger& at) {
         sockaddr_in address{};
         std::memcpy(&address, at.address().data(), sizeof address);
         for (std::uint16_t i = 0; i < kStrangers; ++i) {
-            // One after the other: the connections that are not taken yet have little room.
+            // One after the other, because the backlog of connections is short.
             all_.push_back(
                 fabtest::connect_stranger(address, "127.0.0.2", static_cast<std::uint16_t>(1000 + i)));
             cr_assert(all_.back().valid());
@@ -255,7 +256,7 @@ class Strangers {
     std::vector<FileDescriptor> all_;
 };
 
-// The provider that carries our own messages over TCP.
+// The provider that carries the groups' messages over TCP.
 const char* own_provider() {
     return Info::there("net") ? "net" : kTcp;
 }
@@ -301,7 +302,7 @@ Test(messenger, strangers_in_the_middle_of_messages_are_ended) {
     cr_assert_not(pair.receiver().is_starved());
 }
 
-// A message that ends in its middle gives its receive back.
+// An incomplete message frees its receive.
 Test(messenger, strangers_that_leave_take_no_receives_with_them) {
     Pair pair(own_provider());
     cr_assert(pair.send(1, 100) == 1 && pair.settle());

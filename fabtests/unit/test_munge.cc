@@ -1,4 +1,4 @@
-// Calls of libmunge's, with a munged of the test's own.
+// Calls of libmunge, with a munged of the test's own.
 #include <criterion/criterion.h>
 #include <munge.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ Bytes text() {
     return std::as_bytes(std::span(kText, std::strlen(kText)));
 }
 
-// Null: there is none on this machine.
+// Returns null if this machine has no munged.
 std::unique_ptr<Munged> started() {
     auto munged = std::make_unique<Munged>();
     if (munged->why_not().empty()) return munged;
@@ -39,7 +39,7 @@ MungeCall await(MungeCall call) {
     return call;
 }
 
-// As another program of this user might have it made.
+// A credential as another program of this user might create it.
 wire::ByteString made_otherwise(const std::string& socket, uid_t reader, munge_cipher_t cipher) {
     const munge_ctx_t context = munge_ctx_create();
     char* made = nullptr;
@@ -62,7 +62,7 @@ State opened(const std::string& socket, Bytes credential) {
 
 TestSuite(munge, .timeout = 120);
 
-// Each process of a host opens the same one.
+// Each process of a host decodes the same credential.
 Test(munge, what_is_put_in_comes_out_as_often_as_it_is_opened) {
     const auto munged = started();
     if (!munged) return;

@@ -1,5 +1,4 @@
-// Operations that are made of several: over every shape of group, with every algorithm, mixed and many at
-// once.
+// Composite operations: over every shape of group, with every algorithm, mixed and many at once.
 #include "levels_fixture.h"
 
 namespace mcastcoll::levels {
@@ -30,7 +29,7 @@ Test(planner, all_kinds_by_all_algorithms_over_all_shapes) {
             }
 }
 
-// More members than a plan has parts open at once.
+// More members than the number of parts that an operation may have open at once.
 Test(planner, more_members_than_the_window) {
     for (const char* selection : kSelections) {
         Group group(on_hosts(20, 2), 3, "flat", 4096, selection);
@@ -42,7 +41,7 @@ Test(planner, more_members_than_the_window) {
     }
 }
 
-// Until there is no room below, and again.
+// Fills the levels below until they have no room, repeatedly.
 Test(planner, many_in_flight) {
     std::vector<Work> script(60, Work{Kind::allgather, 0, 11, false});
     for (std::size_t i = 0; i < script.size(); i += 3) script[i] = {Kind::broadcast, 1, 50, false};
@@ -54,7 +53,7 @@ Test(planner, many_in_flight) {
     }
 }
 
-// Each block crosses from its site to each other once.
+// Each block crosses from its site to each other site once.
 Test(planner, chains_cross_between_sites_once) {
     constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
     const auto& shape = kShapes.back();
@@ -65,7 +64,8 @@ Test(planner, chains_cross_between_sites_once) {
         cr_assert_eq(group.member(rank).planner->counters().block_bytes_broadcast, kBytes);
 }
 
-// Member 0 posts nothing yet: whose chain it begins waits, who begins one of its own does not.
+// Member 0 posts nothing yet: a member in the chain that begins with member 0 waits, a member at the start of
+// a chain does not.
 Test(planner, roots_wait_for_their_chain) {
     for (const auto& [selection, arrives] :
          {std::pair{"allgather * * * chains:1", false}, std::pair{"allgather * * * chains:2", true}}) {
@@ -96,7 +96,7 @@ Test(planner, roots_wait_for_their_chain) {
     }
 }
 
-// The same inputs give the same bits, whoever comes first.
+// The same inputs give the same bits, whichever member comes first.
 Test(planner, results_do_not_depend_on_timing) {
     const std::vector<Work> script(2, Work{Kind::allreduce, 0, 1000, true});
     std::vector<double> first;
@@ -111,7 +111,7 @@ Test(planner, results_do_not_depend_on_timing) {
     }
 }
 
-// What is posted, what waits for room and what comes later.
+// Posted operations, operations waiting for room, and later ones.
 Test(planner, failure_ends_all_plans) {
     Group group(on_hosts(20, 2), 7, "flat", 4096, "allgather * * * chains:2");
     Planner& one = *group.member(0).planner;

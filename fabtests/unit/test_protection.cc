@@ -1,4 +1,4 @@
-// Tags that only members can make: what is taken, and that nothing else is.
+// Authentication tags that only members can create: these packets are accepted, and no others.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using wire::MacKind, wire::Security;
 
 namespace {
 
-// How packets are protected, each way.
+// The ways to protect packets.
 struct Way {
     Security security;
     MacKind mac;
@@ -46,7 +46,7 @@ wire::ByteString seal(wire::Protection& protection, const wire::ByteString& payl
     return packet;
 }
 
-// What the receiver makes of it, or nothing. It changes what it is given.
+// Returns the unsealed packet, or nothing. Works on a copy, because unsealing changes the packet.
 std::optional<wire::ByteString> unseal(wire::Protection& receiver, Bytes packet, Rank to) {
     wire::ByteString own(packet.begin(), packet.end());
     return receiver.unseal(own, to) ? std::optional(own) : std::nullopt;
@@ -74,7 +74,7 @@ Test(protection, members_read_what_a_member_has_sealed) {
         }
 }
 
-// Checksums of the bytes: other processors must read them.
+// Checksums of the bytes: processors of every kind must be able to read them.
 Test(protection, sealed_packets_have_the_same_bytes_on_every_processor) {
     for (const auto& [way, expected] : {std::pair{kByUmac, 0x0ffdfdebU}, std::pair{kByGmac, 0xe671a101U},
                                         std::pair{kEncrypted, 0xde7ef9e3U}}) {
@@ -125,7 +125,7 @@ Test(protection, a_message_that_comes_again_is_refused) {
     for (int i = 0; i < 2; ++i) cr_assert(unseal(receiver, cast, kNoRank).has_value(), "the protocol knows");
 }
 
-// A rendezvous may end after many later messages; those of them to others say nothing about it.
+// A rendezvous may end after many later messages; messages to other members must not make it old.
 Test(protection, a_message_is_not_old_because_of_messages_to_others) {
     constexpr std::size_t kOthers = 3000;
     for (const Way& way : {kByUmac, kByGmac, kEncrypted}) {
@@ -139,7 +139,7 @@ Test(protection, a_message_is_not_old_because_of_messages_to_others) {
     }
 }
 
-// What was sent long ago is refused by its tag, although its place looks like one to come.
+// A message sent long ago is refused by its tag, although its position looks like a future one.
 Test(protection, a_message_far_behind_the_last_is_refused) {
     wire::Protection sender = protection(kByUmac), receiver = protection(kByUmac);
     std::vector<wire::ByteString> sent;
@@ -162,7 +162,7 @@ Test(protection, the_upper_half_of_a_place_is_the_nearest) {
     }
 }
 
-// One less, exactly, one more than it looks back.
+// At limit - 1, limit and limit + 1.
 Test(protection, numbers_are_taken_once) {
     constexpr std::uint64_t kBack = wire::TakenNumbers::kBack;
     for (const std::uint64_t back : {kBack - 1, kBack}) {
@@ -230,7 +230,7 @@ Test(protection, keys_leave_nothing_behind) {
     cr_assert(copy[1] == std::byte{2});
 }
 
-// RFC 4231, test case 1, whose key is shorter: HMAC pads it with zeros to what this one is.
+// RFC 4231, test case 1, with a shorter key: HMAC pads the key with zeros to the length used here.
 Test(protection, derives_by_hmac_sha256) {
     wire::Key key{};
     std::fill_n(key.begin(), 20, std::byte{0x0b});
@@ -246,7 +246,7 @@ Test(protection, derives_by_hmac_sha256) {
     cr_assert(wire::derive(key, "a", text("b")) != wire::derive(key, "ab"));
 }
 
-// RFC 4418, appendix: its key is the letters from a on, its nonce those from b on.
+// RFC 4418, appendix: the key is the letters from a on, the nonce those from b on.
 Test(protection, packets_are_tagged_by_umac_64) {
     wire::Key key{};
     for (int i = 0; i < 16; ++i) key[static_cast<std::size_t>(i)] = static_cast<std::byte>('a' + i);
@@ -262,7 +262,7 @@ Test(protection, packets_are_tagged_by_umac_64) {
 
 namespace {
 
-// All that this build and processor have.
+// The implementations in this build supported by the processor.
 std::vector<std::unique_ptr<wire::Gcm>> all_gcms(const wire::Key& key) {
     std::vector<std::unique_ptr<wire::Gcm>> all;
     all.push_back(wire::make_gcm_by_nettle(key));
@@ -308,7 +308,7 @@ Test(gcm, known_packets_have_the_known_tags) {
         cr_assert(std::ranges::equal(gcm->tag({}, {}, {}), from_hex("58e2fccefa7e3061367f1d57a4e7455a")));
 }
 
-// A member may make a tag by one library that another checks by the other; and where pieces end is no matter.
+// A tag created by one library must be valid in the other, however the bytes are split into pieces.
 Test(gcm, libraries_agree_wherever_pieces_end) {
     wire::ByteString bytes(1500);
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);

@@ -1,4 +1,5 @@
-// Aligned ranges: exact, fewest, and the choice between them and a group's own or its parent's address.
+// Aligned ranges: exact covers, the fewest ranges, and the choice between ranges, a group's own address and
+// its parent's.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -46,7 +47,7 @@ void check_exact(const Subset& subset, std::uint32_t members) {
     cr_assert(covered == subset, "not exact, or not in order, for %zu of %u", subset.size(), members);
 }
 
-// All blocks there are, by their members as bits.
+// The existing blocks, with their members as bits.
 std::vector<std::uint64_t> all_blocks(std::uint32_t members) {
     std::set<std::uint64_t> blocks;
     for (std::uint32_t level = 0; (1U << level) < 2 * members; ++level)
@@ -107,7 +108,7 @@ Test(ranges, no_cover_has_fewer_ranges) {
     }
 }
 
-// Two subsets that have a block in common must name it alike, or they could not share its address.
+// Two subsets with a common block must name the block alike to share its address.
 Test(ranges, a_block_has_one_name) {
     for (std::uint32_t members = 1; members <= 33; ++members) {
         std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
@@ -171,7 +172,7 @@ Test(ranges, costs_grow_with_what_they_count) {
     }
 }
 
-// What is chosen is never dearer than another choice, and never more than can be named in a welcome.
+// The choice is never more expensive than another one, and always fits into a welcome.
 Test(ranges, the_cheapest_is_chosen) {
     std::mt19937_64 random(11);
     std::set<Plan> seen;

@@ -1,7 +1,7 @@
-// Every pair of datatype and operator against a reference that knows no types: elements become a sign, an
-// integer of 128 bits or two numbers of 113 bits' precision, are combined there, and go back. Sums and
-// products of float and double are exact there before they are rounded once, so bits can be compared; those
-// of the longer ones are of numbers small enough to be exact anywhere.
+// Every pair of datatype and operator compared with a reference without types: elements become a sign, an
+// integer of 128 bits or two numbers of 113 bits' precision, are combined there, and are converted back. Sums
+// and products of float and double are exact there before they are rounded once, so bits can be compared;
+// those of longer types use numbers small enough to be exact in all of them.
 #include <criterion/criterion.h>
 #include <rdma/fi_collective.h>
 
@@ -22,7 +22,7 @@ using namespace mcastcoll;
 
 namespace {
 
-// Where there is no type of this name, long double is that wide.
+// Without this type, long double has 128 bits.
 #ifdef __SIZEOF_FLOAT128__
 __extension__ using Quad = __float128;
 #else
@@ -63,7 +63,7 @@ constexpr std::array kDatatypes = {
 struct Operator {
     const char* name;
     fi_op value;
-    bool reals, complexes;  // integers take all
+    bool reals, complexes;  // valid for these; integers have all operators
 };
 
 constexpr std::array kOperators = {
@@ -110,7 +110,7 @@ void store_real(std::byte* to, std::size_t bytes, Quad value) {
                 bytes);
 }
 
-// Where the lowest bytes of the bits are.
+// Start of the low-order bytes.
 template <typename Bits>
 auto* low_bytes(Bits& bits, std::size_t bytes) {
     using Byte = std::conditional_t<std::is_const_v<Bits>, const std::byte, std::byte>;
@@ -188,7 +188,7 @@ Element combined(const Datatype& type, fi_op op, const Element& a, const Element
     }
 }
 
-// Padding does not count, and one NaN is like another.
+// Ignores padding, and treats all NaNs as equal.
 bool same(const Datatype& type, const std::byte* a, const std::byte* b) {
     if (type.sort != Sort::real && type.sort != Sort::complex) return std::memcmp(a, b, type.bytes) == 0;
     const std::size_t parts = type.sort == Sort::complex ? 2 : 1, part = type.bytes / parts;
@@ -202,7 +202,7 @@ bool same(const Datatype& type, const std::byte* a, const std::byte* b) {
     return true;
 }
 
-// Half of the elements are from a list of awkward ones.
+// Half of the elements come from a list of special values.
 class Drawing {
   public:
     void fill(const Datatype& type, std::byte* to, std::size_t elements) {
@@ -244,7 +244,7 @@ class Drawing {
     std::mt19937_64 random_{20240607};
 };
 
-// A vector at an address of our choice, with a guard on both sides.
+// A vector at a chosen alignment, with a guard on both sides.
 struct Vector {
     Vector(std::size_t bytes, std::size_t offset)
         : memory(kGuard + offset + bytes + kGuard, std::byte{0xa5}), at(memory.data() + kGuard + offset) {}
@@ -273,7 +273,7 @@ void check_pair(const Datatype& type, const Operator& op, std::size_t count, std
     for (std::size_t i = 0; i < bytes; i += type.bytes)
         store(type, expected.data() + i,
               combined(type, op.value, load(type, inout.at + i), load(type, in.at + i)));
-    // Apart from both, in place of the second, and in place of the first.
+    // Result in a separate buffer, in place of the second input, and in place of the first.
     Vector apart(bytes, offset);
     (*kernel)(apart.at, inout.at, in.at, bytes);
     Vector second(bytes, offset / 2);
@@ -336,7 +336,7 @@ Test(reduce, what_there_is_not) {
         for (const Operator& op : kOperators)
             cr_assert_eq(combiner(as_datatype(type.value), op.value).has_value(), allowed(type, op), "%s %s",
                          type.name, op.name);
-        // Of one enum or another, with libfabric's release.
+        // The enum type depends on libfabric's release.
         for (const int op : {int{FI_ATOMIC_READ}, int{FI_ATOMIC_WRITE}, int{FI_CSWAP}, int{FI_MSWAP},
                              int{FI_ATOMIC_OP_LAST}, int{FI_NOOP}})
             cr_assert(!combiner(as_datatype(type.value), static_cast<fi_op>(op)));
@@ -368,7 +368,7 @@ Test(reduce, complex_products_know_infinity) {
     cr_assert(std::isinf(a.real()) || std::isinf(a.imag()), "Annex G of C99");
 }
 
-// Processors that multiply and add in one instruction would round once, and others would have other bits.
+// Processors with fused multiply-add would round once, with different bits than other processors.
 Test(reduce, complex_products_are_the_same_on_all_processors) {
     const std::complex<double> x(1 + 0x1p-30, 1 + 0x1p-30);
     std::vector<std::complex<double>> square(33, x);

@@ -1,4 +1,4 @@
-// What an application may ask for: the checks between libfabric's calls and a station, all pure.
+// Requests of applications: the checks between libfabric's calls and a Station, all pure functions.
 #include <criterion/criterion.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -130,7 +130,7 @@ Test(request, null_buffers) {
         c.count = 0;
     };
     for (const fi_collective_op one : kAll) cr_assert_eq(code_with(one, nothing), 0);
-    // Whose slice is empty needs no room for it.
+    // A member with an empty slice needs no buffer for it.
     Request request = good_request(FI_REDUCE_SCATTER);
     request.buffer = nullptr;
     cr_assert_eq(group_code(request, 8, 9), 0);
@@ -208,7 +208,7 @@ Test(request, alltoall_and_reduce_scatter_in_place) {
         Request request = good_request(one);
         request.buffer = as_bytes(g_input.data());
         cr_assert_eq(group_code(request, 1, 4), 0);
-        request.buffer = as_bytes(g_input.data() + 2);  // where the slice is
+        request.buffer = as_bytes(g_input.data() + 2);  // position of the slice
         cr_assert_eq(group_code(request, 1, 4), FI_EINVAL);
         request.buffer = as_bytes(g_input.data() + 8);
         cr_assert_eq(group_code(request, 1, 4), one == FI_ALLTOALL ? FI_EINVAL : 0);

@@ -1,4 +1,4 @@
-// A turn visits the items that are ready or due, however many others there are.
+// A turn visits only the items that are ready or due, however many others there are.
 #include <criterion/criterion.h>
 
 #include <memory>
@@ -28,7 +28,7 @@ struct World {
             queue.wake(*list.back());
         }
     }
-    // As a station does; how many items it has visited.
+    // Runs a turn as a Station does; returns the number of items visited.
     unsigned turn(Nanoseconds now) {
         unsigned visits = 0;
         queue.wake_due(now);
@@ -81,7 +81,7 @@ Test(run_queue, what_is_woken_by_another_is_visited_in_the_same_turn) {
     cr_assert_eq(visits, 2U);
 }
 
-// Beside a list that is searched from end to end.
+// Compared with a list searched from end to end.
 Test(run_queue, deadlines_come_in_order_whatever_is_woken_and_removed) {
     std::mt19937 random(7);
     World world(60);

@@ -1,4 +1,5 @@
-// How a secret comes to the members of a group, with credentials that this test makes and opens itself.
+// Distribution of a secret to the members of a group, with credentials that this test creates and decodes
+// itself.
 #include <criterion/criterion.h>
 
 #include <deque>
@@ -40,7 +41,7 @@ class Asker final : public SecretExchange::Port {
         exchanges.add(exchange);
     }
     bool take(const Sent& one) { return exchanges.on_datagram(one.bytes, source_of(one.from), kStart); }
-    // What it was given to open.
+    // Decodes the last credential.
     bool open_it() { return exchange.on_opened(secret_in(Bytes(given.back()).subspan(1))); }
 
     std::vector<wire::ByteString> given;
@@ -87,7 +88,7 @@ struct Askers {
         }
     }
     Asker& at(std::size_t rank) { return *processes[rank]; }
-    // The reply that rank 1 is waiting for, not delivered.
+    // The reply to rank 1, not yet delivered.
     Sent reply_to_1() {
         at(1).exchange.on_timeout(kStart);
         cr_assert(at(0).take(network.front()));
@@ -101,7 +102,7 @@ struct Askers {
     std::vector<std::unique_ptr<Asker>> processes;
 };
 
-// As somebody makes it who knows this secret.
+// A reply created by a process that knows the secret `by`.
 Sent forged(const wire::KeyRequest& to, const wire::Key& in_it, const wire::Key& by, Rank from = Rank{0}) {
     const wire::ByteString word = wire::encode(wire::KeyReply{to.id, to.rank, to.nonce, sealed(in_it)});
     return {from, to.rank, wire::prove(word, wire::JoinKey(wire::derive(by, "key reply")))};
@@ -136,7 +137,7 @@ Test(secret_exchange, who_asks_goes_on_asking_but_not_fast) {
     for (const Sent& one : world.network) cr_assert_eq(one.bytes.size(), wire::kKeyRequestBytes);
 }
 
-// munged has others to serve.
+// munged must have time for other programs.
 Test(secret_exchange, who_is_sent_what_is_no_secret_asks_more_seldom) {
     Askers world(2);
     Asker& member = world.at(1);
@@ -195,7 +196,7 @@ Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
     cr_assert(member.take(heard));
     cr_assert(member.given.empty());
     cr_assert_eq(member.exchanges.foreign_datagrams(), 1U);
-    // With the right nonce, which is on the wire, but the old tag.
+    // With the correct nonce, which is visible on the wire, but the old tag.
     auto reply = *wire::decode_key_reply(Bytes(heard.bytes).first(heard.bytes.size() - wire::kTagBytes));
     reply.nonce = 4711;
     wire::ByteString bytes = wire::encode(reply);
@@ -204,7 +205,7 @@ Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
     cr_assert_eq(member.given.size(), 1U);
     cr_assert(!member.open_it());
     cr_assert(!member.exchange.secret());
-    // The true one is taken afterwards.
+    // The genuine reply is accepted afterwards.
     cr_assert(member.take(forged(member.exchange.own(), kSecret, kSecret)));
     cr_assert(member.open_it());
     cr_assert(member.exchange.secret() == kSecret);
@@ -232,7 +233,7 @@ Test(secret_exchange, one_is_opened_at_a_time) {
     cr_assert_eq(member.given.size(), 2U, "it knows the secret");
 }
 
-// Other programs of the user have credentials made, too.
+// Other programs of the user create credentials, too.
 Test(secret_exchange, what_was_made_for_something_else_is_no_secret) {
     const wire::ByteString good = payload_of(kSecret);
     cr_assert(secret_in(good) == kSecret);
@@ -244,7 +245,7 @@ Test(secret_exchange, what_was_made_for_something_else_is_no_secret) {
     cr_assert(!secret_in(longer) && !secret_in(other));
 }
 
-// A member that hears nobody's request it could answer names who asks, like one who greets.
+// A request for an unknown list is recorded like a hello.
 Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_greeting) {
     Askers world(2);
     class Deaf final : public Joins::Port {

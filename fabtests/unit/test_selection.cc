@@ -1,4 +1,4 @@
-// The table of algorithms: what rows mean, what is wrong with others, and that it survives the journey.
+// The table of algorithms: the meaning of rows, errors in rows, and its encoding.
 #include <criterion/criterion.h>
 
 #include <cstring>
@@ -102,7 +102,7 @@ Test(selection, the_journey_in_the_welcome) {
             const auto b = decoded->decide(static_cast<Kind>(kind), size);
             cr_assert(a.choice == b.choice && a.aside == b.aside);
         }
-    // Nothing else gets through.
+    // Every other encoding is refused.
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
         cr_assert_not(Selection::decode(Bytes(bytes).first(cut)).has_value());
     for (const auto& [at, value] : {std::pair{0, 2}, {1, 200}, {2, 9}, {3, 6}, {3, 0}, {5, 65}}) {

@@ -1,5 +1,5 @@
-// Whole groups of engines in virtual time: every size of group, every repair policy, all sorts of weather.
-// A failure names its seed; MCC_SEED=... runs only that one.
+// Whole groups of engines in virtual time: every size of group, every repair policy, all kinds of network
+// faults. A failure prints its seed; MCC_SEED=... runs only that seed.
 #include <algorithm>
 
 #include "simulator_cases.h"
@@ -87,7 +87,7 @@ Test(simulator, every_root_and_the_sizes_at_the_edges) {
             }
 }
 
-// The limits of what a join may agree on.
+// The limits of the values that a join may agree on.
 Test(simulator, smallest_and_largest_fragments_and_windows) {
     const struct {
         std::uint32_t fragment, window;
@@ -138,8 +138,8 @@ Test(simulator, members_without_a_socket) {
         }
 }
 
-// A question that a newer one had overtaken was once taken for the newer one, and what only it named was
-// never sent.
+// Regression test: a NAK overtaken by a newer NAK must not be taken for the newer one, or fragments named
+// only in the older one are never sent.
 Test(simulator, questions_that_overtake_each_other) {
     Options options = options_of(7, engine::Repair::pull, 5);
     options.faults.loss = 0.07;
@@ -164,9 +164,9 @@ Test(simulator, slow_readers_with_small_buffers) {
             options.model.read_every = {{}, Nanoseconds::from_us(500), {}, Nanoseconds::from_us(80), {}};
             const Ran world(options, {broadcast(0, 400000), broadcast(1, 8), barrier(), broadcast(3, 300000),
                                       broadcast(2, 9000), barrier()});
-            // Flow control: what a socket cannot hold is not thrown at it over and over. The root's window is
-            // larger than the buffer here, so losses are to be expected, but no more datagrams than
-            // fragments.
+            // Flow control: datagrams beyond a socket's buffer are not sent again and again. The root's
+            // window is larger than the buffer here, so losses are expected, but the datagrams sent must not
+            // exceed the fragments.
             std::uint64_t fragments = 0;
             for (std::uint64_t bytes : {400000, 8, 300000, 9000})
                 fragments += options.group().fragments(bytes);
@@ -201,7 +201,8 @@ Test(simulator, more_operations_than_slots) {
         }
 }
 
-// Safety first: bad weather for a while. Then liveness: the weather clears, and all must be over soon.
+// Safety phase first: network faults for a while. Then the liveness phase: the faults end, and all operations
+// must complete soon.
 Test(simulator, safety_then_liveness) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 10)) {
@@ -219,8 +220,8 @@ Test(simulator, safety_then_liveness) {
         }
 }
 
-// Nobody relies on another's policy, so members may even differ. They agree on the channels, which bound how
-// far each may run ahead.
+// No member relies on another's policy, so policies may differ. Members agree on the channels, which bound
+// how far each may run ahead.
 Test(simulator, members_with_different_policies) {
     for (double loss : {0.0, 0.05, 0.3, 1.0})
         for (std::uint64_t seed : seeds(1, 4)) {
@@ -248,7 +249,7 @@ Test(simulator, channels) {
             }
 }
 
-// A verdict that one member never hears is asked for.
+// A member without the latest reachability map requests it.
 Test(simulator, lost_verdicts) {
     for (std::uint32_t deaf_to_verdicts : {1U, 4U, 8U}) {
         Options options = options_of(9, engine::Repair::sync, 1);

@@ -1,5 +1,5 @@
-// A member dies: at the join, in the middle, among the last operations, whatever its role. All others must
-// end in time, and what they were told had succeeded must be right.
+// A member dies: at the join, in the middle, among the last operations, in every role. All others must end in
+// time, and the operations reported as successful must be correct.
 #include <cerrno>
 
 #include "simulator_cases.h"
@@ -9,8 +9,8 @@ using namespace mcastcoll::sim;
 
 namespace {
 
-// A world that somebody has died in. A death is noticed at the second look at the latest, and then told to
-// everybody.
+// A world in which a member has died. A death is detected at the second check at the latest, and then all
+// members are informed.
 struct Bereaved : World {
     Bereaved(const Options& options, std::vector<Step> script) : World(options) {
         const std::string wrong = run(std::move(script));
@@ -66,7 +66,7 @@ Test(death, at_any_moment_of_a_large_broadcast) {
     cr_assert_gt(noticed, 100U, "most of these deaths should have been in time: %u", noticed);
 }
 
-// Some have closed already when a member dies whom others still need.
+// Some members have already closed the group when a member dies that is still needed.
 Test(death, while_some_have_closed) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 60)) {
@@ -91,8 +91,9 @@ Test(death, of_a_member_served_point_to_point) {
         }
 }
 
-// Everybody but the root has finished a large broadcast, and the root waits for the report of one who waits
-// for the dead: that one must have it watched, though it has nothing open itself.
+// All members but the root have finished a large broadcast, and the root waits for the report of a member
+// that itself waits for the dead member: the waiting member must have the dead member monitored, although it
+// has no open operation.
 Test(death, of_who_had_still_to_report) {
     for (std::uint32_t dead : {8U, 9U, 12U})
         for (std::uint64_t at = 1; at <= 20; ++at) {

@@ -1,5 +1,5 @@
-// Faults by table: exactly this datagram is lost for exactly this member. And canaries: faults that the
-// protocol cannot survive, to prove that the simulator would notice.
+// Faults by table: exactly this datagram is lost for exactly this member. Canaries: faults that the protocol
+// cannot survive, to prove that the simulator detects them.
 #include <algorithm>
 #include <cerrno>
 #include <random>
@@ -13,7 +13,7 @@ using namespace mcastcoll::sim;
 
 TestSuite(faults, .timeout = 600);
 
-// Warms up, runs one operation with the given losses, and says how much longer it took than without.
+// Warms up, runs one operation with the given losses, and returns the additional time caused by the losses.
 static Nanoseconds cost_of(Options options, Step step,
                            const std::function<bool(const wire::Header&, Rank)>& drop) {
     constexpr std::uint64_t kAt = 40;
@@ -21,9 +21,9 @@ static Nanoseconds cost_of(Options options, Step step,
     script.push_back(step);
     script.resize(kAt + 10, broadcast(0, 8));
     options.in_flight = 1;
-    options.group().lossless_silence = {};  // as where something was lost lately
+    options.group().lossless_silence = {};  // as after a recent loss
     const Ran clean(options, script);
-    // Once for each receiver: what a root multicasts again arrives.
+    // Drops once per receiver: the root's second multicast arrives.
     std::set<std::pair<FragmentIndex, Rank>> dropped;
     options.faults.drop = [&](const wire::Header& header, Rank to) {
         const bool carries = header.kind == wire::Kind::fragment || header.kind == wire::Kind::release;
@@ -44,7 +44,7 @@ Test(faults, one_lost_fragment_costs_about_a_round_trip) {
                     cost_of(options, broadcast(0, 100000), [=](const wire::Header& header, Rank to) {
                         return to == rank_of(receiver) && index_of(header.fragment) == fragment;
                     });
-                // Nothing follows the last fragment, so that only silence tells of its loss.
+                // No packet follows the last fragment, so only a timeout detects its loss.
                 const std::int64_t most = fragment == 70 ? 10 : 3;
                 cr_assert_leq(cost.value, most * 2 * options.model.latency.value,
                               "%u lost fragment %u: %ld us", receiver, fragment, us(cost));
@@ -62,8 +62,8 @@ Test(faults, one_lost_small_broadcast_costs_about_a_round_trip) {
         }
 }
 
-// Broadcasts with a barrier after each, so that nothing but silence tells of a loss: when the last member has
-// it, median over the broadcasts.
+// Broadcasts followed by a barrier each, so that only a timeout detects a loss: time until the last member
+// has the data, median over the broadcasts.
 static Nanoseconds last_member(engine::Repair repair, std::uint32_t members, std::uint64_t bytes,
                                double loss) {
     Options options = options_of(members, repair, 1);
@@ -116,8 +116,8 @@ Test(faults, a_lost_release_costs_about_a_round_trip) {
         }
 }
 
-// While a job starts everybody is busy and messages take long. A loss that only silence tells of must not
-// cost as much ever after. With a single ping right after the join it cost 1.9 ms.
+// While a job starts, all processes are busy and messages take long. A loss that only a timeout detects must
+// not cost as much later. With a single ping right after the join it cost 1.9 ms.
 Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
     constexpr std::uint64_t kAt = 100;
     Options options = options_of(8, engine::Repair::pull, 1);
@@ -141,7 +141,7 @@ Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
     cr_assert(cost >= silence && cost <= Nanoseconds{2 * silence.value}, "%ld us", us(cost));
 }
 
-// A member that comes late looks like a loss to those that wait for it. Where nothing is lost, nobody asks.
+// A late member looks like a loss to the members that wait for it. Without losses, no member sends a NAK.
 Test(faults, nobody_asks_where_nothing_is_lost) {
     for (std::uint64_t seed : seeds(1, 4)) {
         Options options = options_of(8, engine::Repair::pull, seed);
@@ -154,7 +154,7 @@ Test(faults, nobody_asks_where_nothing_is_lost) {
     }
 }
 
-// Then the first loss in a long time costs that patience, and the next one does not.
+// The first loss after a long time costs the long timeout, the next one does not.
 Test(faults, the_first_loss_ends_the_patience) {
     constexpr std::uint64_t kFirst = 40, kNext = 42;
     Options options = options_of(8, engine::Repair::pull, 1);
@@ -251,7 +251,7 @@ Test(faults, a_network_that_takes_nothing_now_and_then) {
         }
 }
 
-// What a listener on the wire recorded is played to everybody again, late and damaged and under other keys.
+// Recorded datagrams are replayed to every member, late, damaged and with different keys.
 Test(faults, replayed_and_forged_datagrams_change_nothing) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 3)) {
@@ -267,7 +267,7 @@ Test(faults, replayed_and_forged_datagrams_change_nothing) {
                     const auto victim = static_cast<std::uint32_t>(random() % 4);
                     if (i == 1) copy[random() % copy.size()] ^= std::byte{0x40};
                     if (i == 2) copy.resize(random() % copy.size());
-                    // A sender never gets its own effect's datagram back from inside the send.
+                    // A sender never receives its own datagram from inside the send.
                     if (wire::decode(datagram).header.sender != rank_of(victim)) world.inject(victim, copy);
                 }
             };
@@ -281,7 +281,7 @@ Test(faults, replayed_and_forged_datagrams_change_nothing) {
 
 TestSuite(canary, .timeout = 300);
 
-// A wrong byte at the root must be noticed: otherwise none of the tests above proves anything.
+// A wrong byte at the root must be detected: otherwise the tests above prove nothing.
 Test(canary, a_wrong_byte_is_noticed) {
     Options options = options_of(3, engine::Repair::pull, 1);
     options.tamper = [](Rank rank, std::uint64_t step, Collective& operation) {

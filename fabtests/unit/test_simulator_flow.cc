@@ -1,5 +1,5 @@
-// A member ten times slower than the rest: its socket holds a bounded number of datagrams. What it cannot
-// take must not be sent to it again and again, and nobody else may starve.
+// A member ten times slower than the rest, with a socket for a bounded number of datagrams. Datagrams beyond
+// its capacity must not be sent again and again, and no other member may starve.
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -29,8 +29,8 @@ double repaired_share(const World& world, std::uint32_t member) {
 
 }  // namespace
 
-// The others wait for the slow one now and then. They must not take that for an outage and fetch by message
-// what the root is about to multicast.
+// The other members wait for the slow one now and then. They must not mistake this for an outage and request
+// fragments by message before the root multicasts them.
 Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
     for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync, engine::Repair::automatic})
         for (std::uint64_t seed : seeds(1, 2)) {
@@ -43,8 +43,8 @@ Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
         }
 }
 
-// Who lacks the last fragments before a root has to wait stops the root, and everybody hears silence. What is
-// repaired is what was lost, and not much of what is yet to be multicast.
+// A member without the last fragments before the root's pause stops the root, and every member receives
+// nothing. Repairs must consist mostly of lost fragments rather than of fragments still to be multicast.
 Test(pacing, losses_do_not_turn_multicast_into_repair) {
     double lost = 0, repaired = 0;
     for (std::uint64_t seed : seeds(1, 4)) {
@@ -59,7 +59,7 @@ Test(pacing, losses_do_not_turn_multicast_into_repair) {
     cr_assert_leq(repaired, 4 * lost, "%.0f repaired, %.0f lost", repaired, lost);
 }
 
-// Without a slow member the same takes a fraction: the one above did wait for it.
+// Without a slow member the same takes a fraction of the time: so the test above did wait for the slow one.
 Test(pacing, only_a_slow_member_makes_it_slow) {
     const Options options = slow_options(engine::Repair::pull, 1);
     Options fast = options;
@@ -68,8 +68,8 @@ Test(pacing, only_a_slow_member_makes_it_slow) {
     cr_assert_gt(slowed.duration(0).value, 3 * well.duration(0).value);
 }
 
-// Small broadcasts of the group, and a second group on the same hosts, are done while the large one is under
-// way.
+// Small broadcasts of the group, and a second group on the same hosts, complete while the large broadcast is
+// under way.
 Test(pacing, nobody_starves) {
     for (engine::Repair repair : kPolicies) {
         Options options = slow_options(repair, 1);
@@ -87,8 +87,9 @@ Test(pacing, nobody_starves) {
     }
 }
 
-// More than the slow one can hold: several roots at once, or a socket smaller than the window. Then much of
-// what it gets is repaired, but the others go on hearing, and it takes no longer than its own speed makes it.
+// More data than the slow member can hold: several roots at once, or a socket buffer smaller than the window.
+// Then much of its data is repaired, but the others still receive multicasts, and the total time follows the
+// slow member's own speed.
 Test(pacing, what_overflows_is_repaired_for_the_slow_one_only) {
     for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync})
         for (std::uint32_t roots : {1U, 3U}) {
@@ -104,8 +105,8 @@ Test(pacing, what_overflows_is_repaired_for_the_slow_one_only) {
         }
 }
 
-// A root's large broadcasts share one window. Many of them, each with less under way than makes its receivers
-// report, must not fill it for good.
+// A root's large broadcasts share one window. Many of them, each with too few fragments under way to trigger
+// its receivers' reports, must not fill the window for good.
 Test(pacing, many_large_broadcasts_of_one_root) {
     for (std::uint32_t members : {2U, 3U, 12U})
         for (engine::Repair repair : kPolicies)

@@ -1,6 +1,6 @@
-// The multicast dies in mid-run: for everybody, for one receiver, from one sender, for half of the members;
-// and comes back. No operation is lost, the lane is demoted and promoted again, and all members agree about
-// it.
+// Multicast fails during a run: for all members, for one receiver, from one sender, for half of the members;
+// and recovers. No operation is lost, the multicast path is demoted and promoted again, and every member
+// agrees.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,7 +24,7 @@ using Cut = std::function<bool(Rank from, Rank to)>;
 struct Outage {
     const char* name;
     Cut cut;
-    // Who is to be deaf and mute in the end when it stays, of six members.
+    // The deaf and mute members of six at the end, if the outage stays.
     std::vector<std::uint32_t> deaf, mute;
     bool lane;
 };
@@ -43,7 +43,7 @@ const Outage kOutages[] = {
      true},
 };
 
-// Cut from kCutAt on until `heal`.
+// Cut from kCutAt until `heal`.
 struct Run {
     Run(Options options, const Outage& outage, Nanoseconds heal, const std::vector<Step>& script) {
         options.faults.drop = [this, &outage, heal](const wire::Header& header, Rank to) {
@@ -113,7 +113,7 @@ Test(lane, what_comes_back_is_promoted) {
             }
 }
 
-// Nobody pays for what is known to reach nobody.
+// No datagrams are sent on a path known to reach no member.
 Test(lane, a_dead_lane_is_not_used) {
     for (engine::Repair repair : kPolicies) {
         std::uint64_t sent[2];
@@ -128,7 +128,7 @@ Test(lane, a_dead_lane_is_not_used) {
     }
 }
 
-// The only root falls silent for all.
+// No member receives from the only root.
 Test(lane, a_single_root) {
     for (std::uint32_t root : {0U, 2U}) {
         const Options options = lane_options(engine::Repair::pull, root);
@@ -154,11 +154,11 @@ Options large_lane_options(std::uint32_t members) {
 
 }  // namespace
 
-// Above 256 members few speak in an election, but who is doubted does, in the very next one: when it falls
-// silent, and when it is heard again.
+// Above 256 members few speak in an election, but a suspected member speaks in the very next one: when its
+// packets stop arriving, and when they arrive again.
 Test(lane, a_single_root_of_many) {
     std::vector<std::uint32_t> sizes{255, 256, 257, 1024};
-    if (std::getenv("MCC_QUICK") != nullptr) sizes = {257};  // with sanitizers everything takes its time
+    if (std::getenv("MCC_QUICK") != nullptr) sizes = {257};  // builds with sanitizers are slow
     for (const std::uint32_t members : sizes) {
         const Options options = large_lane_options(members);
         const std::uint32_t root = 8;
@@ -176,7 +176,7 @@ Test(lane, a_single_root_of_many) {
     }
 }
 
-// Where the leader of a range relays, its silence is not the root's.
+// The leader of a range relays: its failure must not be mistaken for the root's.
 Test(lane, a_leader_of_many) {
     const std::uint32_t members = 258, leader = members / 2;
     Options options = large_lane_options(members);
@@ -191,8 +191,8 @@ Test(lane, a_leader_of_many) {
     cr_assert_eq(run.world->engine(0).counters().elections, 1U);
 }
 
-// A mute member that is no root is doubted by nobody. It is found in its turn, in the elections that are held
-// since member 5 cannot hear the root, and is mute from then on.
+// A mute member is never suspected unless it is a root. It is found when it speaks in turn, in the elections
+// held because member 5 does not receive from the root, and is mute from then on.
 Test(lane, a_mute_member_of_many_is_found_in_its_turn) {
     const std::uint32_t members = 257, root = 3, mute = 8;
     Options options = large_lane_options(members);
@@ -220,7 +220,7 @@ Test(lane, nothing_flaps_under_loss) {
             World* watched = nullptr;
             if (seed % 2 == 0)
                 options.faults.drop = [&watched](const wire::Header& header, Rank to) {
-                    // Every 10 ms nothing gets through for a millisecond.
+                    // Every 10 ms no packet arrives for a millisecond.
                     return header.kind != wire::Kind::probe && index_of(to) == 3 &&
                            watched->now().value / 1'000'000 % 10 == 0;
                 };
@@ -231,7 +231,8 @@ Test(lane, nothing_flaps_under_loss) {
         }
 }
 
-// Half of what is sent to one member is lost: bad, but better than no multicast. It must not go up and down.
+// Half of the packets to one member are lost: bad, but better than no multicast. The path must not be demoted
+// and promoted again and again.
 Test(lane, a_bad_receiver_does_not_flap) {
     for (double loss : {0.5, 0.9})
         for (std::uint64_t seed : seeds(1, 3)) {
@@ -261,7 +262,7 @@ Test(lane, verdicts_that_overtake_and_are_late) {
         }
 }
 
-// In the middle of one large broadcast: the operations around it are few, so no verdict comes to its help.
+// In the middle of one large broadcast, with few operations around it, so that no reachability map helps.
 Test(lane, dies_in_a_large_broadcast) {
     for (engine::Repair repair : kPolicies) {
         Options options = options_of(6, repair, 1);

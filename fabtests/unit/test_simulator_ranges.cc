@@ -1,4 +1,4 @@
-// Groups that speak to several addresses, chained and as a tree of ranges with leaders: whole groups in
+// Groups that send to several addresses, chained and as a tree of ranges with leaders: whole groups in
 // virtual time.
 #include <criterion/criterion.h>
 #include <fmt/format.h>
@@ -94,7 +94,7 @@ Test(simulator_ranges, deaf_members_and_deaf_ranges) {
         }
 }
 
-// What each form costs the root, and that nobody gets anything twice.
+// The number of datagrams sent by the root in each form, and the absence of duplicates.
 Test(simulator_ranges, what_is_sent) {
     constexpr std::uint64_t kBytes = 100'000;
     const std::uint32_t fragments = engine::GroupConfig{}.fragments(kBytes);
@@ -116,7 +116,7 @@ Test(simulator_ranges, what_is_sent) {
 
 Test(simulator_ranges, a_range_without_an_able_leader_is_chained) {
     Options options = split({4, 4}, true);
-    // Nobody hears what members 4 to 7 say, but they hear.
+    // No member receives from members 4 to 7, but they receive.
     options.faults.drop = [](const wire::Header& header, Rank) { return index_of(header.sender) >= 4; };
     const Ran world(options, {broadcast(0, 5000), barrier()});
     cr_assert_eq(world.total().fragments_relayed, 0);

@@ -1,5 +1,5 @@
-// Groups that reduce, in all sorts of weather. The world knows every result to the bit: combinations that are
-// neither commutative nor associative tell any other order than that of the tree.
+// Groups that reduce, with all kinds of network faults. The simulator knows every result to the bit:
+// operators that are neither commutative nor associative reveal any order except the tree's.
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -55,7 +55,7 @@ Test(reduction, held_streamed_and_in_place) {
         }
 }
 
-// The window is what a parent grants; with a small one there are many credits.
+// A parent grants the window as credit; a small window takes many credits.
 Test(reduction, small_windows) {
     for (std::uint32_t window : {16U, 64U})
         for (std::uint64_t seed : seeds(1, 3)) {
@@ -69,7 +69,7 @@ Test(reduction, small_windows) {
         }
 }
 
-// Who reduces runs ahead of the others, whose gathers wait in their slots.
+// A member that only reduces runs ahead; the other members store its gathers in their slots.
 Test(reduction, members_that_run_ahead) {
     for (std::uint64_t seed : seeds(1, 4)) {
         Options options = options_of(9, engine::Repair::pull, seed);
@@ -82,7 +82,7 @@ Test(reduction, members_that_run_ahead) {
     }
 }
 
-// A lost release is repaired like a fragment; the gather adds nothing to the barrier's way.
+// The gather of a short allreduce uses the barrier's messages.
 Test(reduction, a_short_allreduce_takes_as_long_as_a_barrier) {
     Options options = options_of(21, engine::Repair::pull, 1);
     options.separated = true;
@@ -92,14 +92,14 @@ Test(reduction, a_short_allreduce_takes_as_long_as_a_barrier) {
     cr_assert_eq(world.duration(3).value, barrier_time.value);
 }
 
-// Two levels of the tree work at the same time as the multicast: much less than one after the other.
+// Two levels of the tree and the multicast work at the same time: much less than the sum of their times.
 Test(reduction, long_vectors_are_pipelined) {
     Options options = options_of(21, engine::Repair::pull, 1);
     options.separated = true;
     options.model = {};
     const std::uint64_t bytes = 8'000'000;
     const Ran world(options, {broadcast(0, bytes), allreduce(bytes, Combination::sum)});
-    // A parent's adapter takes four children's vectors.
+    // A parent's adapter receives four children's vectors.
     cr_assert_lt(world.duration(1).value, 6 * world.duration(0).value);
 }
 

@@ -1,5 +1,5 @@
-// Whole groups that multicast more than their messages have: every byte right at any loss, less time where
-// much is lost, and nothing sent twice when nothing is lost any more.
+// Whole groups with redundant multicasts: every byte correct at any loss, less time at high loss, and no
+// redundancy once the losses have ended.
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -20,7 +20,7 @@ Options lossy(std::uint32_t members, std::uint64_t seed, Redundancy redundancy, 
     return options;
 }
 
-// When the last member is through with so many of its operations at least, in order of time.
+// Quantile `share` of the completion times at the last member.
 Nanoseconds late_one(const World& world, std::uint64_t from, std::uint64_t to, double share) {
     std::vector<Nanoseconds> times;
     for (std::uint64_t step = from; step < to; ++step) times.push_back(world.duration(step));
@@ -54,7 +54,7 @@ Test(redundant, members_may_differ) {
     }
 }
 
-// Of a hundred operations the slowest takes hardly longer than without loss.
+// The slowest of a hundred operations takes hardly longer than without loss.
 Test(redundant, losses_cost_hardly_any_time) {
     constexpr std::uint64_t kWarm = 400, kCounted = 600;
     for (const Step& step : {broadcast(0, 8), barrier(), allreduce(8)})
@@ -71,7 +71,7 @@ Test(redundant, losses_cost_hardly_any_time) {
         }
 }
 
-// The same of long messages, whose lost fragments are computed.
+// The same for long messages, whose lost fragments are computed from parity.
 Test(redundant, losses_of_long_messages_cost_hardly_any_time) {
     constexpr std::uint64_t kWarm = 60, kCounted = 240;
     for (std::uint32_t members : {8U, 16U}) {
@@ -90,7 +90,7 @@ Test(redundant, losses_of_long_messages_cost_hardly_any_time) {
     }
 }
 
-// Bought while something is lost, and given back: of the last operations nothing is sent twice.
+// Redundancy starts with the losses and ends after them: the last operations are sent once.
 Test(redundant, nothing_is_sent_twice_when_nothing_is_lost_any_more) {
     constexpr std::uint64_t kLossy = 300, kWell = 1500, kCounted = 200;
     std::vector<Step> script(kLossy + kWell + kCounted, broadcast(0, 8));

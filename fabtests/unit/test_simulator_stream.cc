@@ -1,4 +1,5 @@
-// Groups whose roots get their bytes bit by bit. The world compares what every member says has arrived.
+// Groups with roots that get their bytes bit by bit. The simulator checks the bytes reported as arrived by
+// every member.
 #include "simulator_cases.h"
 
 using namespace mcastcoll;
@@ -25,8 +26,8 @@ Test(stream, roots_that_wait_for_their_bytes) {
             }
 }
 
-// Nobody is to fetch by message what the root will multicast once it has it: each silence costs a member one
-// question for one fragment.
+// No member may request by message the data of a later multicast: each timeout costs a member one NAK for one
+// fragment.
 Test(stream, a_slow_root_raises_no_storm) {
     for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync, engine::Repair::automatic}) {
         Options options = options_of(16, repair, 1);
@@ -41,7 +42,7 @@ Test(stream, a_slow_root_raises_no_storm) {
     }
 }
 
-// The lane dies while the root waits: the rest comes along the ring.
+// The multicast path fails while the root waits: the rest arrives along the ring.
 Test(stream, an_outage_while_a_root_waits) {
     for (engine::Repair repair : kPolicies)
         for (std::uint64_t seed : seeds(1, 3)) {

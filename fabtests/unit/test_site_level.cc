@@ -1,4 +1,4 @@
-// The level between sites by itself: greeting, windows, and messages that are not as they should be.
+// The level between sites by itself: hellos, windows, and invalid messages.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -19,7 +19,7 @@ struct TwoSites {
     SiteLevel first, second;
 };
 
-// A broadcast that is all there.
+// A broadcast whose data are complete.
 Leg broadcast(std::vector<std::byte>& message) {
     Leg leg;
     leg.buffer = message.data();
@@ -27,7 +27,7 @@ Leg broadcast(std::vector<std::byte>& message) {
     return leg;
 }
 
-// Sends what `from` has to say by now; how many messages, and their bytes.
+// Delivers the messages queued at `from`; returns their number and their bytes.
 std::pair<int, std::size_t> deliver(SiteLevel& from, SiteLevel& to) {
     std::pair<int, std::size_t> sent;
     for (Outgoing message; from.poll_outgoing(message); ++sent.first) {
@@ -37,7 +37,7 @@ std::pair<int, std::size_t> deliver(SiteLevel& from, SiteLevel& to) {
     return sent;
 }
 
-// Tells which vector was first.
+// Shows which vector was the first operand.
 void twice_plus(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint64_t*>(one),
                *second = static_cast<const std::uint64_t*>(other);
@@ -46,7 +46,7 @@ void twice_plus(void* out, const void* one, const void* other, std::size_t eleme
 
 }  // namespace
 
-// What is sent to a member that does not know the group yet is lost.
+// A message to a member that does not know the group yet is lost.
 Test(site_level, sites_greet_until_they_are_answered) {
     TwoSites sites;
     SiteLevel &top = sites.first, &other = sites.second;
@@ -81,7 +81,8 @@ Test(site_level, lengths_that_differ_are_an_error) {
     cr_assert_eq(in.error, EMSGSIZE);
 }
 
-// A message each way at once, and the vectors in the order of sites on both sides; long ones there and back.
+// A message each way at once, with the vectors combined in the order of sites on both sides; long ones there
+// and back.
 Test(site_level, two_sites_exchange_what_is_short) {
     for (const std::size_t elements : {0UL, 1UL, 2048UL, 2049UL}) {
         for (const bool in_place : {false, true}) {
@@ -120,7 +121,7 @@ Test(site_level, two_sites_exchange_what_is_short) {
     }
 }
 
-// Pieces of an operation that nobody posts are kept up to the window, and no further.
+// Pieces of an operation never posted are kept up to the window, and no further.
 Test(site_level, unposted_pieces_are_bounded) {
     SiteConfig config;
     config.message_bytes = 2048;

@@ -1,6 +1,5 @@
-// Sites in the simulator: what crosses their links, counted where it crosses, for trees of messages and for
-// whole groups; and that hosts, memory and links take the time they
-// should.
+// Sites in the simulator: the traffic on their links, counted at the links, for trees of messages and for
+// whole groups; and the times of hosts, memory and links.
 #include <criterion/criterion.h>
 #include <fmt/format.h>
 
@@ -35,7 +34,7 @@ std::uint64_t crossings(const Crossings& step, std::uint64_t bytes) {
     return payload / bytes;
 }
 
-// What went over each link and into each machine in each step.
+// Traffic on each link and into each machine in each step.
 std::vector<Crossings> run_all(Simulation& world) {
     std::vector<Crossings> steps;
     Crossings before;
@@ -68,8 +67,8 @@ std::vector<Crossings> run_tree(const Model& model, TreeShape shape, std::uint64
     return run_all(tree);
 }
 
-// A link that leads out of the root's site carries every byte of the message once, in pieces with a header
-// each, of 16 KiB and more but for the last. Any other carries none of it, only headers that grant room.
+// A link that leads away from the root's site carries every byte of the message once, in pieces of at least
+// 16 KiB (except the last) with a header each. Any other link carries no data, only headers with credit.
 void expect_one_crossing(const Model& model, const std::vector<Crossings>& steps, std::uint64_t bytes) {
     const std::uint32_t sites =
         *std::max_element(model.layout.site_of.begin(), model.layout.site_of.end()) + 1;
@@ -105,8 +104,8 @@ Test(sites, ours_crosses_each_link_of_a_mesh_once) {
     for (const std::uint64_t bytes : kSizes) expect_one_crossing(model, run_ours(model, bytes), bytes);
 }
 
-// Where all sites hang on one, a flat tree from another site takes its link once for each site: the network
-// hides from the sites that it is a star.
+// Where all sites are connected to one, a flat tree from another site uses its link once for each site: the
+// network hides the star from the sites.
 Test(sites, ours_in_a_star_is_flat) {
     const Model model = model_of({{2}, {2}, {2}}, false);
     const std::vector<Crossings> steps = run_ours(model, 50'000);
@@ -122,8 +121,8 @@ Test(sites, ours_survives_loss_and_crosses_once) {
         expect_one_crossing(model, run_ours(model, bytes, faults), bytes);
 }
 
-// Without loss each machine but the root's gets every byte once. Across sites, leaders that hear nothing
-// while the bytes are still on the long link ask for them, and may get a few twice.
+// Without loss each machine but the root's receives every byte once. Across sites, leaders that receive
+// nothing while the bytes are still on the long link send NAKs, and may receive a few bytes twice.
 Test(sites, ours_enters_each_machine_once) {
     for (const Machines& sites : {Machines{{2, 3, 1, 4}}, Machines{{2, 2, 2}, {2, 2, 2}}})
         for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{100'000}}) {
@@ -156,8 +155,8 @@ Test(sites, trees_reach_everybody_once) {
         }
 }
 
-// Two machines at the other site: knowing machines but no sites crosses twice, knowing sites but no machines
-// enters a machine more than once, knowing both does neither.
+// Two machines at the other site: a tree built by machines alone crosses twice, a tree built by sites alone
+// enters a machine more than once, a tree built by both does neither.
 Test(sites, trees_cross_as_often_as_they_know) {
     const Model model = model_of({{4}, {4, 4}}, false);
     std::uint64_t most_into[4] = {}, crossed[4] = {};
@@ -178,7 +177,7 @@ Test(sites, trees_cross_as_often_as_they_know) {
     cr_assert_gt(most_into[2], 1);
 }
 
-// A message from memory, over the switch, and over the link, against what the model says.
+// A message from memory, over the switch, and over the link, compared with the model.
 Test(sites, each_way_takes_its_time) {
     Model model = model_of({{2, 1}, {1}}, false);
     model.wan = {.latency = Nanoseconds::from_ms(1), .ns_per_byte = 10, .mesh = false};

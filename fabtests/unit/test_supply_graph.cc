@@ -1,4 +1,4 @@
-// The supply graph, for every small group, root, verdict and arity.
+// The supply graph, for every small group, root, reachability map and arity.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool contains(const RankList& list, Rank rank) {
     return std::find(list.begin(), list.end(), rank) != list.end();
 }
 
-// All verdicts of groups of up to 4, and for larger ones everybody well, one sick, some sick, all sick.
+// All reachability maps of groups of up to 4; for larger groups no member, one, some, or all unreachable.
 std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (std::uint32_t n = 1; n <= 12; ++n) {

@@ -1,5 +1,5 @@
-// Places, their encoding, and the clusters a map makes of them; the multilevel tree, which has the properties
-// its users rely on whatever the places, root and algorithms.
+// Places, their encoding, and the clusters of a map; the multilevel tree, with properties that must hold for
+// all places, roots and algorithms.
 #include <criterion/criterion.h>
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ bool holds(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
-// Every member once, one edge into each cluster that the root is not in, children and parents agree.
+// Every member occurs once, one edge leads into each cluster without the root, children and parents agree.
 void check_tree(const Map& map, const Tree& tree) {
     std::size_t edges = 0;
     for (std::size_t i = 0; i < map.members(); ++i) {
@@ -85,17 +85,18 @@ Test(topology_place, hostile_bytes_are_refused) {
     longer.push_back(std::byte{0});
     cr_assert_not(decode_place(longer));
     for (const std::vector<unsigned>& wrong : {std::vector<unsigned>{2, 0},  // version
-                                               {1, 1, 0, 0, 0, 0, 0},        // the wan has no coordinate
+                                               {1, 1, 0, 0, 0, 0, 0},        // level wan has no coordinate
                                                {1, 1, 9, 0, 0, 0, 0},        // no such level
-                                               {1, 2, 5, 0, 0, 0, 1, 4, 0, 0, 0, 1},      // inside out
-                                               {1, 2, 4, 0, 0, 0, 1, 4, 0, 0, 0, 1},      // twice
+                                               // Levels in the wrong order.
+                                               {1, 2, 5, 0, 0, 0, 1, 4, 0, 0, 0, 1},
+                                               {1, 2, 4, 0, 0, 0, 1, 4, 0, 0, 0, 1},  // the same level twice
                                                {1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 24}}) {  // name too long
         std::vector<std::byte> raw;
         for (const unsigned byte : wrong) raw.push_back(static_cast<std::byte>(byte));
         raw.resize(raw.size() + (wrong.back() == 24 ? 24 : 0), std::byte{'x'});
         cr_assert_not(decode_place(raw));
     }
-    // Whatever is taken is printable and encodes to what it was read from, but for the characters replaced.
+    // Every accepted encoding is printable and encodes to its original, except for replaced characters.
     std::mt19937 random(7);
     unsigned taken = 0;
     for (int turn = 0; turn < 200000; ++turn) {
@@ -125,7 +126,7 @@ Test(topology_map, clusters_nest_and_are_numbered_by_first_rank) {
     cr_assert_eq(map.clusters(Level::site), 2);
     cr_assert_eq(map.cluster(rank_of(0), Level::site), 0);
     cr_assert_eq(map.cluster(rank_of(1), Level::site), 1);
-    // Another site's h1 is another host.
+    // h1 of another site is another host.
     cr_assert_eq(map.clusters(Level::host), 3);
     cr_assert(numbers(map.members_of(Level::host, 0)) == (std::vector<unsigned>{0, 3}));
     cr_assert(numbers(map.members_of(Level::site, 0)) == (std::vector<unsigned>{0, 2, 3}));
@@ -184,7 +185,7 @@ Test(topology_map, a_host_is_in_one_segment) {
     cr_assert_eq(map.clusters(Level::host), 2);
     cr_assert(together(map, rank_of(0), rank_of(1), Level::segment));
     cr_assert_not(together(map, rank_of(1), rank_of(2), Level::segment));
-    // Sites are the user's word, and stand.
+    // Sites are set by the user, and stay as they are.
     const Map sites(places({"site=a segment=s host=h", "site=b segment=s host=h"}), {});
     cr_assert_eq(sites.clusters(Level::host), 2);
 }

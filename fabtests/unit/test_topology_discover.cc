@@ -1,4 +1,4 @@
-// Machines made up by hwloc, identities made up by us, and what is found out about this process.
+// Machines made up with hwloc, made-up identities, and the discovery of this process's place.
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ Place located(const Machine& machine, const Processors& processors) {
     return place;
 }
 
-// A rank on every core of as many equal hosts.
+// A rank on every core of this many equal hosts.
 std::vector<Place> ranks_on_cores(const Machine& machine, unsigned hosts) {
     std::vector<Place> places;
     for (unsigned host = 0; host < hosts; ++host) {
@@ -81,7 +81,7 @@ Test(topology_machine, one_core_and_unbound_processes) {
     cr_assert_eq(map.levels().size(), 1);
     cr_assert(map.levels()[0] == Level::host);
     cr_assert_eq(map.clusters(Level::core), 1);
-    // Unbound on a large machine: all directly below the host.
+    // Unbound on a large machine: all ranks are directly below the host.
     const Machine large = synthetic("package:2 l3:4 core:32 pu:2");
     const Map unbound(std::vector<Place>(40, located(large, large.allowed())), {});
     cr_assert_eq(unbound.levels().size(), 1);
@@ -90,7 +90,7 @@ Test(topology_machine, one_core_and_unbound_processes) {
 }
 
 Test(topology_machine, memory_beside_memory_and_cores_in_modules) {
-    // Two kinds of memory at each package: the first node stands for the place.
+    // Two kinds of memory at each package: the place names the first node.
     const Machine machine = synthetic("package:2 [numa(memory=1GB)] [numa(memory=4GB)] l2:4 core:2 pu:1");
     cr_assert_eq(located(machine, {0}).to_string(), "host h, package 0, numa 0, l2 0, core 0");
     cr_assert_eq(located(machine, {15}).at(Level::l2)->id, 14);
@@ -129,7 +129,7 @@ Test(topology_machine, xml_gives_what_was_written) {
     cr_assert_eq(machine.objects(Level::package).size(), 2);
     for (const unsigned processor : machine.own()) cr_assert_lt(processor, 4);
     cr_assert_eq(located(machine, {3}).to_string(), "host h, package 7, numa 0, core 3");
-    // A container with one package: its unbound processes have the number that others know it by.
+    // A container with a single package: unbound processes have the package number seen by other processes.
     cr_assert_eq(located(machine, {2, 3}).to_string(), "host h, package 7, numa 0");
     ::unsetenv("HWLOC_XMLFILE");
     ::unlink(path.c_str());
@@ -209,7 +209,7 @@ Test(topology_discover, finds_this_process_quickly_and_once) {
     const auto back = decode_place(encode(first.place));
     cr_assert(back && *back == first.place);
 
-    // No address, or one that is not ours: site and segment are not known.
+    // No address, or an address of another host: site and segment are unknown.
     cr_assert_not(discover(nothing, {}).place.at(Level::site).has_value());
     const std::array<std::byte, 4> foreign{std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
     const Discovery lost = discover(nothing, foreign);

@@ -1,4 +1,4 @@
-// The user's words about the topology, networks, and which of them are one site.
+// The user's overrides of the topology, networks, and which networks form a site.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ Override words(const std::string& text) {
     return result.value();
 }
 
-// The complaint holds all these parts.
+// The error message contains all these parts.
 void refused(const Result<Override>& result, const std::string& text, const std::vector<std::string>& parts) {
     cr_assert_not(result.ok(), "'%s' was taken", text.c_str());
     for (const std::string& part : parts)
@@ -97,7 +97,7 @@ Test(topology_override, is_put_into_a_place) {
     words("site=A,segment=S").apply(one, {});
     cr_assert_eq(one.to_string(), "site A, segment S, host h, package 1");
     cr_assert_eq(one.at(Level::host)->id, real);
-    // A named host is a part of the real one, so two real ones never become one.
+    // A named host is a part of the real host, so two real hosts never become one.
     Place other = place("host=g");
     words("host=n").apply(one, {});
     words("host=n").apply(other, {});
@@ -191,30 +191,30 @@ Test(topology_sites, near_networks_are_one_site) {
     const auto us = [](std::int64_t n) { return Nanoseconds::from_us(n); };
     using Sites = std::vector<std::uint32_t>;
     cr_assert(merge_sites(3, {}) == (Sites{0, 1, 2}), "nothing is known");
-    // Two racks and a far one.
+    // Two racks and a distant network.
     const std::vector<RoundTrip> racks{{0, 1, us(120)}, {0, 2, us(20000)}, {2, 1, us(21000)}};
     cr_assert(merge_sites(3, racks) == (Sites{0, 0, 1}));
     // A campus 3 ms wide, the next continent 90 ms away.
     const std::vector<RoundTrip> campus{
         {0, 1, us(3000)}, {0, 2, us(90000)}, {1, 2, us(91000)}, {2, 3, us(40)}};
     cr_assert(merge_sites(4, campus) == (Sites{0, 0, 1, 1}));
-    // The same without anything farther: 3 ms are sites apart.
+    // The same without a more distant network: 3 ms separate sites.
     const std::vector<RoundTrip> two{{0, 1, us(3000)}, {2, 3, us(40)}};
     cr_assert(merge_sites(4, two) == (Sites{0, 1, 2, 2}));
-    // Ten times nearer than the moon is not near.
+    // Ten times nearer than the farthest is not near enough.
     const std::vector<RoundTrip> far{{0, 1, us(40000)}, {0, 2, us(900000)}};
     cr_assert(merge_sites(3, far) == (Sites{0, 1, 2}));
-    // Nearness is passed on, whatever the order.
+    // Nearness is transitive, whatever the order.
     const std::vector<RoundTrip> row{
         {3, 4, us(900)}, {1, 2, us(900)}, {2, 3, us(900)}, {0, 4, us(50000)}, {1, 4, us(2500)}};
     cr_assert(merge_sites(5, row) == (Sites{0, 1, 1, 1, 1}));
-    // A network that is two sites: its hosts are what is told apart.
+    // A network with two sites: its hosts are distinguished.
     const std::vector<RoundTrip> split{
         {0, 1, us(50)}, {2, 3, us(50)}, {0, 2, us(8000)}, {1, 3, us(8100)}, {9, 0, us(1)}};
     cr_assert(merge_sites(4, split) == (Sites{0, 0, 1, 1}));
 }
 
-// Networks 1 and 2 are near each other, 3 is far from both; who is at a site by the user's word stays there.
+// Networks 1 and 2 are near each other, 3 is far from both; a member with a site set by the user keeps it.
 Test(topology_sites, a_survey_makes_sites_of_networks) {
     std::vector<Place> places =
         test::places({"site=north segment=north host=a", "site=south segment=south host=b",
@@ -228,7 +228,7 @@ Test(topology_sites, a_survey_makes_sites_of_networks) {
     survey.learn(0, 1, Nanoseconds::from_us(300));
     survey.learn(2, 0, Nanoseconds::from_ms(5));
     survey.learn(1, 2, SiteSurvey::kFar);
-    survey.learn(1, 2, Nanoseconds::from_us(1));  // the first word counts
+    survey.learn(1, 2, Nanoseconds::from_us(1));  // the first measurement counts
     cr_assert(survey.knows(0, 2) && survey.knows(1, 0));
     const auto lines = survey.explain();
     cr_assert_str_eq(lines[0].c_str(), "north and south: 300 us, one site");

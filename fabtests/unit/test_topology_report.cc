@@ -1,4 +1,4 @@
-// What running processes report, and what a reader makes of it when it is spoilt.
+// Reports of running processes, and how a reader handles damaged ones.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ using namespace mcastcoll::topology;
 
 namespace {
 
-// A folder that goes with the test.
+// A folder removed with this object.
 struct Folder {
     char path[40] = "/tmp/mcastcoll-report-XXXXXX";
     Folder() { cr_assert(::mkdtemp(path) != nullptr); }
@@ -96,7 +96,7 @@ Test(topology_report, writers_hear_that_somebody_watches) {
     ::unlink(flag.c_str());
 }
 
-// Only leaders of hosts say where all are; the others' words say who is there.
+// Only leaders of hosts report the places of every member; reports of the rest show only who is present.
 Test(topology_report, a_group_is_shown_by_who_knows_all_places) {
     Report member = example(), leader = example();
     member.groups[0].rank = rank_of(0);
@@ -136,7 +136,7 @@ Test(topology_report, spoilt_ones_are_refused) {
     cr_assert_gt(refused, 1000);
     for (const char* text : {"", "{}", "[]", "3", "{\"version\":1}", "{\"version\":3,\"pid\":-1}"})
         cr_assert_not(topo::parse_report(text).ok(), "%s", text);
-    // Numbers that no report has: of JSON they are.
+    // Numbers that are valid JSON but invalid in a report.
     for (const char* number : {"1", "1e300", "-1e300", "2.5", "-1", "18446744073709551616", "\"1\""}) {
         const bool fits = std::string(number) == "1";
         const std::string
@@ -158,7 +158,7 @@ Test(topology_report, dead_processes_leave_nothing_behind) {
     int status = 0;
     cr_assert_eq(::waitpid(child, &status, 0), child);
     cr_assert(WIFSIGNALED(status));
-    // Of our number, but started at another time; of another pid namespace; and nobody's.
+    // With this process's number, but another start time; with another pid namespace; and of no process.
     struct stat own = {};
     cr_assert_eq(::stat("/proc/self/ns/pid", &own), 0);
     const auto self = static_cast<std::uint64_t>(::getpid());
@@ -186,7 +186,7 @@ Test(topology_report, folders_of_others_are_left_alone) {
     ::unlink(link.c_str());
 }
 
-// Whatever somebody has put where a report is to be is not written to.
+// A link at the path of a report is never written to.
 Test(topology_report, links_are_not_followed) {
     const Folder folder;
     const Folder elsewhere;

@@ -1,4 +1,4 @@
-// Socket addresses, interfaces, group addresses: the pure and the nearly pure part of the transports.
+// Socket addresses, interfaces, group addresses: the pure and nearly pure part of the transports.
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -32,7 +32,7 @@ Test(transport_address, parses_and_prints) {
     for (const char* bad :
          {"", "eth0", "10.1.2", "10.1.2.3:", "10.1.2.3:65536", "10.1.2.3:x", "[::1", "[::1]5", "::g"}) {
         const bool accepted = SocketAddress::parse(bad).ok();
-        // An empty port is the only one of these that could be argued about; it reads as none.
+        // Only the empty port is debatable; the parser accepts it as no port.
         cr_assert_eq(accepted, std::strcmp(bad, "10.1.2.3:") == 0, "\"%s\"", bad);
     }
 }
@@ -92,7 +92,7 @@ Test(transport_address, what_leads_to_other_hosts_is_offered_first) {
     cr_assert_eq(order({}, ""), "");
     cr_assert_eq(order({"172.17.0.1", "10.0.0.1", "127.0.0.1", "fe80::1", "fd00::1"}, ""), "14302");
     cr_assert_eq(order({"::1", "fe80::2", "169.254.1.1", "10.1.0.1"}, ""), "3210");
-    // An endpoint without an IP address, or with one of no interface, keeps its place.
+    // An endpoint without an IP address, or with an address of no interface, keeps its place.
     cr_assert_eq(order({"-", "10.9.9.9", "10.0.0.1", "-"}, ""), "0123");
 }
 
@@ -101,7 +101,7 @@ Test(transport_address, the_interface_that_the_user_wants_is_all_that_is_offered
     cr_assert_eq(order({"172.17.0.1", "10.0.0.1", "fe80::1", "fd00::1"}, "eth0"), "132");
     cr_assert_eq(order({"172.17.0.1", "10.0.0.1", "fd00::1"}, "fd00::1"), "2");
     cr_assert_eq(order({"172.17.0.1", "10.0.0.1"}, "docker0"), "0");
-    // What is not there is complained of elsewhere.
+    // Other code reports a missing interface.
     cr_assert_eq(order({"172.17.0.1", "10.0.0.1"}, "nope"), "10");
     cr_assert_eq(order({"172.17.0.1", "10.0.0.1"}, "10.1.0.1"), "10");
 }
@@ -119,7 +119,7 @@ Test(transport_address, takes_bytes_of_any_kind) {
 }
 
 Test(transport_address, reads_no_more_than_an_address) {
-    // Sanitizers see the end of what is on the heap: of an array of addresses nobody says how long it is.
+    // Sanitizers know the end of memory on the heap; an array of addresses does not carry its length.
     const SocketAddress v4 = address("1.2.3.4:5");
     const std::vector<std::byte> alone(v4.bytes().begin(), v4.bytes().end());
     auto same = SocketAddress::from_bytes({alone.data(), SocketAddress::capacity()});

@@ -33,7 +33,7 @@ void say(MulticastHub& hub, const SocketAddress& group, const std::string& text)
 
 using Texts = std::multiset<std::string>;
 
-// What a hub hears until that is enough.
+// Texts that a hub receives until `enough` returns true.
 Texts hear_until(MulticastHub& hub, const std::function<bool(const Texts&)>& enough) {
     Texts texts;
     eventually(kPatienceMs, [&] {
@@ -49,7 +49,7 @@ Texts hear(MulticastHub& hub, std::size_t count) {
     return hear_until(hub, [&](const Texts& texts) { return texts.size() >= count; });
 }
 
-// Everything that was sent before has come when this has.
+// A marker message: everything sent before has arrived when the marker has.
 Texts hear_until_marked(MulticastHub& hub, MulticastHub& speaker, const SocketAddress& marked) {
     say(speaker, marked, "mark");
     Texts texts = hear_until(hub, [](const Texts& heard) { return heard.count("mark") > 0; });
@@ -117,7 +117,8 @@ Test(transport_hub, an_address_is_left_by_the_last_that_shares_it) {
     cr_assert_eq(is_heard(), 1);
 }
 
-// The socket listens to the port, but hears only what it has joined: neither what others on the host have.
+// The socket is bound to the port, but receives only its joined groups, not groups joined by other sockets of
+// the host.
 Test(transport_hub, others_groups_on_the_port_are_not_heard) {
     const auto options = multicast_options("lo", 4);
     auto mine = must(MulticastHub::open(options)), others = must(MulticastHub::open(options));
@@ -140,7 +141,7 @@ Test(transport_hub, the_first_addresses_have_buffers_of_their_own) {
     cr_assert(sockets == (std::vector<std::size_t>{1, 2, 3, 4, 4, 4, 4, 4, 5, 5}));
 }
 
-// What the kernel refuses although it was expected to allow it goes to another socket.
+// A membership that the kernel refuses against expectation goes to another socket.
 Test(transport_hub, the_kernel_has_the_last_word) {
     auto options = multicast_options("lo", 4);
     options.memberships_per_socket = 1000;
@@ -200,7 +201,7 @@ Test(transport_hub, joining_and_leaving_leaves_nothing) {
     cr_assert_eq(open_descriptors(), before);
 }
 
-// Both senders of a hub, to two of its groups, in runs: what is sent to one group keeps its order.
+// Both senders of a hub, to two of its groups, in runs: messages to a group keep their order.
 Test(transport_hub, runs_to_several_groups_keep_apart) {
     const auto options = multicast_options("lo", 4);
     auto hub = must(MulticastHub::open(options)), speaker = must(MulticastHub::open(options));
@@ -244,7 +245,7 @@ Test(transport_hub, range_addresses_are_stable_and_apart) {
                  "[ff15:5a44:2f9e:59d6:f1bb:1e56:6507:a868]:20000");
 }
 
-// The child has the socket, too, with what nobody has read.
+// The child has the socket, too, with an unread datagram.
 Test(transport_hub, what_was_left_is_no_news_though_a_child_of_fork_holds_it) {
     const auto options = multicast_options("lo", 4);
     auto hub = must(MulticastHub::open(options)), speaker = must(MulticastHub::open(options));

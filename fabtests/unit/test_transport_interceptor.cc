@@ -1,4 +1,4 @@
-// The interceptor, over a transport that is a list in memory: no socket, no clock, the same result every
+// The interceptor, over a transport made of a list in memory: no socket, no clock, the same result every
 // time.
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ TestSuite(transport_interceptor, .timeout = 300);
 
 namespace {
 
-// Hands back what was put in, one batch per receive().
+// Returns the sent datagrams, one batch per receive().
 class Queue final : public MulticastTransport {
   public:
     Sent send(std::span<const Datagram> datagrams, const Outlet&) override {
@@ -44,7 +44,7 @@ class Queue final : public MulticastTransport {
 
 struct Outcome {
     std::vector<std::string> received;
-    std::size_t lost = 0;  // of datagrams that were not duplicated
+    std::size_t lost = 0;  // of unduplicated datagrams
 };
 
 InterceptorSpec spec_of(std::string_view text) {
@@ -53,7 +53,7 @@ InterceptorSpec spec_of(std::string_view text) {
     return spec.value();
 }
 
-// Sends `count` numbered datagrams and lets time pass until nothing is held back any more.
+// Sends `count` numbered datagrams and advances the time until no datagram is delayed any more.
 Outcome run(std::string_view text, int count) {
     Interceptor interceptor(std::make_unique<Queue>(), spec_of(text));
     Outcome outcome;
@@ -108,7 +108,7 @@ Test(transport_interceptor, loses_as_much_as_asked) {
     cr_assert_eq(run("loss=100,burst=20", 1000).lost, 1000);
 }
 
-// The seeds are fixed and the generator is the standard's, so that these figures never change.
+// The seeds are fixed and the generator is the standard's, so the expected figures never change.
 Test(transport_interceptor, bursts_have_the_share_and_length_asked_for) {
     struct Case {
         const char* spec;

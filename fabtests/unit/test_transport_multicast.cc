@@ -33,7 +33,7 @@ bool send_text(OneGroup& transport, const std::string& header, const std::string
     return transport.send(std::span(&datagram, 1)).accepted == 1;
 }
 
-// What comes until `count` datagrams have come.
+// Receives until `count` datagrams have arrived.
 std::vector<std::string> receive_texts(OneGroup& transport, std::size_t count,
                                        SocketAddress* source = nullptr) {
     std::vector<std::string> texts;
@@ -70,7 +70,8 @@ void round_trip(const std::string& interface, int family) {
     cr_assert_eq(sender->hub->receive(now(), [](Bytes, const SocketAddress&) {}), 0);
 }
 
-// A member process: takes `count` numbered datagrams of `root` in order, others are none of its business.
+// A member process: receives `count` numbered datagrams of `root` in order, and ignores datagrams of other
+// senders.
 int member(const OneGroupOptions& options, const SocketAddress& root, int count, const Pipe& ready) {
     auto opened = OneGroup::open(options);
     if (!opened) return 2;
@@ -89,7 +90,7 @@ int member(const OneGroupOptions& options, const SocketAddress& root, int count,
     return next == count && in_order ? 0 : 1;
 }
 
-// What a process on the far end of the cable does once it knows the root.
+// Runs in a process at the far end of the cable, with the address of the root.
 using FarBody = std::function<int(const OneGroupOptions&, const SocketAddress& root, const Pipe& ready)>;
 
 FarHost::Body far_body(OneGroupOptions options, const FarBody& body) {
@@ -101,14 +102,14 @@ FarHost::Body far_body(OneGroupOptions options, const FarBody& body) {
     };
 }
 
-// Names the root, and waits until the body is ready for it.
+// Sends the root's address, and waits until the body is ready for it.
 void start(const FarHost& far, const OneGroup& root) {
     const SocketAddress address = root.local_address();
     cr_assert_eq(far.go.put_all(&address, sizeof address), 0);
     cr_assert_eq(far.ready.get(kPatienceMs), 'r');
 }
 
-// Whether this kernel takes runs (UDP_SEGMENT), or hands them over (UDP_GRO).
+// Whether this kernel supports runs when sending (UDP_SEGMENT) or receiving (UDP_GRO).
 bool kernel_has(int option) {
     const auto socket = open_datagram_socket(AF_INET);
     return set_option(socket.value().get(), IPPROTO_UDP, option, 1, "an option of UDP").ok();
@@ -124,7 +125,7 @@ Sent send_texts(OneGroup& transport, const std::vector<std::string>& texts) {
     return transport.send(datagrams);
 }
 
-// A datagram with a content of its own.
+// A datagram with distinct contents.
 std::string numbered(std::size_t number, std::size_t size) {
     std::string text(size, '\0');
     for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(number * 31 + i * 7 + i / 256);
@@ -213,8 +214,8 @@ Test(transport_multicast, crosses_a_cable) {
     cr_assert_eq(far.wait(), 0);
 }
 
-// Every shape of a run, and what only looks like one: after each, receivers that take runs and receivers that
-// do not have got the same datagrams.
+// Every shape of a run, and sequences that only look like one: after each, receivers with and without support
+// for runs have got the same datagrams.
 void runs_arrive(const std::string& interface, int family, bool offload) {
     auto options = multicast_options(interface, family);
     auto taking = must(OneGroup::open(options));
@@ -297,7 +298,7 @@ Test(transport_multicast, a_kernel_that_refuses_runs_gets_datagrams) {
     auto options = multicast_options("lo", 4);
     auto transport = must(OneGroup::open(options));
     if (!kernel_has(UDP_SEGMENT)) cr_skip_test("this kernel takes no runs");
-    // A run needs the checksums that this turns off.
+    // A run needs the checksums that this option turns off.
     const int on = 1;
     cr_assert_eq(::setsockopt(transport->sender->descriptor(), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
     const std::vector<std::string> texts(40, std::string(100, 'x'));

@@ -1,4 +1,4 @@
-// Multicasts on their way to a transport that takes few at a time: each goes out once, whole and in order.
+// Multicasts queued for a transport that accepts few at a time: each is sent once, complete and in order.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t kPayload = 64;
 
-// Takes so many datagrams until it is given room again.
+// Accepts this many datagrams until the test adds room.
 struct Narrow final : MulticastTransport {
     std::size_t room = 0;
-    std::string poison;                                       // a payload that it can never send
+    std::string poison;                                       // a payload that can never be sent
     std::vector<std::pair<std::uint16_t, std::string>> sent;  // port and payload
 
     Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {
@@ -64,7 +64,7 @@ Test(multicast_queue, everything_goes_out_once_in_order_whatever_the_room) {
             transport.room = room;
             cr_assert_eq(queue.flush(transport, to, kPayload), 0);
             cr_assert_eq(queue.blocked(), room < kMost);
-            // The memory is the application's again.
+            // The memory belongs to the application again.
             const std::vector<std::string> expected = payloads;
             for (std::string& payload : payloads) std::memset(payload.data(), '#', payload.size());
             while (queue.blocked()) {

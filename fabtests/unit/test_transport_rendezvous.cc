@@ -1,4 +1,4 @@
-// The rendezvous socket: who knows only the inner address finds the endpoint, collisions included.
+// The rendezvous socket: a process that knows only the inner address finds the endpoint, collisions included.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ Bytes text_bytes(const std::string& text) {
     return std::as_bytes(std::span(text));
 }
 
-// A TCP listener as an inner provider has one.
+// A TCP listener like an inner provider's.
 struct Listener {
     explicit Listener(const char* host) {
         const SocketAddress any = SocketAddress::parse(host).value();
@@ -54,7 +54,7 @@ RendezvousSource place(Bytes address, unsigned attempt) {
     return RendezvousSource::candidate(address, attempt).value();
 }
 
-// Which of the candidates of its own address it is bound to.
+// Index of the bound candidate among those of its address.
 unsigned candidate_of(const Rendezvous& bound, Bytes own_address) {
     unsigned i = 0;
     while (i < kRendezvousCandidates && bound.local() != place(own_address, i)) ++i;
@@ -89,7 +89,7 @@ Test(transport_rendezvous, candidates_are_pure_and_differ) {
             if (i > 0) cr_assert(ports[i] >= 10000 && ports[i] < 20000);
         }
     }
-    // Peers of other builds and machines must derive the same.
+    // Peers of other builds and machines must derive the same ports.
     const auto known = rendezvous_ports(40000);
     cr_assert_eq(known[1], 17401, "%d", known[1]);
 }
@@ -101,7 +101,7 @@ Test(transport_rendezvous, names_ignore_trailing_zeros_only) {
     cr_assert(place(text_bytes(name), 1) == place(text_bytes(name), 5));
     cr_assert(place(text_bytes(name), 0) != place(text_bytes(name), 1));
     cr_assert(place(text_bytes(name), 0) != place(text_bytes("fi_shm://0:43"), 0));
-    // Peers of other builds and machines must derive the same.
+    // Peers of other builds and machines must derive the same name.
     cr_assert_eq(place(text_bytes(name), 3).to_string(), "@mcastcoll-707bbd27ced16221929820010d831eae-3");
 }
 
@@ -185,7 +185,7 @@ Test(transport_rendezvous, datagrams_too_long_are_dropped) {
     cr_assert_eq(texts[0], "ok");
 }
 
-// As many as a welcome names greet rank 0, which has not called the join yet.
+// All members of the largest welcome send hellos to rank 0, which has not called the join yet.
 Test(transport_rendezvous, the_greetings_of_a_thousand_members_fit) {
     std::size_t limit = 0;
     std::ifstream("/proc/sys/net/core/rmem_max") >> limit;

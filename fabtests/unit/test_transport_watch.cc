@@ -1,5 +1,5 @@
-// PeerWatch against real processes: busy, stopped, killed, unreachable; and where something is short:
-// descriptors, or places to watch from.
+// PeerWatch against real processes: busy, stopped, killed, unreachable; and shortages of descriptors or watch
+// points.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ SocketAddress loopback() {
     return SocketAddress::parse("127.0.0.1").value();
 }
 
-// A peer: opens its own PeerWatch, tells its point, then never cares for it again.
+// A peer: opens a PeerWatch, sends its watch point, and makes no further call.
 int peer(const PeerWatchOptions& options, const Pipe& point) {
     auto own = PeerWatch::open(options);
     if (!own) return 2;
@@ -34,7 +34,7 @@ int peer(const PeerWatchOptions& options, const Pipe& point) {
     for (;;) ::pause();
 }
 
-// Of a peer on this host, as if it were not: it is watched over TCP.
+// Makes a peer on this host look remote, to watch it over TCP.
 WatchPoint over_tcp(WatchPoint point) {
     point.pid = 0;
     return point;
@@ -47,7 +47,7 @@ WatchPoint receive_point(const Pipe& pipe, bool by_tcp = false) {
     return by_tcp ? over_tcp(point) : point;
 }
 
-// Those found dead within the time; returns early when `expected` have been.
+// Deaths detected within the time; returns early when there are `expected` ones.
 std::vector<PeerWatch::Death> deaths(PeerWatch& watch, std::size_t expected, int milliseconds) {
     std::vector<PeerWatch::Death> found;
     eventually(milliseconds, [&] {
@@ -86,7 +86,7 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, bool by_tcp) 
     cr_assert(deaths(*watch, 1, 20).empty(), "a death is told once");
 }
 
-// As if so many descriptors were all that this process may have.
+// Limits this process to this many descriptors.
 class Descriptors {
   public:
     explicit Descriptors(rlim_t most) {
@@ -105,7 +105,7 @@ class Descriptors {
     rlimit before_{};
 };
 
-// What the next one would be.
+// Number of the next descriptor to be opened.
 int next_descriptor() {
     const int next = ::dup(STDERR_FILENO);
     cr_assert(next >= 0);
@@ -113,7 +113,7 @@ int next_descriptor() {
     return next;
 }
 
-// On the near end of the cable, and the same on its far end.
+// For the near end of the cable; there() is the same for the far end.
 PeerWatchOptions here(std::int64_t timeout_ms) {
     return {SocketAddress::parse("10.77.0.1").value(), timeout_ms};
 }
@@ -250,7 +250,7 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
     const FarHost far([&](const FarHost& self) { return peer(there(options), self.ready); });
     cr_assert(watch->watch(3, receive_point(far.ready), now()).ok());
     cr_assert(deaths(*watch, 1, 2500).empty());
-    // The far host answers no more, without a word: what it sends us disappears.
+    // The far host silently stops answering: packets to this host disappear.
     shell("nsenter -t " + std::to_string(far.pid()) + " -n ip route add blackhole 10.77.0.1/32");
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
@@ -259,7 +259,7 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
     expect_reason(dead[0], " at 10.77.0.2:");
 }
 
-// Its connections are nobody's any more, and it has not said so.
+// The restarted host no longer knows its old connections, and has sent no reset.
 Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     enter_network_namespace();
     const PeerWatchOptions options = here(400'000);
@@ -277,7 +277,7 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     cr_assert(eventually(kPatienceMs, [&] { return watch->poll(now(), dead) == 0 && connected(); }));
     shell("ip link set mc0 down");
     far.reset();
-    // The cable goes with the other end's namespace.
+    // The cable disappears with the other end's namespace.
     cr_assert(eventually(kPatienceMs, [] { return ::system("ip link show mc0 >/dev/null 2>&1") != 0; }));
     shell(
         "ip link add mc0 type veth peer name mc1 && ip addr add 10.77.0.1/24 dev mc0 && ip link set mc0 up");
@@ -292,8 +292,8 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     expect_reason(found[0], "has ended");
 }
 
-// From none to enough, while somebody looks again and again: whoever lives and can be asked is watched, and
-// of all others it is said, in time, that they are lost.
+// From no descriptors to enough, while look() is called again and again: living and reachable peers are
+// watched, and all others are reported lost in time.
 Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
     constexpr std::int64_t kTimeoutMs = 200;
     constexpr PeerWatch::Id kNeighbour = 1, kByTcp = 2, kSilent = 3;
@@ -393,7 +393,7 @@ Test(transport_watch, reads_odd_process_names) {
     cr_assert_not(process_start_time(0).ok());
 }
 
-// Whoever waits for a peer that cannot be watched would wait for ever.
+// A process waiting for a peer that cannot be watched would wait for ever.
 Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
     for (const bool reachable : {true, false}) {
         PeerWatchOptions options;
@@ -439,7 +439,7 @@ Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
     cr_assert_eq(found[0].error, ECONNRESET);
 }
 
-// The sibling has what the process is watched by, too, which stays readable.
+// The sibling inherits the descriptor through which the process is watched, so the descriptor stays readable.
 Test(transport_watch, a_death_is_news_once_though_a_child_of_fork_holds_the_descriptor) {
     auto watch = must(PeerWatch::open({}));
     const Pipe pipe, never;

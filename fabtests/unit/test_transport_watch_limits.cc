@@ -1,5 +1,5 @@
-// PeerWatch: what is a death and what is none. Silence that ends, strangers that fill the backlog, children
-// of fork() that hold a dead peer's sockets, gateways that accept for others.
+// PeerWatch: which events count as a death. Temporary silence, non-members that fill the backlog, children of
+// fork() with a dead peer's sockets, gateways accepting on behalf of others.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ SocketAddress lo_address() {
     return SocketAddress::parse("127.0.0.1").value();
 }
 
-// A peer opens its own PeerWatch, sends its point, lets `then` do something, and lives on.
+// A peer that opens a PeerWatch, sends its watch point, runs `then`, and stays alive.
 int live(const PeerWatchOptions& options, const Pipe& point, const std::function<void(PeerWatch&)>& then) {
     auto own = PeerWatch::open(options);
     if (!own) return 2;
@@ -35,7 +35,7 @@ int live(const PeerWatchOptions& options, const Pipe& point, const std::function
     for (;;) ::pause();
 }
 
-// Of a peer that is watched over TCP, wherever it is.
+// Watch point of a peer watched over TCP, on whichever host.
 WatchPoint point_of(const Pipe& pipe) {
     std::array<std::byte, kWatchPointBytes> encoded;
     cr_assert(pipe.get_all(encoded.data(), encoded.size(), kPatienceMs));
@@ -70,7 +70,7 @@ bool connects(PeerWatch& watch) {
     });
 }
 
-// Connections of somebody who says nothing.
+// Idle connections.
 std::vector<FileDescriptor> idle_connections(const SocketAddress& to, unsigned count) {
     std::vector<FileDescriptor> all;
     for (unsigned i = 0; i < count; ++i) {
@@ -90,7 +90,7 @@ void silence(const FarHost& far, bool on) {
 
 }  // namespace
 
-// Only a host without power is found by its silence: networks are silent for a minute and go on.
+// Silence is needed only to detect a host without power: networks can be silent for a minute and recover.
 Test(transport_watch_limits, the_default_is_minutes) {
     cr_assert_geq(PeerWatchOptions().host_timeout_ms, 120'000);
 }
@@ -125,8 +125,8 @@ Test(transport_watch_limits, silence_that_ends_is_no_death) {
     expect_end_of_process(*watch);
 }
 
-// Its process computes, so that nobody takes strangers' connections out of the backlog. What cannot be
-// reached for want of room there lives all the same.
+// The watched process computes, so the connections of strangers stay in its backlog. A peer that is
+// unreachable because of its full backlog is still alive.
 Test(transport_watch_limits, idle_connections_of_strangers_make_nobody_dead) {
     enter_network_namespace();
     shell("echo 16 > /proc/sys/net/core/somaxconn");
@@ -198,7 +198,8 @@ Test(transport_watch_limits, a_child_of_fork_does_not_keep_its_parent_alive) {
     cr_assert(now() - start < Nanoseconds::from_ms(4000), "while the child lives");
 }
 
-// A gateway accepts for others; a listener that takes watchers for strangers closes connections, too.
+// A gateway accepts connections for other hosts; a listener that mistakes watchers for strangers closes
+// connections, too.
 Test(transport_watch_limits, connections_that_never_last_are_the_end_behind_gateways) {
     const FileDescriptor gateway(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
     const SocketAddress at = lo_address();

@@ -1,5 +1,5 @@
-// The tree that mcastcoll-topo draws is the one that a broadcast walks: whole groups broadcast from every
-// root, and everybody has heard from its parent in the tree.
+// mcastcoll-topo draws the tree that a broadcast follows: whole groups broadcast from every root, and every
+// member must have received from its parent in the tree.
 #include "engine/supply_graph.h"
 #include "group/welcome.h"
 #include "levels_fixture.h"
@@ -24,8 +24,7 @@ topology::Algorithm draw_algorithm(levels::Random& random, Level level) {
     }
 }
 
-// Members all over a few sites, segments and hosts; of some a level is not known, and some levels do not
-// count.
+// Members on a few sites, segments and hosts; some have unknown levels, and some levels are off.
 Drawn draw(levels::Random& random) {
     Drawn drawn;
     drawn.places.resize(1 + random() % 24);
@@ -40,8 +39,8 @@ Drawn draw(levels::Random& random) {
     return drawn;
 }
 
-// Who stands before this one among the hosts of its segment: with multicast the sender itself, else the
-// engine says so.
+// The previous member among the hosts of its segment: with multicast the sender itself, otherwise the
+// supplier in the engine.
 std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t sender,
                                 const topology::Algorithm& algorithm) {
     if (algorithm.shape().name == "multicast") return own.segment()[sender];
@@ -51,7 +50,7 @@ std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t send
         engine::SupplyGraph(hosts).supplier(rank_of(sender), rank_of(own.segment_self()), arity))];
 }
 
-// After a broadcast of this group.
+// The member from which this rank received the group's last broadcast.
 std::uint32_t heard_from(levels::Group& group, std::uint32_t rank, const topology::Policy& policy) {
     if (const auto sender = group.sender_to(rank)) return *sender;
     const levels::Placement& own = *group.member(rank).placement;

@@ -41,7 +41,7 @@ const Header kSample{.kind = Kind::fragment,
                      .payload_bytes = 0,
                      .total = 0xfedcba9876543210};
 
-// Makes the checksum right again after a change, so that only the change can be the reason for a refusal.
+// Corrects the checksum after a change, so that only the change can cause a refusal.
 void sign(std::vector<std::byte>& packet) {
     wire::put(packet.data() + wire::kCrcOffset, std::uint32_t{0});
     const auto crc =
@@ -128,7 +128,7 @@ Test(wire, every_single_bit_flip_is_refused) {
     }
 }
 
-// With a right checksum, so that the reason is the one under test; the first that applies is told.
+// With a correct checksum, so that the tested reason applies; the first applicable reason is reported.
 Test(wire, each_refusal_has_its_reason) {
     const auto good = packet_of(kSample, bytes_of("data"));
     auto refusal_with = [&](std::size_t offset, unsigned value) {

@@ -1,4 +1,4 @@
-// The messages of the join: round trips, limits, and that nothing malformed is taken.
+// The messages of the join: round trips, limits, and that no malformed message is accepted.
 #include <criterion/criterion.h>
 
 #include <vector>
@@ -109,8 +109,8 @@ Test(wire_join, hello_round_trip) {
     cr_assert(!wire::decode_welcome(bytes, 0) && !wire::decode_answer(bytes));
 }
 
-// A checksum of the bytes: other processors must read them. It changes with kJoinVersion, and only then.
-// (Those of a welcome are the compressor's, too.)
+// A checksum of the bytes: processors of every kind must be able to read them. It changes with kJoinVersion,
+// and only then. (A welcome's bytes also depend on the compressor.)
 Test(wire_join, a_hello_has_the_same_bytes_on_every_processor) {
     const std::uint32_t hello = wire::add_to_crc(0, encode(sample_hello()));
     cr_assert_eq(hello, 0x2a86dc80U, "%08x", hello);
@@ -228,18 +228,18 @@ Test(wire_join, waiting_round_trip) {
     refuse_all_damage(good);
 }
 
-// What joins of all versions have in common.
+// The common part of joins of all versions.
 Test(wire_join, other_versions_are_told_and_answered) {
     ByteString old = encode(sample_hello());
     cr_assert(!wire::decode_foreign_hello(old), "its own version is not foreign");
     const auto id = sample_hello().id;
-    // An abort in the words of version 1, byte for byte: what processes of that release understand.
+    // An abort in the form of version 1, byte for byte, as processes of that release expect.
     const ByteString refusal = encode(wire::Answer{JoinKind::abort, {5, 6}, 92}, 1);
     cr_assert(!wire::decode_answer(refusal) && !wire::join_kind(refusal));
     cr_assert_eq(refusal.size(), 24U);
     cr_assert_eq(refusal[2], std::byte{1});
     cr_assert_eq(refusal[15], std::byte{5});
-    // A hello of a future version: the id in front, then what nobody here knows.
+    // A hello of a future version: the id comes first, followed by unknown bytes.
     old[2] = std::byte{200};
     cr_assert(!wire::decode_foreign_hello(old), "the checksum covers the version");
     test::put_checksum(old);

@@ -1,4 +1,4 @@
-// Everybody's addresses in a welcome: how few bytes they are, and that nothing malformed is unpacked.
+// The members' addresses in a welcome: their small size, and the refusal of malformed tables.
 #include <criterion/criterion.h>
 #include <zstd.h>
 
@@ -24,14 +24,14 @@ std::vector<std::uint8_t> ranges(std::size_t members) {
     return result;
 }
 
-// Every eighth process was started again, and counts its joins anew.
+// Every eighth process has restarted, and counts its joins anew.
 std::vector<std::uint32_t> sequences(std::size_t members) {
     std::vector<std::uint32_t> result(members, 70'000);
     for (std::size_t rank = 5; rank < members; rank += 8) result[rank] = 1;
     return result;
 }
 
-// With everything else as long as it can be.
+// With every other part at its maximum length.
 std::size_t welcome_bytes(const std::vector<wire::Peer>& peers) {
     std::mt19937_64 random{3};
     const auto drawn = [&](std::size_t length) {
@@ -127,7 +127,7 @@ Test(wire_peers, tables_of_all_sizes_and_lengths_come_back) {
     }
 }
 
-// Whatever the bytes say, no more is unpacked than so many members can have.
+// Whatever the bytes contain, no more is unpacked than this many members can need.
 Test(wire_peers, bombs_and_frames_that_lie_are_refused) {
     constexpr std::size_t kMembers = 60;
     const ByteString table = empty_strings(kMembers), good = compress(table);
@@ -157,7 +157,7 @@ Test(wire_peers, bombs_and_frames_that_lie_are_refused) {
         {"a string that is not there", compress(with(table, 9 * kMembers, 1))},
         {"a last string that is not there", compress(with(table, table.size() - 1, 1))},
         {"a frame that does not say how long it is", without_length(table)},
-        // 780 bytes: the frame's sixth and seventh byte have 524, and count from 256.
+        // 780 bytes: the frame's sixth and seventh byte contain 524, with an offset of 256.
         {"a frame that says that it is shorter", with(good, 5, 11)},
         {"a frame that says that it is longer", with(good, 5, 13)},
         {"two frames", joined(good, compress({}))},
@@ -170,7 +170,7 @@ Test(wire_peers, bombs_and_frames_that_lie_are_refused) {
     for (const auto& one : cases) cr_assert(!wire::unpack(one.packed, kMembers), "%s", one.what);
 }
 
-// The checksum is the message's: this is what a forger can send.
+// The message, not the table, has a checksum: a forger can send this table.
 Test(wire_peers, damage_is_refused_or_is_another_table) {
     for (const std::size_t members : {3, 200}) {
         const auto peers = test::PeerMaker({members, 1}).make();

@@ -1,4 +1,4 @@
-# Tests of where members are: the model, the user's words, and machines that hwloc makes up.
+# Tests of the topology: the model, the user's overrides, and machines made up by hwloc.
 if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_topology
 TESTS += %reldir%/test_topology
@@ -15,6 +15,6 @@ mcc_rooms += %reldir%/topology/all.cc
 EXTRA_DIST += $(test_topology_parts)
 nodist_%canon_reldir%_test_topology_SOURCES = %reldir%/topology/all.cc
 %canon_reldir%_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) -I$(top_srcdir)/util
-# Criterion's macros cast in the old style.
+# Criterion's macros use old-style casts.
 %canon_reldir%_test_topology_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_topology_LDADD = util/topo/libmccjob.a prov/mcastcoll/topology/libmccdiscover.la $(CRITERION_LIBS)

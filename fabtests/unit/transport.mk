@@ -1,4 +1,4 @@
-# Tests of the transports. They use real sockets, on loopback and, run by root, in network namespaces of their own.
+# Tests of the transports. They use real sockets on loopback and, if run by root, in their own network namespaces.
 if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_transport
 TESTS += %reldir%/test_transport
@@ -20,6 +20,6 @@ mcc_rooms += %reldir%/transport/all.cc
 EXTRA_DIST += $(test_transport_parts)
 nodist_%canon_reldir%_test_transport_SOURCES = %reldir%/transport/all.cc
 %canon_reldir%_test_transport_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
-# Criterion's macros cast in the old style.
+# Criterion's macros use old-style casts.
 %canon_reldir%_test_transport_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_transport_LDADD = prov/mcastcoll/transport/libmcctransport.la $(CRITERION_LIBS)

@@ -25,8 +25,7 @@ void enter_network_namespace() {
         "ip link set lo up && ip link add mc0 mtu 1500 type veth peer name mc1 mtu 1500 &&"
         " ip addr add 10.77.0.1/24 dev mc0 && ip -6 addr add fd77::1/64 dev mc0 nodad &&"
         " ip link set mc0 up && ip link set mc1 up");
-    // The kernel adds the multicast route when it has noticed the carrier, a moment after the commands are
-    // done.
+    // The kernel adds the multicast route when it has detected the carrier, a moment after the commands.
     shell(
         "for i in $(seq 200); do ip -6 route show table all dev mc0 | grep -q 'multicast ff00::/8' && exit 0;"
         " sleep 0.02; done; exit 1");
@@ -105,7 +104,7 @@ FarHost::FarHost(const Body& body) : child_([&] { return live(body); }) {
     shell("ip link set mc1 netns " + std::to_string(pid()));
     go.put('g');
     cr_assert_eq(ready.get(kPatienceMs), 'u');
-    // The kernel passes nothing on until it has seen, in its own time, that both ends of the cable are up.
+    // The kernel forwards nothing until it has detected both ends of the cable as up.
     shell(
         "for i in $(seq 500); do ip link show mc0 | grep -q 'state UP' && exec sleep 0.1; sleep 0.02; "
         "done; exit 1");

@@ -1,5 +1,5 @@
-// What the transport tests share: a network namespace with a real multicast interface, helper processes that
-// end with the test, and bounded waiting.
+// Shared by the transport tests: a network namespace with a real multicast interface, helper processes that
+// end with the test, and bounded waits.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -17,12 +17,12 @@ namespace mcastcoll::test {
 
 // Moves this test (Criterion runs each in a process of its own) into a new network namespace where mc0 and
 // mc1 are the two ends of a cable: mc0 is 10.77.0.1/24 and fd77::1/64 with an MTU of 1500. Skips the test
-// where that takes rights we do not have.
+// without the privilege to do so.
 void enter_network_namespace();
 // Runs a shell command; fails the test when it fails.
 void shell(const std::string& command);
 
-// The value of what must not fail.
+// Returns the value of a call that must not fail.
 template <typename Value>
 Value must(Result<Value> result) {
     cr_assert(result.ok(), "%s", result.ok() ? "" : result.error().message.c_str());
@@ -30,13 +30,13 @@ Value must(Result<Value> result) {
 }
 
 Nanoseconds now();
-// For what must come: only what never comes takes so long.
+// Timeout for expected events, reached only if an event never comes.
 inline constexpr int kPatienceMs = 60'000;
 // Calls `ready` until it is true, sleeping a little, for at most `milliseconds`.
 bool eventually(int milliseconds, const std::function<bool()>& ready);
 
-// A process that runs `body` and ends with its result; killed with its parent. Destroyed: killed and waited
-// for.
+// A process that runs `body` and exits with its result; killed when its parent dies. The destructor kills and
+// reaps the process.
 class Child {
   public:
     explicit Child(const std::function<int()>& body);
@@ -45,14 +45,14 @@ class Child {
     ~Child();
     pid_t pid() const { return pid_; }
     void signal(int number) const;
-    // Its exit status, or -1 when it was ended by a signal.
+    // Returns the exit status, or -1 if a signal ended the process.
     int wait();
 
   private:
     pid_t pid_;
 };
 
-// A pipe for a word between processes.
+// A pipe for short messages between processes.
 class Pipe {
   public:
     Pipe();
@@ -60,7 +60,7 @@ class Pipe {
     Pipe& operator=(const Pipe&) = delete;
     ~Pipe();
     void put(char word) const;
-    // -1 when nothing came in time.
+    // Returns -1 if nothing arrived in time.
     int get(int milliseconds) const;
     int put_all(const void* data, std::size_t size) const;
     bool get_all(void* data, std::size_t size, int milliseconds) const;
@@ -69,11 +69,11 @@ class Pipe {
     int ends_[2];
 };
 
-// A process on the far end of the cable, in a namespace that has mc1 as 10.77.0.2/24. There must be no other.
+// A process at the far end of the cable, in a namespace that has mc1 as 10.77.0.2/24. At most one may exist.
 class FarHost {
   public:
     using Body = std::function<int(const FarHost& self)>;
-    // Returns when the body has begun and the cable carries.
+    // Returns when the body has started and the cable works.
     explicit FarHost(const Body& body);
     pid_t pid() const { return child_.pid(); }
     int wait() { return child_.wait(); }
@@ -90,7 +90,7 @@ struct OneGroupOptions : UdpMulticastOptions {
     bool loop = true;
 };
 
-// A random group on this interface.
+// A random multicast group on this interface.
 OneGroupOptions multicast_options(const std::string& interface, int family);
 
 // A hub that has joined one group and sends to it.
@@ -98,7 +98,7 @@ struct OneGroup {
     static Result<std::unique_ptr<OneGroup>> open(const OneGroupOptions& options);
 
     Sent send(std::span<const Datagram> datagrams) { return hub->send(datagrams, to); }
-    // Where what it sends comes from.
+    // Source address of its packets.
     SocketAddress local_address() const { return SocketAddress::of_socket(sender->descriptor()).value(); }
 
     std::unique_ptr<MulticastHub> hub;

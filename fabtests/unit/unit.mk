@@ -6,7 +6,7 @@ endif
 TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
 
-# Criterion's macros cast in the old style; a test's local names may be those of another file's helpers.
+# Criterion's macros use old-style casts; a test's local names may equal those of another file's helpers.
 MCC_UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS) $(ZSTD_CFLAGS) $(CRITERION_CFLAGS)
 MCC_UNIT_CXXFLAGS = $(AM_CXXFLAGS) -Wno-old-style-cast -Wno-shadow
 
@@ -100,7 +100,7 @@ nodist_%canon_reldir%_test_simulator_SOURCES = %reldir%/simulator/all.cc
 %canon_reldir%_test_simulator_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
-# The life of a group: joins of several members in the simulator's network.
+# Life cycle of a group: joins of several members in the simulator's network.
 test_group_parts = \
 	%reldir%/test_attention.cc \
 	%reldir%/peers_fixture.h \
@@ -129,7 +129,7 @@ nodist_%canon_reldir%_test_group_SOURCES = %reldir%/group/all.cc
 %canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_group_LDADD = fabtests/functional/libmcchostmembers.a util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
 
-# Reductions' kernels, and the checks of what applications ask for, which decide about them.
+# The kernels of reductions, and the checks of application requests for them.
 test_reduce_parts = \
 	prov/mcastcoll/ofi/request.cc \
 	%reldir%/test_message_form.cc \

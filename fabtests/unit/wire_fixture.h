@@ -1,4 +1,4 @@
-// Datagrams of joins that tests damage or make up.
+// Join messages that tests damage or make up.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace mcastcoll::test {
 
-// CRC-32C bit by bit, over all but the four bytes where it stands.
+// CRC-32C computed bit by bit, over all bytes except the checksum's four.
 inline void put_checksum(wire::ByteString& bytes) {
     std::uint32_t crc = UINT32_MAX;
     for (std::size_t i = 0; i < bytes.size(); ++i) {

@@ -1,12 +1,14 @@
 #!/bin/bash
-# compare.sh [--hosts N] [--sizes S,S] [--operations O,O] [--rounds R] [--seconds S] [--loss P] [--out DIR] [--timeout S] -- MPI
-# collectives in the machine of util/rxe-lab, a rank on each Soft-RoCE host: multicast over RDMA, multicast over UDP, and no multicast
-# (Open MPI's own algorithms), all with verbs;ofi_rxm for point-to-point messages, in turns of one run (mcastcoll-perf).
+# compare.sh [--hosts N] [--sizes S,S] [--operations O,O] [--rounds R] [--seconds S] [--loss P] [--out DIR] [--timeout
+# S] -- compares MPI collectives in the virtual machine of util/rxe-lab, a rank on each Soft-RoCE host: multicast over
+# RDMA, multicast over UDP, and no multicast (Open MPI's own algorithms), all with verbs;ofi_rxm for point-to-point
+# messages, in turns of one run (mcastcoll-perf).
 #
-# The machine's clock counts its instructions, of which all ranks and all of the network share one processor: the times are the work that
-# an operation makes all of them together, one instruction taken for a nanosecond.  They do not depend on what else this host does.
-# DIR gets compare.json, compare.csv, compare.svg and our counters, ud.* and udp.*.  The turns' quartiles are printed as well.  Fails where
-# a stack was not what it is called: where a group was left to Open MPI, or its multicasts went elsewhere.
+# The machine's clock counts its instructions, and all ranks and the network share one processor: the times are the sum
+# of all ranks' work in an operation, one instruction taken as a nanosecond.  They do not depend on other load on this
+# host. DIR gets compare.json, compare.csv, compare.svg and our counters, ud.* and udp.*.  The turns' quartiles are
+# printed as well.  Fails if a stack did not use its transport: if a group was left to Open MPI, or its multicasts used
+# the other transport.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
 hosts=4 sizes=8,64K operations=bcast rounds=8 seconds=0.2 loss=0 out='' limit=1500 inside=''
@@ -37,7 +39,7 @@ if [ -z "$inside" ]; then
 fi
 use_build
 rm -f "$out"/ud.*.json "$out"/udp.*.json
-# The queues and the patience are those of in_lab.sh.
+# The same queues and timeouts as in in_lab.sh.
 words="openmpi FI_UNIVERSE_SIZE=16 --mca pml cm --mca mtl ofi --mca btl ^ofi,openib --mca coll_mcastcoll_join_timeout 60000"
 ours="$words FI_PROVIDER=mcastcoll FI_MCASTCOLL_INNER='verbs;ofi_rxm' FI_MCASTCOLL_JOIN_TIMEOUT=60000"
 rank=$TOP/util/rxe/rank

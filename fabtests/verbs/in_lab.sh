@@ -1,42 +1,43 @@
 #!/bin/bash
-# in_lab.sh PART... -- run by verbs_lab.sh in the machine of util/rxe-lab: multicast over UD queue pairs, and collectives over it.
+# in_lab.sh PART... -- run by verbs_lab.sh in the machine of util/rxe-lab: multicast over UD queue pairs, and
+# collectives over it.
 #
 #   transport        the transport's own tests, on two hosts
-#   broadcast        the functional program of broadcasts; barrier, reduce, collectives, groups, wait: those
+#   broadcast        the functional program of broadcasts; barrier, reduce, collectives, groups, wait: likewise
 #   mpi              an Open MPI job of mpi_coll_check with a rank on each host
-#   doctor           what mcastcoll-doctor finds of RDMA: nothing; then little memory to lock, and an interface that no device belongs to
+#   doctor           mcastcoll-doctor's findings about RDMA: none; then with little lockable memory, and with an interface without a device
 #   datagram         datagram endpoints with FI_MULTICAST, groups over verbs, unicast over UDP
-#   deaf             as mpi, but all multicasts are lost from some time on: the job ends well
-#   down             as mpi, but host 2's link goes down: the job ends within its time, with errors; nothing else afterwards
-#   removed          as mpi, but host 2's RDMA device is removed: the job ends within its time; nothing else afterwards
-# LOSS (0,1,5) is what percentages of multicasts are lost in turn, COUNT (60) how many rounds the MPI job has, CASES narrows functional programs,
-# OPERATIONS how many those cases have that repeat them at random.
+#   deaf             as mpi, but all multicasts are lost after some time: the job ends successfully
+#   down             as mpi, but host 2's link goes down: the job ends in time, with errors; must be the last part
+#   removed          as mpi, but host 2's RDMA device is removed: the job ends in time; must be the last part
+# LOSS (0,1,5): percentages of multicasts lost in turn. COUNT (60): rounds of the MPI job. CASES: only these cases of
+# functional programs. OPERATIONS: number of operations in cases that repeat them at random.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
 use_build
-# The queues of libfabric's verbs are for 256 peers otherwise, which is more than Soft-RoCE can have.
+# By default the queues of libfabric's verbs are for 256 peers, more than Soft-RoCE supports.
 export FI_UNIVERSE_SIZE=16
-# ofi_rxm 1.17 may crash as it closes connections over verbs, unless they share their buffers (docs/VERBS.md).
+# ofi_rxm 1.17 may crash when it closes connections over verbs without shared buffers (docs/VERBS.md).
 export FI_OFI_RXM_USE_SRX=1
-# Emulated, a process may not get to run for long.
+# In emulation a process may not be scheduled for a long time.
 export FI_MCASTCOLL_JOIN_TIMEOUT=60000
 work=$(mktemp -d)
 addresses=$(seq -f '10.9.0.%g' -s , "$RXE_HOSTS")
 
-# What the members of the latest job counted, added up.
+# A counter's sum over the members of the latest job.
 counted_by_members() { cat "$work"/stats.*.json 2>/dev/null | awk -F': ' -v name="\"$1\"" 'index($1, name) { sum += $2 } END { print sum + 0 }'; }
 
 judge() { # judge WHAT CODE LOSS
     local sent heard repaired lost
     sent=$(counted_by_members verbs_datagrams_sent) heard=$(counted_by_members fragments_by_multicast) repaired=$(counted_by_members fragments_repaired)
-    # What not all others received; of groups of a few, not all others should.
+    # Upper bound of the losses: in groups of a few members, not all other members should receive a datagram.
     ((lost = (RXE_HOSTS - 1) * $(counted_by_members datagrams_sent) - $(counted_by_members datagrams_received)))
     if [ "$2" != 0 ]; then
         sed 's/^/     /' "$work/log" | tail -n 30
         fail "$1: code $2$([ "$2" != 124 ] || echo ' (hung)')"
     elif ((sent == 0)); then
         fail "$1: nothing was multicast over verbs"
-    elif ((heard * ${3%.*} >= 1000 && repaired == 0)); then # ten losses are to be expected, at least
+    elif ((heard * ${3%.*} >= 1000 && repaired == 0)); then # at least ten losses are expected
         fail "$1: nothing was lost"
     else
         pass "$1: $sent datagrams over verbs, $heard fragments heard, $repaired repaired; at most $lost datagrams were lost"
@@ -53,7 +54,9 @@ functional() { # functional NAME LOSS
     judge "fi_mcc_$1 on $RXE_HOSTS hosts, $2 % lost" $code "$2"
 }
 
-mpi_command() { # for eval; a rank on each host, by util/rxe/rank: Debian 13's mpirun crashes where each has an app context (":") of its own
+# For eval; a rank on each host, by util/rxe/rank: Debian 13's mpirun crashes if each rank has an app context (":") of
+# its own.
+mpi_command() {
     rm -f "$work"/stats.*
     printf '%q ' timeout -k 10 "${MPI_LIMIT:-300}" mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml cm --mca mtl ofi --mca coll_mcastcoll_form_after 0 \
         --mca btl '^ofi,openib' --mca mpi_yield_when_idle 1 --np "$RXE_HOSTS" -x FI_UNIVERSE_SIZE -x FI_PROVIDER_PATH -x FI_PROVIDER=mcastcoll \
@@ -70,7 +73,7 @@ mpi() { # mpi LOSS
     judge "mpi_coll_check on $RXE_HOSTS hosts, $1 % lost" $code "$1"
 }
 
-# Without the cases that are about the loopback or UDP's own sockets.
+# Without the cases about the loopback or UDP's own sockets.
 datagram() {
     local code=0 name cases=()
     for name in 'everybody but the sender hears a message' 'many groups' unicast refusals descriptors queues; do cases+=(--case "$name"); done
@@ -79,7 +82,7 @@ datagram() {
     if [ $code = 0 ]; then pass "fi_mcc_datagram over verbs"; else fail "fi_mcc_datagram over verbs: code $code"; fi
 }
 
-# What the doctor finds of RDMA where so many KiB may be locked, as ID:SEVERITY.
+# The doctor's findings about RDMA with this many KiB of lockable memory, as ID:SEVERITY.
 found_of_rdma() { # found_of_rdma LOCKED INTERFACE, in a shell of its own
     ulimit -l "$1"
     FI_MCASTCOLL_IFACE=$2 FI_MCASTCOLL_TRANSPORT=verbs timeout -k 10 100 "$BUILD/util/doctor/mcastcoll-doctor" --here --listen 0 --no-group --json |
@@ -107,12 +110,13 @@ doctor() {
     ip link del plain
 }
 
-# mishap WHAT EXPECTED COMMAND...: the MPI job, and COMMAND when it has begun to multicast.  EXPECTED: well, or any end but a hang.
+# mishap WHAT EXPECTED COMMAND...: runs the MPI job, and COMMAND once the job multicasts.  EXPECTED: well, or end: any
+# end but a hang.
 mishap() {
     local what=$1 expected=$2 start code=0 job out i
     shift 2
     out=$(COUNT=${COUNT:-$([ "$expected" = well ] && echo 100 || echo 5000)} FI_LOG_LEVEL=info mpi_command)
-    : >"$work/log" # the last job's members have joined there
+    : >"$work/log" # the log still contains the last job's joins
     eval "$out" >"$work/log" 2>&1 &
     job=$!
     for ((i = 0; i < 240; ++i)); do

@@ -1,4 +1,4 @@
-// What of multicast over RDMA needs no device: addresses, headers, and being passed over.
+// The parts of multicast over RDMA without a device: addresses, headers, and when the transport is not used.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -63,10 +63,10 @@ Test(verbs_address, queue_pairs_have_ports) {
 Test(verbs_address, sources_of_roce_v2_in_ipv4) {
     Header header = v4_header();
     cr_assert(source_in(header) == address("10.9.0.1"));
-    // What is left in front from another datagram does not count.
+    // Bytes of an earlier datagram in front of the header are ignored.
     header[0] = std::byte{0x60};
     cr_assert(source_in(header) == address("10.9.0.1"));
-    // A damaged one is none.
+    // A damaged header is refused.
     header = v4_header();
     header[33] ^= std::byte{1};
     cr_assert_not(source_in(header).has_value());
@@ -90,7 +90,7 @@ Test(verbs_address, names_of_devices_are_no_paths) {
         cr_assert(interface_of_rdma_device(name).empty(), "%s", name);
 }
 
-// A tree as the kernel has it: RoCE's ports name their interface, InfiniBand's do not.
+// A device tree like the kernel's: RoCE's ports name their interface, InfiniBand's do not.
 Test(verbs_address, interfaces_of_devices) {
     char root[] = "/tmp/mcc-devices-XXXXXX";
     cr_assert_not_null(::mkdtemp(root));

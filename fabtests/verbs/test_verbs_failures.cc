@@ -1,9 +1,8 @@
-// Every step may fail: what rdma-core's functions do when this file's stand in front of them, on open, join,
-// traffic, leave and close. What was made has to be gone again afterwards, and what is open has to go on
-// working.
+// Fails each call of rdma-core in turn, on open, join, traffic, leave and close. Objects created before the
+// failure must be destroyed afterwards, and open objects must continue to work.
 //
-// The functions below take the place of rdma-core's in this program, count what is made and unmade, and fail
-// when told to.
+// The functions below replace rdma-core's in this program, count objects created and destroyed, and fail on
+// request.
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +21,7 @@
 using namespace mcastcoll;
 using namespace mcastcoll::test;
 
-// A macro around the function that is called in the end.
+// A macro around the function that this file replaces.
 #undef ibv_reg_mr
 
 TestSuite(verbs_failures, .timeout = 120);
@@ -30,18 +29,18 @@ TestSuite(verbs_failures, .timeout = 120);
 namespace {
 
 struct Faults {
-    std::string name;                    // of the function that fails
-    int from = 0;                        // its calls from this one on; 0: none
-    std::size_t most_memory = SIZE_MAX;  // that may be locked at once
-    bool refuse = false;                 // joins are refused by the network
-    bool ignore = false;                 // joins are not answered
+    std::string name;                    // name of the function that fails
+    int from = 0;                        // it fails from this call on; 0: never
+    std::size_t most_memory = SIZE_MAX;  // bytes that may be locked at once
+    bool refuse = false;                 // the network refuses joins
+    bool ignore = false;                 // the network does not answer joins
     bool ends = false;                   // the network ends the latest membership, once
-    bool manages = false;                // it chooses addresses for who asks for none in particular
-    void* latest_join = nullptr;         // its context
-    void* any_join = nullptr;            // that of who asked for none in particular
+    bool manages = false;                // the network chooses addresses for joins without an address
+    void* latest_join = nullptr;         // context of the latest join
+    void* any_join = nullptr;            // context of the latest join without an address
     rdma_cm_event made_up{};
     std::map<std::string, int> calls, alive;
-    ibv_qp* latest = nullptr;  // queue pair
+    ibv_qp* latest = nullptr;  // latest queue pair
 };
 
 Faults faults;
@@ -56,7 +55,7 @@ bool fails(const char* name) {
 template <typename Function>
 Function next(const char* name) {
     void* const found = dlsym(RTLD_NEXT, name);
-    // Something of librdmacm's that has no other function in front of it, or the linker would leave it out.
+    // Calls a function of librdmacm not replaced by this file, so that the linker keeps the library.
     if (found == nullptr) {
         std::fprintf(stderr, "%s: %s\n", name, rdma_event_str(RDMA_CM_EVENT_ADDR_ERROR));
         abort();
@@ -84,12 +83,12 @@ SocketAddress of(const sockaddr& address) {
     return SocketAddress::from(&address, sizeof(sockaddr_in6)).value();
 }
 
-// The address that the made-up subnet manager gives a group.
+// The address that the simulated subnet manager gives a group.
 SocketAddress assigned() {
     return SocketAddress::parse("ff12:a01b::7").value();
 }
 
-// What Soft-RoCE knows the groups of the made-up subnet manager as: it has none.
+// Soft-RoCE's address of a group of the simulated subnet manager, because Soft-RoCE has none.
 SocketAddress known_as(const sockaddr& address) {
     const SocketAddress group = of(address);
     if (faults.manages && group.is_wildcard()) return group_number(1000);
@@ -311,7 +310,7 @@ Test(verbs_failures, what_the_network_ends_is_joined_again) {
             }));
             faults.from = 0;
             cr_assert_geq(faults.calls["rdma_leave_multicast"], 1);
-            // What is sent before the answer is taken is lost.
+            // A datagram sent before the answer is read is lost.
             cr_assert(eventually([&] {
                 bool heard = false;
                 b->prepare_wait();
@@ -351,7 +350,7 @@ Test(verbs_failures, a_subnet_manager_may_choose_the_address) {
         const Membership of_b = join_or_fail(*b, of_a.group());
         say(*a, of_a.group(), "whoever chose it");
         cr_assert_eq(hear(*b, 1).size(), 1);
-        // RoCE has nobody who chooses.
+        // RoCE has no manager that chooses addresses.
         faults.manages = false;
         const auto refused = b->join_any();
         cr_assert_not(refused.ok());
@@ -406,7 +405,7 @@ Test(verbs_failures, a_queue_pair_in_error_comes_back_with_its_groups) {
         for (ibv_qp* const pair : {of_b, of_a, of_a}) {
             cr_assert(gets_through(*a, *b, group));
             spoil(pair);
-            // Who sends notices; Soft-RoCE does not tell of the receives.
+            // The sender detects the error; Soft-RoCE does not report it for receives.
             cr_assert(pair == of_a ? gets_through(*a, *b, group) : gets_through(*b, *a, group));
             cr_assert(pair == of_a ? gets_through(*b, *a, group) : gets_through(*a, *b, group));
         }
@@ -440,7 +439,7 @@ Test(verbs_failures, what_does_not_come_back_says_so_and_closes) {
         cr_assert_not(joined.ok());
         cr_assert_eq(joined.error().code, ENODEV);
         cr_assert(a->prepare_wait());
-        // It is not tried for ever.
+        // The number of retries is limited.
         for (int i = 0; i < 100; ++i) a->receive(Nanoseconds{}, [](Bytes, const SocketAddress&) {});
         const int tries = faults.calls["ibv_modify_qp"];
         for (int i = 0; i < 100; ++i) a->receive(Nanoseconds{}, [](Bytes, const SocketAddress&) {});

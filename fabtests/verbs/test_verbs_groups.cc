@@ -1,4 +1,4 @@
-// Groups of one queue pair: joining, leaving, limits, and sending to what is not joined.
+// Groups of one queue pair: joining, leaving, limits, and sending to groups without a membership.
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -50,7 +50,7 @@ Test(verbs_groups, shares_are_counted) {
     cr_assert_eq(hear(*hubs.b, 1).size(), 1);
 }
 
-// Up to what the device allows, which may be less.
+// Up to the device's limit, which may be lower.
 Test(verbs_groups, a_thousand_groups_on_one_queue_pair) {
     Hubs hubs;
     constexpr std::uint32_t kGroups = 1000;
@@ -73,7 +73,7 @@ Test(verbs_groups, a_thousand_groups_on_one_queue_pair) {
         cr_assert_eq(heard.size(), 1, "group %u", n);
         cr_assert(heard[0].text == "to " + std::to_string(n));
     }
-    // Leaving one makes room for one.
+    // Leaving a group makes room for another.
     memberships.pop_back();
     cr_assert(hubs.b->has_room());
     memberships.push_back(join_or_fail(*hubs.b, group_number(kGroups + 1)));
@@ -91,7 +91,7 @@ Test(verbs_groups, no_more_than_asked_for) {
     const auto third = hub->join(group_number(2));
     cr_assert_not(third.ok());
     cr_assert_eq(third.error().code, ENOBUFS);
-    // Another share of one that is joined takes no room.
+    // A second membership of a joined group takes no room.
     memberships.push_back(join_or_fail(*hub, group_number(1)));
 }
 
@@ -104,7 +104,7 @@ Test(verbs_groups, what_is_no_group_is_refused) {
     }
 }
 
-// As chained ranges have it. Before any group is joined nothing is known of how groups are reached.
+// As with chained ranges. Before any group is joined, the transport does not know how groups are reached.
 Test(verbs_groups, sends_to_what_is_not_joined) {
     Hubs hubs;
     const SocketAddress group = group_number(1);
@@ -116,7 +116,7 @@ Test(verbs_groups, sends_to_what_is_not_joined) {
     const Membership elsewhere = join_or_fail(*hubs.a, group_number(2)), of_b = join_or_fail(*hubs.b, group);
     say(*hubs.a, group, "from outside");
     cr_assert_eq(hear(*hubs.b, 1).size(), 1);
-    // More handles than are kept.
+    // More address handles than the transport keeps.
     for (std::uint32_t n = 10; n < 400; ++n) say(*hubs.a, group_number(n), "to nobody");
     say(*hubs.a, group, "again");
     cr_assert_eq(hear(*hubs.b, 1).size(), 1);

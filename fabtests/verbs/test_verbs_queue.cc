@@ -1,4 +1,4 @@
-// One queue pair: what goes through it, what does not, and waiting for it.
+// One queue pair: which datagrams pass, which do not, and waiting.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
@@ -66,7 +66,7 @@ Test(verbs_queue, own_copies_are_dropped) {
     cr_assert_geq(hear(*pair.b, 10).size(), 10);
 }
 
-// More than all rings hold, in order, none lost: the receiver keeps up.
+// More than all rings hold, in order, without loss: the receiver keeps up.
 Test(verbs_queue, rings_go_round) {
     Pair pair;
     constexpr unsigned kCount = 1500;
@@ -90,8 +90,7 @@ Test(verbs_queue, without_receives_posted_datagrams_are_lost_and_no_more) {
     const Membership of_a = join_or_fail(*a, group), of_b = join_or_fail(*b, group);
     cr_assert_eq(b->receives(), 64);
     for (unsigned i = 0; i < 300; ++i) say(*a, group, bytes_of(64, i));
-    // It says nothing of it: of what was there, the first are there, and then come those that it has room
-    // for.
+    // The loss is not reported: the first datagrams arrive, followed by later ones that find room.
     const auto heard = hear(*b, 64);
     cr_assert_geq(heard.size(), 64);
     for (unsigned i = 0; i < 64; ++i) cr_assert(heard[i].text == bytes_of(64, i), "datagram %u", i);
@@ -109,14 +108,15 @@ Test(verbs_queue, waiting_rings_for_what_comes) {
     cr_assert_not(readable(pair.b->descriptor(), 50));
     say(*pair.a, pair.group, "ring");
     cr_assert(readable(pair.b->descriptor(), 10000));
-    // What is there already is said instead of waited for, and not lost by asking.
+    // A datagram that has already arrived is reported instead of waiting, and the query does not lose the
+    // datagram.
     cr_assert_not(pair.b->prepare_wait());
     cr_assert_not(pair.b->prepare_wait());
     cr_assert_eq(hear(*pair.b, 1).size(), 1);
     cr_assert(pair.b->prepare_wait());
 }
 
-// As two processes of a host have it.
+// Like two processes of one host.
 Test(verbs_queue, queue_pairs_of_one_device_hear_each_other) {
     Pair pair;
     const VerbsOwner other = open_or_fail(pair.here);

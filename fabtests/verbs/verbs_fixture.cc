@@ -52,7 +52,7 @@ std::string bytes_of(std::size_t size, unsigned seed) {
 }
 
 void say(VerbsTransport& hub, const SocketAddress& group, const std::string& text) {
-    // In two parts, as a header and a payload are.
+    // In two parts, like a header and a payload.
     const Bytes bytes = std::as_bytes(std::span(text));
     const std::size_t head = std::min<std::size_t>(bytes.size(), 24);
     const Datagram datagram{bytes.first(head), bytes.subspan(head)};

@@ -1,4 +1,4 @@
-// What the tests of multicast over RDMA share: interfaces of RDMA devices, and saying and hearing.
+// Shared by the tests of multicast over RDMA: interfaces of RDMA devices, sending and receiving.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@ namespace mcastcoll::test {
 
 using VerbsOwner = std::unique_ptr<VerbsTransport>;
 
-// Skips the test when this machine has fewer connected RDMA devices.
+// Skips the test if this machine has fewer connected RDMA devices.
 VerbsOptions options_of_device(std::size_t index);
 VerbsOwner open_or_fail(const VerbsOptions& options);
 Membership join_or_fail(VerbsTransport& hub, const SocketAddress& group);
-// The nth of a family of groups, other ones in each process.
+// The nth of a family of groups, which differs in each process.
 SocketAddress group_number(std::uint32_t n);
 
-// A datagram's bytes, different ones for each seed.
+// A datagram's bytes, different for each seed.
 std::string bytes_of(std::size_t size, unsigned seed);
 void say(VerbsTransport& hub, const SocketAddress& group, const std::string& text);
 
@@ -27,11 +27,11 @@ struct Heard {
     std::string text;
     SocketAddress source;
 };
-// What comes until there are `count`, or ten seconds are over.
+// Datagrams received until there are `count`, or ten seconds have passed.
 std::vector<Heard> hear(VerbsTransport& hub, std::size_t count);
-// What comes before the first datagram that says `mark`; fails the test when that does not come.
+// Datagrams received before the first datagram equal to `mark`; fails the test if none is.
 std::vector<Heard> hear_until(VerbsTransport& hub, const std::string& mark);
-// Calls it until it is true, for at most ten seconds.
+// Calls `ready` until it is true, for at most ten seconds.
 bool eventually(const std::function<bool()>& ready);
 
 }  // namespace mcastcoll::test

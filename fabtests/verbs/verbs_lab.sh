@@ -1,12 +1,14 @@
 #!/bin/bash
-# verbs_lab.sh [--hosts N] [--loss P,P,..] [--count N] [--timeout S] [--steady] [PART...] -- multicast over RDMA in a virtual machine with Soft-RoCE.
+# verbs_lab.sh [--hosts N] [--loss P,P,..] [--count N] [--timeout S] [--steady] [PART...] -- tests multicast over RDMA
+# in a virtual machine with Soft-RoCE.
 #
-# Parts: transport (its own tests), broadcast, barrier, reduce, collectives, groups, wait (those functional programs), mpi (an Open MPI
-# job of all collectives, COUNT rounds), doctor (what it finds of RDMA), datagram (FI_MULTICAST), deaf, down, removed (what goes wrong
-# meanwhile, see in_lab.sh); the default is what the checks run: transport, doctor, mpi, and some cases of broadcast, barrier, reduce and
-# collectives, on 4 hosts.  Everything but the transport and the last five goes over the inner provider verbs;ofi_rxm at each percentage
-# of lost multicasts in turn (5; the checks: 1).  CASES="one two" runs those cases of the functional programs only, an _ standing for a
-# space; OPERATIONS=N shortens those that repeat them at random.
+# Parts: transport (its own tests), broadcast, barrier, reduce, collectives, groups, wait (these functional programs),
+# mpi (an Open MPI job of all collectives, COUNT rounds), doctor (its findings about RDMA), datagram (FI_MULTICAST),
+# deaf, down, removed (faults during a job, see in_lab.sh). Default, as in the checks: transport, doctor, mpi, and some
+# cases of broadcast, barrier, reduce and collectives, on 4 hosts.  All parts but the transport and the last five run
+# over the inner provider verbs;ofi_rxm at each percentage of lost multicasts in turn (5; the checks: 1).  CASES="one
+# two" selects cases of the functional programs, with _ for a space; OPERATIONS=N shortens cases that repeat random
+# operations.
 set -u
 . "$(dirname "$0")/../cluster/common.sh"
 hosts=4 losses=5 count=20 limit=400 machine=()

@@ -1,8 +1,8 @@
-// What our unit tests need of Criterion, for processors that it has not come to, and then for all that are
-// emulated.  Each test has a process of its own here, too.  There are no time limits: an emulator takes its
-// time.
+// The part of Criterion that our unit tests need, for processors without a Criterion package, and used on all
+// emulated ones.  Each test has a process of its own here, too.  There are no time limits, because emulators
+// are slow.
 #pragma once
-#pragma GCC system_header  // as Criterion's own is: what a test compares is the test's business
+#pragma GCC system_header  // like Criterion's own header: comparisons in tests then cause no warnings
 
 #include <fnmatch.h>
 #include <sys/wait.h>
@@ -54,7 +54,7 @@ inline Outcome run(const Case& one) {
     return WIFEXITED(status) ? static_cast<Outcome>(WEXITSTATUS(status)) : Outcome::failed;
 }
 
-// PROGRAM [PATTERN...]: the tests whose names, suite/name, match one of the patterns.
+// PROGRAM [PATTERN...]: runs the tests with names, suite/name, matching one of the patterns.
 inline int run_all(int count, char** patterns) {
     int passed = 0, failed = 0, skipped = 0;
     for (const Case& one : cases()) {
@@ -71,7 +71,7 @@ inline int run_all(int count, char** patterns) {
 
 }  // namespace criterion
 
-// A program of several files has one of these for all.
+// Weak, because each file of a program defines this function.
 [[gnu::weak]] int main(int count, char** patterns) {
     return criterion::run_all(count, patterns);
 }
