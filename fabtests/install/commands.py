@@ -275,4 +275,5 @@ def main():
     sys.exit(1 if test.failed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
