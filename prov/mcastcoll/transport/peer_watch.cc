@@ -127,8 +127,9 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     fresh.reachable = point.listener.valid() && !point.listener.is_wildcard() && point.listener.port() != 0;
     fresh.neighbour = point.pid != 0 && point.host != 0 && point.host == local_point_.host;
     if (!fresh.reachable && !fresh.neighbour)
-        return Error{EOPNOTSUPP,
-                     fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
+        return Error{
+            EOPNOTSUPP,
+            fmt::format("peer {} has no address at which it can be watched, and is not on this host", id)};
     fresh.since = now;
     fresh.give_up = now + timeout_;
     const int code = restart(fresh, now);
