@@ -11,8 +11,7 @@ namespace mcastcoll::doctor {
 namespace {
 
 const char* const kServed =
-    "The other hosts send point-to-point messages to this host instead: collectives with this host are "
-    "slower.";
+    "Other hosts send point-to-point messages instead, which makes collectives slower.";
 
 std::string kernel_refuses(const std::string& error) {
     return fmt::format("The kernel refuses to send them ({}): a firewall blocks them, or there is no route.",
@@ -195,19 +194,17 @@ void Hearing::find_nobody_hears() {
 }
 
 void Hearing::find_deaf(unsigned at) {
-    const std::string title = "This host receives no multicasts of other hosts.";
+    const std::string title = "No multicasts of other hosts are received.";
     if (const Firewall::Rule* found = rule(at, false))
         return judging_.find(of_rule(*found, Severity::limits, title, kServed), {at});
     const Network& network = judging_.host(at).network;
     std::string cause =
-        "No rule of its firewall drops them, so they do not reach this host: its switch port does not "
-        "forward them";
-    if (network.member && !*network.member)
-        cause = "The kernel does not list this host as a member of the group";
+        "No firewall rule here drops them, so they do not arrive: the switch port does not forward them";
+    if (network.member && !*network.member) cause = "The kernel lists no membership of the group";
     if (!judging_.host(at).firewall.looked)
-        cause = fmt::format(
-            "They do not reach this host, or its firewall drops them (the rules could not be read: {})",
-            judging_.host(at).firewall.looked.why_not);
+        cause =
+            fmt::format("They do not arrive, or a firewall here drops them (the rules could not be read: {})",
+                        judging_.host(at).firewall.looked.why_not);
     if (network.reverse_path && *network.reverse_path == 1)
         cause += fmt::format(
             "; or net.ipv4.conf.{}.rp_filter=1 drops packets of senders whose route uses another interface",
@@ -217,27 +214,27 @@ void Hearing::find_deaf(unsigned at) {
                    title,
                    cause + ".",
                    kServed,
-                   "Check its switch port: IGMP snooping, storm control, the VLAN.",
+                   "Check the switch port: IGMP snooping, storm control, the VLAN.",
                    {}},
                   {at});
 }
 
 void Hearing::find_mute(unsigned at) {
-    const std::string title = "No other host receives the multicasts of this host.";
-    const std::string cost = "This host broadcasts by point-to-point messages.";
+    const std::string title = "Multicasts sent here reach no other host.";
+    const std::string cost = "Broadcasts from here use point-to-point messages.";
     if (const Firewall::Rule* found = rule(at, true))
         return judging_.find(of_rule(*found, Severity::limits, title, cost), {at});
     const std::string refused = refusal(at);
-    judging_.find({"mute",
-                   Severity::limits,
-                   title,
-                   refused.empty()
-                       ? std::string("They do not leave this host, or its switch port does not accept them.")
-                       : kernel_refuses(refused),
-                   cost,
-                   "Check its switch port: storm control, the VLAN, a filter.",
-                   {}},
-                  {at});
+    judging_.find(
+        {"mute",
+         Severity::limits,
+         title,
+         refused.empty() ? std::string("They do not leave the host, or the switch port does not accept them.")
+                         : kernel_refuses(refused),
+         cost,
+         "Check the switch port: storm control, the VLAN, a filter.",
+         {}},
+        {at});
 }
 
 void Hearing::find_missing_pairs() {

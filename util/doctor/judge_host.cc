@@ -173,8 +173,7 @@ void judge_rdma(Judging& judging) {
             const bool none = host.rdma.devices.empty();
             return Finding{none ? "rdma-missing" : "rdma-refused",
                            host.libraries.wants_verbs ? Severity::limits : Severity::note,
-                           none ? std::string("FI_MCASTCOLL_TRANSPORT or the inner provider selects RDMA, "
-                                              "but there is no RDMA device.")
+                           none ? std::string("RDMA is selected, but there is no RDMA device.")
                                 : fmt::format("No multicast group can be joined on {}.",
                                               fmt::join(host.rdma.devices, ", ")),
                            host.rdma.group.why_not + ".",

@@ -37,7 +37,7 @@ void Hearing::judge_losses() {
 
 void Hearing::judge_gentle_loss(unsigned at, const Count& gentle) {
     const std::string title =
-        fmt::format("This host loses {:.1f} % of multicasts at any rate.", gentle.lost() * 100);
+        fmt::format("{:.1f} % of multicasts are lost at any rate.", gentle.lost() * 100);
     const std::string cost = fmt::format(
         "Each lost datagram must be requested and sent again, one by one, which takes time; the longest run "
         "of lost datagrams was {}.",
@@ -81,8 +81,7 @@ void Hearing::judge_fast_loss(unsigned at, Phase phase, const Count& lost) {
     const std::uint64_t parts = phase == Phase::slow ? 16 : phase == Phase::medium ? 4 : 1;
     const std::string when =
         phase == Phase::burst ? "in bursts" : fmt::format("at {} Mbit/s", judging_.crew().top_mbit / parts);
-    const std::string title =
-        fmt::format("This host loses {:.1f} % of multicasts {}.", lost.lost() * 100, when);
+    const std::string title = fmt::format("{:.1f} % of multicasts are lost {}.", lost.lost() * 100, when);
     const bool shares = shares_machine(at);
     const std::string cost =
         shares ? "The hosts share the cores of one machine, so this result does not apply to a cluster."
@@ -116,9 +115,9 @@ void Hearing::judge_order() {
             judging_.find(
                 {"duplicates",
                  Severity::limits,
-                 "This host receives multicasts more than once.",
-                 fmt::format("{:.0f} copies of 100 datagrams arrived: there are two paths to this host, or a "
-                             "loop: two bridges, a bond that is not configured on the switch, a mirror port.",
+                 "Multicasts arrive more than once.",
+                 fmt::format("{:.0f} copies of 100 datagrams arrived: there are two paths, or a loop: two "
+                             "bridges, a bond that is not configured on the switch, a mirror port.",
                              100 + share(all.twice) * 100),
                  "The copies are dropped; each costs as much as a datagram.",
                  "Check for two paths between the switches without spanning tree, and check the bond's mode.",
@@ -128,7 +127,7 @@ void Hearing::judge_order() {
             judging_.find(
                 {"reordered",
                  Severity::note,
-                 "This host receives multicasts out of order.",
+                 "Multicasts arrive out of order.",
                  fmt::format(
                      "{:.0f} % arrived after later ones: datagrams are spread over several links or queues.",
                      share(all.late) * 100),
