@@ -208,7 +208,7 @@ void Head::greet(std::unique_ptr<Link> link, const Greeting& greeting) {
     std::string wrong;
     if (launched_) crew_->hosts_[rank] = greeting.host;
     if (greeting.program != program_) {
-        wrong = fmt::format("has {}, where the head has {}", greeting.program, program_);
+        wrong = fmt::format("has {}, but the head has {}", greeting.program, program_);
     } else if (greeting.host_id != 0) {
         const auto same = std::find(host_ids_.begin(), host_ids_.end(), greeting.host_id);
         host_ids_[rank] = greeting.host_id;
