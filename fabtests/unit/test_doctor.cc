@@ -167,7 +167,7 @@ const Case kHostCases[] = {
     {"a host that does not answer", "host-missing@n3", Severity::broken,
      [](Crew& c) {
          c.hosts[3].reset();
-         c.gone[3] = "did not come within 30 s";
+         c.gone[3] = "did not join within 30 s";
      }},
 };
 

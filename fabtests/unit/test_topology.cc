@@ -146,7 +146,7 @@ Test(topology_map, levels_that_divide_nothing_are_explained) {
     cr_assert(levels_of(one_host) == std::vector<Level>{Level::host});
     cr_assert(holds(one_host.why(Level::wan), "all members are in the same host"));
     cr_assert(holds(one_host.why(Level::core), "every core has a single member"));
-    cr_assert(holds(one_host.why(Level::numa), "no member knows its numa"));
+    cr_assert(holds(one_host.why(Level::numa), "no member has a known numa"));
 
     const Map hosts(grid({.hosts = 8}), {});
     cr_assert(levels_of(hosts) == std::vector<Level>{Level::segment});

@@ -161,9 +161,9 @@ Result<std::unique_ptr<Crew>> Head::assemble() {
     }
     if (!failed_.empty()) return Error{EINVAL, failed_};
     for (const std::uint32_t rank : missing())
-        miss(rank, fmt::format("did not come within {} s", options_.wait_s));
+        miss(rank, fmt::format("did not join within {} s", options_.wait_s));
     if (crew_->size() > 1 && crew_->present().size() == 1)
-        return Error{EHOSTUNREACH, "no other host has come"};
+        return Error{EHOSTUNREACH, "no other host has joined"};
     Writer welcome;
     welcome.number(crew_->head_works_).number(crew_->size());
     for (std::uint32_t rank = 0; rank < crew_->size(); ++rank)

@@ -289,8 +289,7 @@ void Bench::serve() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Program program("mcastcoll-perf-fabric",
-                    "Measures libfabric's collectives when mcastcoll-perf tells it to.");
+    Program program("mcastcoll-perf-fabric", "Measures libfabric's collectives for mcastcoll-perf.");
     Settings settings;
     program.arguments()
         .option("--serve", settings.serve,

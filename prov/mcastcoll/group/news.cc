@@ -28,7 +28,7 @@ std::string about_redundancy(const engine::RedundancyState& state) {
     std::string bought =
         spares.copies > 0
             ? fmt::format("short messages are multicast {} times{}", spares.copies + 1,
-                          spares.spread ? ", apart from each other, since losses come in bursts" : "")
+                          spares.spread ? ", with pauses in between, since losses come in bursts" : "")
             : "";
     if (spares.parity) bought += bought.empty() ? "longer messages have parity" : ", longer ones have parity";
     if (bought.empty()) bought = "no copies and no parity";
@@ -45,7 +45,7 @@ std::string about_multicast(const engine::Engine& engine, std::span<const std::u
     const engine::Verdict& verdict = graph.verdict();
     std::string who;
     for (const auto& [what, members] :
-         {std::pair{"hear nothing", &verdict.deaf}, {"are not heard", &verdict.mute}}) {
+         {std::pair{"not receiving", &verdict.deaf}, {"not received", &verdict.mute}}) {
         if (members->empty()) continue;
         who += fmt::format("; {} {}: rank {}", members->size(), what, ranks[index_of(members->front())]);
         if (members->size() > 1) who += ", ...";

@@ -21,7 +21,7 @@ Result<void> check(const TeamConfig& config) {
         return Error{config.size < 1 ? EINVAL : E2BIG,
                      fmt::format("a team has 1 to {} members, not {}", kMaxMembers, config.size)};
     if (config.self >= config.size)
-        return Error{EINVAL, fmt::format("there is no member {} of {}", config.self, config.size)};
+        return Error{EINVAL, fmt::format("member {} of {} does not exist", config.self, config.size)};
     if (config.slots != 0 && (config.slots < 2 || config.slots > kLines))
         return Error{EINVAL, fmt::format("a member has 2 to {} slots, not {}", kLines, config.slots)};
     if (config.slot_bytes > kMaxSlotBytes || config.slot_bytes % kLineBytes != 0)

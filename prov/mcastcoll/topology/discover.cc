@@ -81,7 +81,7 @@ Discovery discover(const Override& override, Bytes address) {
             found.place.set_named(Level::site, subnet.value().to_string());
             found.place.set_named(Level::segment, subnet.value().to_string());
         } else {
-            found.notes.push_back(fmt::format("site and segment are not known: {}", subnet.error().message));
+            found.notes.push_back(fmt::format("site and segment are unknown: {}", subnet.error().message));
         }
     }
     override.apply(found.place, address);

@@ -162,7 +162,7 @@ std::string Map::why(Level level) const {
     if (policy_.off.has(level)) return "left out by the policy";
     if (!policy_.counts(level)) return "left out with the host";
     if (level != Level::wan && !known_.has(level))
-        return "no member knows its " + std::string(name_of(level));
+        return "no member has a known " + std::string(name_of(level));
     if (members_ == 1) return "there is only one member";
     if (clusters(level) == members_) return "every " + std::string(name_of(level)) + " has a single member";
     const std::string speaker(name_of(speakers_[index_of(level)]));

@@ -206,8 +206,8 @@ void VerbsHub::describe(const ibv_device_attr& limits, const ibv_port_attr& port
 Result<Membership> VerbsHub::join(const SocketAddress& group) {
     if ((group.family() != options_.address_family() && !is_assigned_group(group)) || !group.is_multicast() ||
         group.port() != 0)
-        return Error{EINVAL,
-                     fmt::format("{} is no IPv{} multicast group without a port", group, options_.family)};
+        return Error{
+            EINVAL, fmt::format("{} is not an IPv{} multicast group without a port", group, options_.family)};
     if (!has_joined(group)) {
         revive();
         if (gone_ || queue_->broken()) return Error{ENODEV, fmt::format("{} has failed", device_)};
