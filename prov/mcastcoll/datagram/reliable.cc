@@ -110,10 +110,9 @@ Reliable::Group::~Group() {
     succeeds([&] { protocol_.leave(monotonic_now()); });
     const feed::FeedCounters& done = protocol_.counters();
     log_line(Level::info,
-             "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports {}, "
-             "beats {}, expelled {}, not answering {}; refused: without a proof {}, repeated {}, from "
-             "elsewhere {}, "
-             "before an answer {}, no room {}",
+             "{}: left; packets sent {}, repaired {}, received {}, duplicate {}, foreign {}; reports {}, "
+             "heartbeats {}, expelled {}, not responding {}; refused: invalid tag {}, replayed {}, other "
+             "source {}, not yet verified {}, no room {}",
              address_, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
              done.beats, done.expelled, done.dropped, done.unproven, done.replayed, done.misplaced,
              done.unanswered, done.crowded);

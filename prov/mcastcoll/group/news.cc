@@ -10,8 +10,9 @@ namespace {
 
 std::string describe(const engine::RepairPlan& plan) {
     if (plan.chained) return "forwarding along the ring from the start";
-    const char* first = plan.route == engine::Route::root ? "asking the root" : "asking the ring";
-    return fmt::format("{}{}", first, plan.hands_on ? " and handing on" : "");
+    const char* first =
+        plan.route == engine::Route::root ? "requests to the root" : "requests along the ring";
+    return fmt::format("{}{}", first, plan.hands_on ? " and forwarding" : "");
 }
 
 std::string about_repair(const engine::PolicyState& policy) {
@@ -137,8 +138,8 @@ std::string LevelSet::describe_loss(int error, Rank lost, const std::string* rea
     }
     if (error == ETIMEDOUT) return fmt::format("waited for rank {} at {}", index_of(lost), at);
     const char* otherwise = lost == lost_here()   ? "its process has ended"
-                            : error == ECONNRESET ? "its process has ended, as another rank has found"
-                            : error == EHOSTDOWN  ? "its host answered nothing, as another rank has found"
+                            : error == ECONNRESET ? "its process has ended, as another rank has detected"
+                            : error == EHOSTDOWN  ? "its host did not respond, as another rank has detected"
                                                   : "reported by another rank";
     return fmt::format("lost rank {} at {}: {}", index_of(lost), at,
                        reason != nullptr ? reason->c_str() : otherwise);

@@ -274,7 +274,8 @@ std::string Formation::explain(const Context& c) const {
                                    : fmt::format("through {} leaders of clusters", c.clusters.leaders.size()),
         agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
     if (bounds.single_copy_from == SIZE_MAX)
-        return text + "; nothing straight, since the kernel or the settings forbid copying between processes";
+        return text +
+               "; nothing straight, because the kernel or the settings forbid copying between processes";
     const CopyCosts& costs = agreement.costs;
     if (costs.measured == 0) return text + "; bounds by rule, not measured";
     return text + fmt::format(

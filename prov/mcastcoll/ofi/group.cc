@@ -12,7 +12,7 @@ constexpr Nanoseconds kAskForRoom = Nanoseconds::from_us(200);
 void say_no_shared_memory(std::string_view why) noexcept {
     static std::atomic_flag said;
     log_line(said.test_and_set() ? Level::info : Level::warn,
-             "no shared memory between the processes of a host: {}", why);
+             "no shared memory between the processes of a host: {}; they use the network instead", why);
 }
 
 Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)

@@ -196,7 +196,7 @@ Result<Request> make_request(const Call& call) {
 
 Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group) {
     if (request.size < sizeof request)
-        return Error{FI_EINVAL, fmt::format("the request's size is {}, must be {} or more", request.size,
+        return Error{FI_EINVAL, fmt::format("the request's size is {}, but must be {} or more", request.size,
                                             sizeof request)};
     return make_request({.collective = request.collective,
                          .input = request.input,
@@ -219,8 +219,8 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
         request.bytes /= members;
     }
     if (served.root != Root::none && index_of(request.root) >= members)
-        return Error{FI_EINVAL,
-                     fmt::format("the root is {}, must be a rank below {}", index_of(request.root), members)};
+        return Error{FI_EINVAL, fmt::format("the root is {}, but must be a rank below {}",
+                                            index_of(request.root), members)};
     if ((served.input == Extent::all_parts || served.result == Extent::all_parts) &&
         request.bytes > SIZE_MAX / members)
         return Error{FI_EINVAL,
@@ -231,7 +231,7 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
         if (served.root == only && request.root != self) return std::size_t{0};
         const std::size_t needed = extent_bytes(extent, request, index_of(self), members);
         if (said && *said != needed)
-            return Error{FI_EINVAL, fmt::format("{} has {} bytes, must have {}", what, *said, needed)};
+            return Error{FI_EINVAL, fmt::format("{} has {} bytes, but must have {}", what, *said, needed)};
         if (needed > 0 && memory == nullptr) return Error{FI_EINVAL, fmt::format("{} is NULL", what)};
         return needed;
     };

@@ -350,7 +350,7 @@ void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
         return mark_dead(watch, watch.unanswered,
                          fmt::format("it could not be watched for {}{}", text_of_time(silent_ms), error));
     mark_dead(watch, EHOSTDOWN,
-              fmt::format("{}its host answered nothing for {} at {}{}",
+              fmt::format("{}its host did not respond for {} at {}{}",
                           watch.closings > 0 ? "its connection broke, and " : "", text_of_time(silent_ms),
                           watch.point.listener, error));
 }
