@@ -214,7 +214,8 @@ constexpr Word kWords[] = {
         "burst", "BEGIN:END:LOSS",
         "Gilbert-Elliott: odds per datagram to begin and to end a burst, loss in a burst"),
     word<Once<&Faults::fade, &Faults::fade_length>>(
-        "fade", "SHARE:TIME", "each receiver is deaf for this share of the time, with this mean length"),
+        "fade", "SHARE:TIME",
+        "each receiver receives no multicast for this share of the time, with this mean length"),
     word<Once<&Faults::nth>>("nth", "N", "every Nth copy is lost"),
     word<Each<&Faults::receiver_loss, &Faults::AtHost::host, &Faults::AtHost::loss>>("receiver", "HOST:SHARE",
                                                                                      "loss of one receiver"),
