@@ -65,7 +65,7 @@ int show_host(const Command& command, const topology::Override& override) {
         fmt::print(" {} usable processors, bound to {} of them\n", machine.value().allowed().size(),
                    machine.value().own().size());
     }
-    for (const std::string& note : found.notes) fmt::print("not known      {}\n", note);
+    for (const std::string& note : found.notes) fmt::print("unknown        {}\n", note);
     return 0;
 }
 
