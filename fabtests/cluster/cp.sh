@@ -158,7 +158,7 @@ full() {
     rmdir "$work/full/h1" && echo "no folder" >"$work/full/h1"
     copy "$work/tree" "$work/full/%h/"
     # shellcheck disable=SC2046
-    expect "no folder" 1 "h1: $work/full/h1: is no folder" && { same_on full tree $(others h1) && pass "a target that is no folder" || lament "no folder: another tree"; }
+    expect "no folder" 1 "h1: $work/full/h1: is not a folder" && { same_on full tree $(others h1) && pass "a target that is no folder" || lament "no folder: another tree"; }
 }
 resumed() {
     local h p sent whole=67108864
@@ -183,7 +183,7 @@ resumed() {
 usage_errors() {
     place bad
     copy "$work/nothing" "$work/bad/%h/" && expect "no such source" 2 "$work/nothing: No such file" && pass "no such source"
-    copy "$work/tree/empty" "$work/tree/large" "$work/bad/%h/new" && expect "no folder" 2 "is no folder on any host" && pass "several sources, no folder"
+    copy "$work/tree/empty" "$work/tree/large" "$work/bad/%h/new" && expect "no folder" 2 "is not a folder on any host" && pass "several sources, no folder"
     copy "$work/tree/empty" "$work/tree/deep/../empty" "$work/bad/%h" && expect "twice" 2 "two sources are called 'empty'" && pass "two sources of one name"
     copy "$work/tree/empty" "$work/bad/%x/" && expect "%x" 2 "after % there is h" && pass "a placeholder that is none"
     copy / "$work/bad/%h/" && expect "/" 2 "'/' has no name" && pass "a source without a name"

@@ -156,7 +156,7 @@ table bridge t {
 END
 if look "who hears whom" --hosts $all --listen 0 --no-group; then
     expect "who hears whom" 1 firewall:limits@h1 firewall:limits@h2 deaf:limits@h3 mute:limits@h4 path-broken:limits loss:limits@h7
-    grep -q 'h6 does not hear h5' "$work/report" || fail "the pair that is cut is not named"
+    grep -q 'h6 does not receive from h5' "$work/report" || fail "the pair that is cut is not named"
     grep -q '"mend": "nft delete rule inet t in handle ' "$work/report" || fail "the rule's removal is not told"
 fi
 lift "$sw" bridge
@@ -261,14 +261,14 @@ table bridge t {
 END
 if look "a switch that forgets" --hosts h0,h1,h2,h3 --listen 9 --no-group; then
     expect "a switch that forgets" 1 cut-off:limits@h3
-    grep -q 'IGMP queries of .* are heard' "$work/report" || fail "the querier is not heard"
+    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier is not heard"
 fi
 lift "$sw" bridge
 # The turns are over when the doctor checks for queries.
 if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interval 1 --no-group; then
     usual
     expect "a querier that asked meanwhile" "$wanted"
-    grep -q 'IGMP queries of .* are heard' "$work/report" || fail "the querier that asked meanwhile is not heard"
+    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier that asked meanwhile is not heard"
 fi
 ip -n "$sw" link set br0 type bridge mcast_snooping 0 mcast_querier 0
 
@@ -370,7 +370,7 @@ install -m 0111 "$doctor" "$work/doctor"
 install -D "$BUILD/lib/libmcastcoll-fi.so" "$work/provider/libmcastcoll-fi.so"
 user="env FI_PROVIDER_PATH=$work/provider setpriv --reuid 65534 --regid 65534 --clear-groups"
 inside "memory of others is closed" any cma-refused:limits "exec $user sh -c '$work/doctor $options'"
-grep -q 'takes root' "$work/report" && grep -q 'nft shows the rules to root alone' "$work/report" ||
+grep -q 'needs root' "$work/report" && grep -q 'nft shows the rules only to root' "$work/report" ||
     fail "what only root can look at is not said to an ordinary user"
 # The real Yama setting belongs to the whole machine, so the test changes only the value read by the doctor.
 yama="boot=\$(cat /proc/sys/kernel/random/boot_id); mount -t tmpfs -o mode=755 none /proc/sys/kernel; cd /proc/sys/kernel

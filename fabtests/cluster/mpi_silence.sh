@@ -110,8 +110,8 @@ without_power() {
     export FI_MCASTCOLL_HOST_TIMEOUT=6000
     start_job mcastcoll ob1 operation "${outlive[@]}"
     silence one
-    until grep -q 'lost rank 1 .*answered nothing' "$work/log" || ! kill -0 $job 2>/dev/null || ((SECONDS - start > 60)); do sleep .1; done
-    left=$(grep -m 1 -o 'lost rank 1 .*answered nothing[^)]*' "$work/log")
+    until grep -q 'lost rank 1 .*did not respond' "$work/log" || ! kill -0 $job 2>/dev/null || ((SECONDS - start > 60)); do sleep .1; done
+    left=$(grep -m 1 -o 'lost rank 1 .*did not respond[^)]*' "$work/log")
     if [ -n "$left" ]; then pass "a host without power: $left"; else fail "a host without power: nobody names it"; tail -n 30 "$work/log"; fi
     speak
     kill $job

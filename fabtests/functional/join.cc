@@ -301,7 +301,8 @@ void members_with_different_secrets(Member& me) {
         const auto hopeless = me.start_join(set.get());
         me.wait_until("the end of a join of members with different secrets", [&] { return hopeless->done; });
         CHECK(hopeless->error == FI_ETIMEDOUT);
-        const std::string text = log.text(), why = "do all have the same FI_MCASTCOLL_KEY_FILE";
+        const std::string text = log.text(),
+                          why = "check that all members have the same FI_MCASTCOLL_KEY_FILE";
         CHECK(text.find("join failed: ") != std::string::npos);
         const auto first = text.find(why), last = text.rfind(why);
         CHECK(me.rank() != 0 || (first != std::string::npos && first < text.find("join failed: ")));
@@ -319,7 +320,7 @@ void members_that_prove_by(Member& me, const char* last_rank_would, const std::s
     prove(me, *group, all_ranks(me), 0);
     me.meet();
     const std::string text = log.text();
-    if (text.find("members prove what they send, by " + expected) == std::string::npos)
+    if (text.find("packets are authenticated by " + expected) == std::string::npos)
         fail("not by {}: {}", expected, text);
 }
 

@@ -666,7 +666,7 @@ def case_a_key_keeps_strangers_out():
             if what == "another key":
                 wait_for("alpha is told", lambda: lab.counter("alpha", "wrong_keys") > 2)
                 wait_for("alpha says so", lambda: "no TLS with the gateway of beta: " in lab.log("alpha"))
-            line = "no TLS: binder does not verify" if what == "another key" else "the gateway of alpha has no key, and this one has"
+            line = "no TLS: binder does not verify" if what == "another key" else "the gateway of alpha has no key, but this gateway has one"
             # Some of many equal lines are left out of the log.
             wait_for("beta says so", lambda: line in lab.log("beta"))
             assert lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down"
@@ -699,7 +699,7 @@ def case_strangers_get_no_further_than_a_hello():
                     answer = sock.recv(4096)
                     assert answer == b"" or answer[0] == 21, f"more than an alert: {answer!r}"
         said = lab.log("beta")
-        for line in ("has no key, and this one has", "it speaks version 1 of the trunks' protocol, this gateway 2", "no TLS: unsupported protocol"):
+        for line in ("has no key, but this gateway has one", "it uses version 1 of the trunk protocol, this gateway uses 2", "no TLS: unsupported protocol"):
             assert line in said, said
         counters = lab.page("beta")["counters"]
         assert counters["refused_hellos"] == 2 and counters["wrong_keys"] == 4, counters
@@ -923,7 +923,7 @@ def case_says_what_is_wrong():
         fails("--sites and --site are needed", 2)
         fails("--colour", 2, "--colour")
         fails("Connection refused", 1, "--status", "127.0.0.1:%d" % free_port("127.0.0.1"))
-        fails("no IPv4", 2, "--status", "here")
+        fails("not an IPv4", 2, "--status", "here")
         fails("--memory", 2, "--memory", "1")
         with open(lab.sites) as file:
             text = file.read()

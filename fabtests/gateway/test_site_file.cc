@@ -66,14 +66,14 @@ Test(site_file, names_the_line_of_what_is_wrong) {
     expect_error("", "sites.conf:0: no [site NAME]");
     expect_error("[site a]\nnetworks = 10.0.0.0/8\n", "sites.conf:1: site \"a\" has no gateway");
     expect_error("\n[site a]\ngateway = 10.0.0.1:1\n[trunks]\n", "sites.conf:2: site \"a\" has no networks");
-    expect_error("streams = 3\n", "sites.conf:1: \"streams\" stands before");
+    expect_error("streams = 3\n", "sites.conf:1: \"streams\" must follow");
     expect_error("[trunks]\nstreams = 33\n", "sites.conf:2: streams = 33: allowed are");
     expect_error("[trunks]\nstreams = 1x\n", "sites.conf:2: streams = 1x");
-    expect_error("[trunks]\nstreams = 1\nstreams = 1\n", "sites.conf:3: \"streams\" is there twice");
-    expect_error("[trunks]\n[trunks]\n", "sites.conf:2: [trunks] is there twice");
+    expect_error("[trunks]\nstreams = 1\nstreams = 1\n", "sites.conf:3: \"streams\" appears twice");
+    expect_error("[trunks]\n[trunks]\n", "sites.conf:2: [trunks] appears twice");
     expect_error("[trunks]\ncap = -1\n", "sites.conf:2: cap = -1");
-    expect_error("[trunks]\ncolour = red\n", "sites.conf:2: [trunks] has no \"colour\"");
-    expect_error("[site a b]\n", "sites.conf:1: \"a b\" is no name");
+    expect_error("[trunks]\ncolour = red\n", "sites.conf:2: [trunks] has no setting \"colour\"");
+    expect_error("[site a b]\n", "sites.conf:1: \"a b\" is not the name");
     expect_error("[site a\n", "sites.conf:1: \"[site a\" lacks");
     expect_error("[house]\n", "sites.conf:1: \"[house]\" is neither");
     expect_error("[site a]\nnetworks 10.0.0.0/8\n", "sites.conf:2: \"networks 10.0.0.0/8\" is neither");
@@ -82,13 +82,13 @@ Test(site_file, names_the_line_of_what_is_wrong) {
                  "sites.conf:2: \"10.0.0.0/33\" needs a number of bits");
     expect_error("[site a]\nnetworks = 10.0.0.1/8\n",
                  "sites.conf:2: \"10.0.0.1/8\" has bits beyond its prefix");
-    expect_error("[site a]\nnetworks = 10.0.0.0/8,\n", "sites.conf:2: \"\" is no subnet");
+    expect_error("[site a]\nnetworks = 10.0.0.0/8,\n", "sites.conf:2: \"\" is not a subnet");
     expect_error("[site a]\ngateway = 10.0.0.1\n", "sites.conf:2: \"10.0.0.1\" has no port");
-    expect_error("[site a]\ngateway = there:80\n", "sites.conf:2: \"there:80\" is no IPv4");
+    expect_error("[site a]\ngateway = there:80\n", "sites.conf:2: \"there:80\" is not an IPv4");
     expect_error("[site a]\ngateway = 10.0.0.1:99999\n",
                  "sites.conf:2: \"10.0.0.1:99999\" has no port number");
     const std::string site = "[site a]\nnetworks = 10.0.0.0/8\ngateway = 10.0.0.1:1\n";
-    expect_error(site + "[site a]\n", "sites.conf:4: site \"a\" is there twice");
+    expect_error(site + "[site a]\n", "sites.conf:4: site \"a\" appears twice");
     expect_error(site + "[site b]\nnetworks = 10.0.0.0/8\n", "sites.conf:5: 10.0.0.0/8 is already a network");
     expect_error(site + "[site b]\nnetworks = 11.0.0.0/8\ngateway = 10.0.0.1:1\n",
                  "sites.conf:4: site \"b\" has the same gateway");
@@ -114,16 +114,16 @@ Test(site_file, a_site_reaches_what_it_may) {
     for (const char* bad : {"11.1.0.1:1", "12.3.0.1:4999", "12.3.0.1:6000", "12.0.0.8:22", "13.0.0.1:5000",
                             "[fd00:0:0:1::9]:80", "[fd01::9]:7401"})
         cr_assert_not(may(some, bad), "%s", bad);
-    expect_error(site + "reach = there:80\n", "sites.conf:4: reach: \"there\" is no subnet");
-    expect_error(site + "reach = 11.0.0.0/8,\n", "sites.conf:4: reach: \"\" is no subnet");
-    expect_error(site + "reach = 11.0.0.0/8, none\n", "sites.conf:4: reach: \"none\" is no subnet");
+    expect_error(site + "reach = there:80\n", "sites.conf:4: reach: \"there\" is not a subnet");
+    expect_error(site + "reach = 11.0.0.0/8,\n", "sites.conf:4: reach: \"\" is not a subnet");
+    expect_error(site + "reach = 11.0.0.0/8, none\n", "sites.conf:4: reach: \"none\" is not a subnet");
     for (const char* bad : {"11.0.0.0/8:0", "11.0.0.0/8:65536", "11.0.0.0/8:", "11.0.0.0/8:9-8",
                             "11.0.0.0/8:1-", "11.0.0.0/8:1-2-3", "[fd00::/64]:x"})
         expect_error(site + "reach = " + bad + "\n",
                      "sites.conf:4: reach: \"" + std::string(bad) + "\" has no port");
     expect_error(site + "reach = [fd00::/64\n", "sites.conf:4: reach: \"[fd00::/64\" lacks");
     expect_error(site + "reach = [fd00::/64]80\n", "sites.conf:4: reach: \"[fd00::/64]80\" has something");
-    expect_error(site + "reach = none\nreach = none\n", "sites.conf:5: \"reach\" is there twice");
+    expect_error(site + "reach = none\nreach = none\n", "sites.conf:5: \"reach\" appears twice");
 }
 
 Test(site_file, says_what_cannot_be_read) {

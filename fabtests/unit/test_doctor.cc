@@ -61,7 +61,7 @@ std::function<void(Crew&)> everywhere(Change change) {
 
 const Case kHostCases[] = {
     {"a bad setting", "settings-wrong", Severity::broken,
-     everywhere([](Host& h) { h.libraries.settings_error = "FI_MCASTCOLL_TTL=x is not understood"; })},
+     everywhere([](Host& h) { h.libraries.settings_error = "FI_MCASTCOLL_TTL=x is not valid"; })},
     {"no provider", "provider-missing@n0", Severity::broken,
      at_first([](Host& h) { h.libraries.provider = Look<std::string>::failed("no such provider"); })},
     {"no component", "component-missing@n0", Severity::limits,
@@ -167,7 +167,7 @@ const Case kHostCases[] = {
     {"a host that does not answer", "host-missing@n3", Severity::broken,
      [](Crew& c) {
          c.hosts[3].reset();
-         c.gone[3] = "did not come within 30 s";
+         c.gone[3] = "did not join within 30 s";
      }},
 };
 
@@ -400,8 +400,9 @@ Test(doctor, a_head_that_only_leads_is_not_missed) {
 Test(doctor, what_could_not_be_looked_at_is_said) {
     Crew crew = healthy_crew(2);
     for (auto& host : crew.hosts) {
-        host->firewall.looked = Look<bool>::failed("nft shows the rules to root alone");
-        host->querier.heard = Look<std::string>::failed("hearing who asks takes root (CAP_NET_RAW)");
+        host->firewall.looked = Look<bool>::failed("nft shows the rules only to root");
+        host->querier.heard =
+            Look<std::string>::failed("receiving IGMP and MLD queries needs root (CAP_NET_RAW)");
         host->memory.reads_neighbour = Look<bool>::failed("no process");
     }
     const Verdict verdict = judge(crew);
@@ -437,7 +438,7 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
         cr_assert_leq(end - at, 125);
     }
     const Crew large = healthy_crew(20);
-    cr_assert(holds(as_text(judge(large), large, false), "Each of 20 hosts hears all of what"));
+    cr_assert(holds(as_text(judge(large), large, false), "Each of 20 hosts receives everything"));
     const std::string json = as_json(verdict, crew);
     cr_assert(holds(json, "\"id\": \"path-broken\"") && holds(json, "\"exit_code\": 1"));
 }

@@ -357,8 +357,8 @@ Test(reach, a_failure_names_the_lost_rank_and_how_it_was_found_out) {
     const struct {
         int error;
         std::string how;
-    } rows[] = {{ECONNRESET, "its process has ended, as another rank has found"},
-                {EHOSTDOWN, "its host answered nothing, as another rank has found"}};
+    } rows[] = {{ECONNRESET, "its process has ended, as another rank has detected"},
+                {EHOSTDOWN, "its host did not respond, as another rank has detected"}};
     for (const auto& row : rows) {
         Member member;
         member.welcome(true);

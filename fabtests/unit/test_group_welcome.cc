@@ -134,9 +134,9 @@ Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
     const Hindrance small = hindrance(3, [](auto& offer) { offer.datagram_bytes = kLeastDatagram - 1; });
     cr_assert_str_eq(small.why, "has none");
     cr_assert_eq(small.rank, 3U);
-    cr_assert_str_eq(hindrance(1, [](auto& offer) { offer.room = 0; }).why, "can join no further group");
+    cr_assert_str_eq(hindrance(1, [](auto& offer) { offer.room = 0; }).why, "can join no more groups");
     cr_assert_str_eq(hindrance(3, [](auto& offer) { offer.source.pop_back(); }).why,
-                     "is on another kind of fabric");
+                     "is on another type of fabric");
 }
 
 Test(welcome, places_and_wishes_travel) {

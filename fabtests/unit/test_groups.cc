@@ -156,7 +156,7 @@ Test(groups, who_has_another_secret_is_named) {
             if (warning.ends_with("rank 2 is a stray")) named.push_back(warning);
         cr_assert_eq(named.size(), other ? 2U : 0U);
         if (!other) continue;
-        cr_assert(named[0].starts_with("rank 0: half the time"), "%s", named[0].c_str());
+        cr_assert(named[0].starts_with("rank 0: half of the join timeout"), "%s", named[0].c_str());
         cr_assert(named[1].starts_with("rank 0: join failed"), "%s", named[1].c_str());
     }
 }

@@ -114,7 +114,7 @@ Test(topology_place, hostile_bytes_are_refused) {
 
 Test(topology_place, tells_where_it_is) {
     cr_assert_eq(place("site=A host=h1 core=3").to_string(), "site A, host h1, core 3");
-    cr_assert_eq(Place().to_string(), "nowhere in particular");
+    cr_assert_eq(Place().to_string(), "an unknown place");
     cr_assert_eq(Name("abcdefghijklmnopqrstuvwxyz").view(), "abcdefghijklmnopqrstu..");
     cr_assert_eq(Name("a\nb\x80").view(), "a?b?");
 }
@@ -144,9 +144,9 @@ Test(topology_map, clusters_nest_and_are_numbered_by_first_rank) {
 Test(topology_map, levels_that_divide_nothing_are_explained) {
     const Map one_host(grid({.cores = 4}), {});
     cr_assert(levels_of(one_host) == std::vector<Level>{Level::host});
-    cr_assert(holds(one_host.why(Level::wan), "everybody is in the same host"));
+    cr_assert(holds(one_host.why(Level::wan), "all members are in the same host"));
     cr_assert(holds(one_host.why(Level::core), "every core has a single member"));
-    cr_assert(holds(one_host.why(Level::numa), "no member knows its numa"));
+    cr_assert(holds(one_host.why(Level::numa), "no member has a known numa"));
 
     const Map hosts(grid({.hosts = 8}), {});
     cr_assert(levels_of(hosts) == std::vector<Level>{Level::segment});

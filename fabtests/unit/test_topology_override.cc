@@ -129,7 +129,7 @@ Test(topology_override, complaints_say_where_and_what_is_allowed) {
     bad("site=", {"character 6", "name of a site"});
     bad("site=a b", {"character 6", "\"a b\""});
     bad("site=aaaaaaaaaaaaaaaaaaaaaaaa", {"character 6", "1 to 23"});
-    bad("site=A:10.0.0.0/8,B:10.1/16", {"character 21", "\"10.1/16\"", "is no subnet"});
+    bad("site=A:10.0.0.0/8,B:10.1/16", {"character 21", "\"10.1/16\"", "is not a subnet"});
     bad("site=A:10.0.0.0/8,B:10.0.0.0/8", {"character 21", "in site A already"});
     bad("A:10.0.0.0/8", {"character 1"});
     bad("site=A,B:10.0.0.0/8", {"character 8"});

@@ -239,7 +239,7 @@ Test(transport_watch, an_address_that_does_not_answer_is_dead_after_the_timeout)
     cr_assert(watch->next_deadline() != kNever);
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
-    expect_reason(dead[0], "its host answered nothing for 5");
+    expect_reason(dead[0], "its host did not respond for 5");
     cr_assert(now() - start >= Nanoseconds::from_ms(500));
 }
 
@@ -255,7 +255,7 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
     const auto dead = deaths(*watch, 1, kPatienceMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].error, EHOSTDOWN);
-    expect_reason(dead[0], "its host answered nothing for ");
+    expect_reason(dead[0], "its host did not respond for ");
     expect_reason(dead[0], " at 10.77.0.2:");
 }
 

@@ -330,7 +330,7 @@ size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size
     Owned* owned = calloc(count * kMccMaxAddresses + 1, sizeof(*owned));
     reason[0] = '\0';
     if (NULL == owned) {
-        snprintf(reason, kMccReasonBytes, "no memory to compare the hosts' addresses");
+        snprintf(reason, kMccReasonBytes, "no memory to compare the addresses of the hosts");
         return 0;
     }
     size_t found = choose_shared(hosts, count, self, true, owned, chosen, reason);
@@ -343,8 +343,8 @@ size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size
     for (size_t i = 1; i < count; ++i) several = several || !mcc_addresses_same_stack(hosts[0], hosts[i]);
     if (0 == found && several && '\0' == reason[0])
         snprintf(reason, kMccReasonBytes,
-                 "no network connects all hosts, as far as their addresses tell; set FI_MCASTCOLL_IFACE to "
-                 "the interface that does");
+                 "no network connects all hosts, judging by their addresses; set FI_MCASTCOLL_IFACE to the "
+                 "interface that does");
     if (found > 0) reason[0] = '\0';
     return found;
 }
@@ -370,8 +370,8 @@ bool mcc_addresses_distinct(const uint8_t* members, size_t width, const MccAddre
     char text[INET6_ADDRSTRLEN];
     if (several && NULL != alone)
         snprintf(reason, kMccReasonBytes,
-                 "rank %d on host %.31s is at %s, which no other host reaches; set FI_MCASTCOLL_IFACE to the "
-                 "interface that connects all hosts",
+                 "rank %d on host %.31s is at %s, which is unreachable from other hosts; set "
+                 "FI_MCASTCOLL_IFACE to the interface that connects all hosts",
                  alone->rank, alone->host->host, text_of(&alone->address, text));
     const Owned* shared = several && NULL == alone ? find_shared(owned, count) : NULL;
     if (NULL != shared) blame(shared, reason);

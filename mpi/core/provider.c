@@ -41,8 +41,8 @@ static bool find(MccProvider* p, const char* name, char* reason) {
     fi_freeinfo(hints);
     if (-FI_ENODATA == rc) {
         snprintf(reason, kMccReasonBytes,
-                 "no libfabric provider \"%s\" with FI_COLLECTIVE here (look at FI_PROVIDER_PATH and "
-                 "FI_PROVIDER)",
+                 "libfabric has no provider \"%s\" with FI_COLLECTIVE on this host (check FI_PROVIDER_PATH "
+                 "and FI_PROVIDER)",
                  name);
         return false;
     }
@@ -86,7 +86,7 @@ static bool query_all(MccProvider* p, const char* name, char* reason) {
     query_reduction(p, FI_REDUCE);
     query_reduction(p, FI_REDUCE_SCATTER);
     if (0 != p->collectives) return true;
-    snprintf(reason, kMccReasonBytes, "provider %s: fi_query_collective finds nothing", name);
+    snprintf(reason, kMccReasonBytes, "provider %s supports no collective (fi_query_collective)", name);
     return false;
 }
 

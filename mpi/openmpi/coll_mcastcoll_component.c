@@ -47,7 +47,10 @@ static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* co
     MccModule* m = (MccModule*)module;
     if (NULL == comm->c_coll->coll_allreduce_module || NULL == comm->c_coll->coll_bcast_module ||
         NULL == comm->c_coll->coll_allgather_module) {
-        MCC_VERBOSE(1, "coll/mcastcoll: nobody to fall back to on %s", comm->c_name);
+        MCC_VERBOSE(1,
+                    "coll/mcastcoll does not serve %s: no other component has the allreduce, bcast and "
+                    "allgather that it needs",
+                    comm->c_name);
         return OMPI_ERROR;
     }
     mcc_previous_keep(m, comm);
@@ -60,8 +63,8 @@ static void report_too_large(ompi_communicator_t* comm, size_t most, double took
     const bool all = MPI_COMM_WORLD == comm;
     if (0 != ompi_comm_rank(comm)) return;
     opal_output_verbose(all ? 0 : 1, all ? 0 : mcc_component.output,
-                        "coll/mcastcoll leaves %s to Open MPI's own collectives: it has %d ranks, a group at "
-                        "most %zu",
+                        "coll/mcastcoll leaves %s to Open MPI's own collectives: it has %d ranks, but a "
+                        "group has at most %zu",
                         comm->c_name, ompi_comm_size(comm), most);
     if (all) MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
 }
@@ -84,7 +87,7 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
         return NULL;
     }
     if (mcc_may_revoke()) {
-        mcc_report_off(comm, "operations of a group cannot be revoked, as MPI's fault tolerance wants");
+        mcc_report_off(comm, "operations of a group cannot be revoked, which MPI's fault tolerance requires");
         return NULL;
     }
     // mcastcoll is opened later, but its limit is known.
@@ -132,7 +135,9 @@ static int component_open(void) {
     }
     if (c->ready && c->verbose >= 2 && 0 == ompi_process_info.my_name.vpid) mcc_rules_print(c->rules);
     if (OMPI_SUCCESS != mcc_peers_open()) {
-        MCC_VERBOSE(1, "coll/mcastcoll: the address could not be published, this process is left out");
+        MCC_VERBOSE(1,
+                    "coll/mcastcoll: cannot publish the address of this process, its communicators use Open "
+                    "MPI's own collectives");
     }
     return OMPI_SUCCESS;
 }

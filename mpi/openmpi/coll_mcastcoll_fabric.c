@@ -26,7 +26,8 @@ static bool open_fabric(const char* provider, size_t peers, char* reason) {
     reason[0] = '\0';  // set by the first attempt
     for (int i = 0; i < kMccCollectives; ++i)
         if (!mcc_provider_has(&c->fabric, mcc_collective_ops[i], FI_VOID, FI_NOOP))
-            MCC_VERBOSE(1, "coll/mcastcoll: provider %s has no %s", provider, mcc_collective_names[i]);
+            MCC_VERBOSE(1, "coll/mcastcoll: provider %s does not support %s", provider,
+                        mcc_collective_names[i]);
     return true;
 }
 
@@ -55,7 +56,8 @@ static void ended(const void* context, int error, const char* text) {
         operation->done = true;
         return;
     }
-    if (0 != error) MCC_VERBOSE(5, "coll/mcastcoll: an error without an operation: %s", fi_strerror(error));
+    if (0 != error)
+        MCC_VERBOSE(5, "coll/mcastcoll: an error that belongs to no operation: %s", fi_strerror(error));
 }
 
 // The lock is held.
@@ -94,7 +96,7 @@ static void choose_pace(MccComponent* c) {
 
 void mcc_groups_reap(bool all) {
     const int error = mcc_joins_reap(&mcc_component.fabric, all);
-    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: closing a group: %s", fi_strerror(error));
+    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: cannot close a group: %s", fi_strerror(error));
 }
 
 static int progress(void) {
@@ -138,7 +140,9 @@ void mcc_stand_in_for(const MccGroup* g) {
     // except for a rank blocked in pml cm.
     const bool wanted = c->progress_thread && (1 != g->join.hosts || mcc_pml_is("cm"));
     if (!wanted || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
-    MCC_VERBOSE(1, "coll/mcastcoll: no thread can be made, others' repairs wait for MPI calls");
+    MCC_VERBOSE(1,
+                "coll/mcastcoll: cannot create the progress thread: peers' retransmit requests are served "
+                "only while this process is inside MPI");
 }
 
 void mcc_progress_stop(void) {

@@ -28,7 +28,7 @@ bool mcc_group_has(const MccModule* m, enum fi_collective_op collective) {
 
 static bool is_left(ompi_communicator_t* comm, const char* reason) {
     if (0 == ompi_comm_rank(comm))
-        MCC_VERBOSE(1, "coll/mcastcoll: %s is left to others: %s", comm->c_name, reason);
+        MCC_VERBOSE(1, "coll/mcastcoll leaves %s to Open MPI's own collectives: %s", comm->c_name, reason);
     return false;
 }
 
@@ -70,13 +70,13 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     const bool one_host = all_on_one_host(comm);
     if (!one_host && size < c->min_comm_size)
-        return is_left(comm, "few members (coll_mcastcoll_min_comm_size)");
+        return is_left(comm, "it has fewer members than coll_mcastcoll_min_comm_size");
     if (!mcc_peers_agree(comm, &m->hosts, reason)) {
         mcc_report_off(comm, reason);
         return false;
     }
     if (one_host && !serve_single_host(c))
-        return is_left(comm, "all on one host (coll_mcastcoll_single_host)");
+        return is_left(comm, "all members are on one host (coll_mcastcoll_single_host)");
     if (!mcc_peers_choose_way(comm, reason)) {
         mcc_report_off(comm, reason);
         return false;
@@ -210,8 +210,8 @@ static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int l
     // Open MPI's own collectives would wait for the lost member forever.
     m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
     if (lost >= 0) snprintf(who, sizeof(who), "rank %d", lost);
-    opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s is gone: %s", comm->c_name,
-                ompi_comm_rank(comm), ompi_comm_size(comm), who, fi_strerror(error));
+    opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s was lost: %s",
+                comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), who, fi_strerror(error));
     return mcc_error_class(error);
 }
 
@@ -255,7 +255,7 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
         mcc_report_off(comm, reason);
     } else {
         put_off(m);
-        snprintf(reason, sizeof(reason), "rank %d begins no join for some time, since one failed",
+        snprintf(reason, sizeof(reason), "rank %d postpones further joins, because a join has failed",
                  meeting->unwilling);
         (void)is_left(comm, reason);
     }

@@ -35,7 +35,8 @@ bool mcc_load(char* reason) {
     MCC_LIBFABRIC(MCC_FIND)
     // A new major version may change the structures.
     if (good && FI_MAJOR(g_libfabric.fi_version()) == FI_MAJOR_VERSION) return true;
-    snprintf(reason, kMccReasonBytes, "libfabric: another version than the component was built for");
+    snprintf(reason, kMccReasonBytes,
+             "libfabric has another version than the one that the component was built for");
     memset(&g_libfabric, 0, sizeof(g_libfabric));
     return false;
 }

@@ -63,11 +63,12 @@ static void judge(const Word* outcome, int size, char* reason) {
     if (least[0] < (uint64_t)size) {
         snprintf(reason, kMccReasonBytes, "rank %d: %.200s", (int)least[0], outcome->reason);
     } else if (0 != ((least[1] ^ ~least[2]) & ~(uint64_t)UINT32_MAX)) {
-        snprintf(reason, kMccReasonBytes, "ranks %d and %d have providers that can do different things",
+        snprintf(reason, kMccReasonBytes, "the providers of ranks %d and %d have different capabilities",
                  (int)(least[1] & UINT32_MAX), (int)(least[2] & UINT32_MAX));
     } else if ((size_t)size > c->fabric.max_members ||
                (size_t)size > (INT32_MAX - sizeof(MccHead)) / c->fabric.address_bytes) {
-        snprintf(reason, kMccReasonBytes, "%d members, the provider takes %zu", size, c->fabric.max_members);
+        snprintf(reason, kMccReasonBytes, "%d members, but the provider supports at most %zu", size,
+                 c->fabric.max_members);
     }
 }
 

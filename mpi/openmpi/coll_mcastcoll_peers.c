@@ -87,7 +87,7 @@ void mcc_peers_close(void) {
 
 static bool draw_keys(MccComponent* c) {
     if (mcc_draw_key_pair(&c->keys)) return true;
-    snprintf(c->reason, sizeof(c->reason), "the kernel gives no random numbers: getrandom: %s",
+    snprintf(c->reason, sizeof(c->reason), "the kernel returned no random numbers: getrandom: %s",
              strerror(errno));
     return false;
 }
@@ -173,7 +173,7 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
         snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, (const char*)card.rest);
     } else if (card.terms != c->terms) {
         snprintf(reason, kMccReasonBytes,
-                 "rank %d runs with other coll_mcastcoll_* parameters or another provider", rank);
+                 "rank %d has different coll_mcastcoll_* parameters or another provider", rank);
     }
     Peer* peer = '\0' == reason[0] ? malloc(sizeof(*peer)) : NULL;
     if (NULL != peer)

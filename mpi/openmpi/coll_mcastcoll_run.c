@@ -61,7 +61,7 @@ static void report_trial(const MccJob* job, const MccTrial* t, size_t bytes) {
                 "coll/mcastcoll: %s of %zu to %zu bytes on %s: %.0f us here, %.0f us by Open MPI's own: %s",
                 mcc_collective_names[job->collective], least, least + (least - 1), g->name,
                 (double)mcc_trial_median(t, kMccOurs) * 1e-3, (double)mcc_trial_median(t, kMccOthers) * 1e-3,
-                t->doubted              ? "a second trial will tell"
+                t->doubted              ? "a second trial will decide"
                 : kMccOurs == t->better ? "served here"
                                         : "left to them");
 }

@@ -193,7 +193,7 @@ uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state) {
 
 void mcc_rules_print(const MccRules* rules) {
     const int output = mcc_component.output;
-    opal_output(output, "coll/mcastcoll selection: operation members hosts bytes who pml");
+    opal_output(output, "coll/mcastcoll selection: operation members hosts bytes where pml");
     for (size_t i = 0; i < rules->count; ++i)
         opal_output(output, "  %s%s", rules->rules[i].text, rules->rules[i].in_site ? "  # in one site" : "");
     opal_output(output, "  all * * * here");

@@ -18,60 +18,62 @@ MccComponent mcc_component = {.fabric = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 void mcc_settings_register(const mca_base_component_t* component) {
     MccComponent* c = &mcc_component;
     c->base = component;
-    PARAMETER("priority", priority, INT, 6, 90, "Priority of the component; 0 or less switches it off");
+    PARAMETER("priority", priority, INT, 6, 90, "Priority of the component; 0 or less disables it");
     PARAMETER("provider", provider, STRING, 4, "mcastcoll",
-              "The libfabric provider to use, any that has FI_COLLECTIVE, for example \"tcp;ofi_rxm\"");
+              "libfabric provider to use; it must support FI_COLLECTIVE, for example \"tcp;ofi_rxm\"");
     // The default is the cost of forming a group divided by the time that the group saves per small
     // operation, on two to sixteen hosts.
     PARAMETER("form_after", form_after, INT, 5, 100,
-              "Blocking collectives on a communicator that are left to the other components before its group "
-              "forms, each 16 KiB of a long one counting as another; 0: it forms at the first");
+              "Number of blocking collectives before a communicator switches to mcastcoll (each 16 KiB of a "
+              "message counts as one; 0 = immediately)");
     // For two members on two hosts, a broadcast is one message, and multicast can only be slower.
-    PARAMETER(
-        "min_comm_size", min_comm_size, INT, 5, 3,
-        "Communicators over several hosts with fewer members are left to the other components (at least 2)");
+    PARAMETER("min_comm_size", min_comm_size, INT, 5, 3,
+              "Minimum number of members of a communicator on several hosts; smaller ones are left to the "
+              "other components (at least 2)");
     PARAMETER("single_host", single_host, INT, 5, 1,
-              "Serve communicators whose members all share one host: 1 yes, 0 no, -1 only where "
-              "point-to-point has no shared memory of its own (pml cm)");
+              "Serve communicators whose members are all on one host: 1 yes, 0 no, -1 only if point-to-point "
+              "messages do not use shared memory (pml cm)");
     PARAMETER("bcast_min_message", bcast_min_message, SIZE_T, 5, 0,
-              "Broadcasts of fewer bytes are left to the other components");
+              "Minimum bytes of a broadcast; shorter ones are left to the other components");
     PARAMETER("max_message", max_message, SIZE_T, 5, SIZE_MAX / 2,
-              "Messages of more bytes are left to the other components (no bound)");
-    PARAMETER(
-        "segment", segment, SIZE_T, 9, (size_t)32 << 20,
-        "A message of more bytes becomes several operations of the provider, one after the other; gathered "
-        "parts of more bytes are left to the other components; less where the provider takes less");
+              "Maximum bytes of a message; longer ones are left to the other components (default: no limit)");
+    PARAMETER("segment", segment, SIZE_T, 9, (size_t)32 << 20,
+              "Maximum bytes of one operation of the provider, at most the provider's own limit; a longer "
+              "message becomes several operations, one after the other; longer parts of a gather are left to "
+              "the other components");
     PARAMETER("enable", enable, STRING, 4, "all",
-              "Comma-separated list of the operations to serve, where the provider has them: all, none, "
+              "Comma-separated list of the operations to serve if the provider supports them: all, none, "
               "bcast, barrier, allreduce, reduce, allgather, allgatherv, gather, scatter, alltoall, "
-              "reduce_scatter, reduce_scatter_block; one with ^ before it is taken out");
+              "reduce_scatter, reduce_scatter_block; a ^ before an operation excludes it");
     PARAMETER("selection", selection, STRING, 5, "",
-              "File of rules \"OPERATION MEMBERS HOSTS BYTES here|previous|measured\", the first that fits "
-              "counts: what is left to the other components because they are faster, or found out by trying "
-              "both. They come before those built in (all are printed with coll_mcastcoll_verbose 2)");
-    PARAMETER("nonblocking", nonblocking, BOOL, 4, true, "Serve the non-blocking forms, too");
+              "File of rules \"OPERATION MEMBERS HOSTS BYTES here|previous|measured\", of which the first "
+              "match counts: here = mcastcoll, previous = the other components, measured = the faster of "
+              "both, found by trial. These rules are applied before the built-in ones "
+              "(coll_mcastcoll_verbose 2 prints all rules)");
+    PARAMETER("nonblocking", nonblocking, BOOL, 4, true, "Serve non-blocking collectives, too");
     PARAMETER("reduce_scatter_small", reduce_scatter_small, SIZE_T, 9, (size_t)16 << 10,
-              "Vectors of up to so many bytes whose parts are not as even as the provider deals them become "
-              "an allreduce; larger ones are left to the other components");
+              "Maximum bytes of a reduce_scatter with uneven parts that is run as an allreduce, because the "
+              "provider supports even parts only; longer ones are left to the other components");
     PARAMETER("disable_on_error", disable_on_error, BOOL, 6, false,
-              "After a failed operation leave the communicator to the other components, instead of failing "
-              "every further operation on it at once; the program must see to it that all ranks go on with "
-              "the same operation, since one may have finished what failed on another");
+              "After a failed operation, leave the communicator to the other components instead of failing "
+              "all further operations on it; the program must ensure that all ranks continue with the same "
+              "operation, because an operation that failed on one rank may have succeeded on another");
     PARAMETER("join_timeout", join_timeout_ms, INT, 6, 10000,
-              "Milliseconds to wait for a group to form, as long again for every 64 members; then the "
-              "communicator is left to the others, and tried again after some thousand collectives");
+              "Milliseconds to wait for a group to form, plus the same time for every 64 members; then the "
+              "communicator is left to the other components, and the next attempt follows after some "
+              "thousand collectives");
     PARAMETER("linger", linger_ms, INT, 9, 2000,
-              "Milliseconds a group outlives its communicator, so that slower members can still have lost "
-              "data repaired");
+              "Milliseconds that a group outlives its communicator, so that slower members can still request "
+              "lost data");
     PARAMETER("eager_progress", eager_progress, BOOL, 9, false,
-              "Poll the provider in every turn of Open MPI's progress loop, not only in every eighth: "
-              "quicker repair for others, slower point-to-point");
+              "Poll the provider in every turn of Open MPI's progress loop instead of every eighth: faster "
+              "repair for peers, slower point-to-point messages");
     PARAMETER("progress_thread", progress_thread, BOOL, 5, true,
-              "A thread that polls the provider while this process makes no MPI calls, or waits in one that "
-              "does not call Open MPI's progress; without it others that lost something wait for that, and "
-              "for ever where this process waits for them outside MPI");
+              "Use a thread that polls the provider while this process is outside MPI, or in an MPI call "
+              "without progress. Without it, peers' retransmit requests wait for the next MPI call, which is "
+              "a deadlock if this process waits for these peers outside MPI");
     PARAMETER("verbose", verbose, INT, 8, 0,
-              "Verbosity: 0 problems only, 1 decisions per communicator, 5 and above more");
+              "Verbosity: 0 problems only, 1 also decisions for each communicator, 5 and above more");
 }
 
 // A negative size such as -5 has been read as a huge number, which is negative again as int64_t.
@@ -90,7 +92,7 @@ bool mcc_settings_check(void) {
                    {"linger", "not be negative", c->linger_ms, 0, INT64_MAX}};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i) {
         if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high) continue;
-        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_%s is %lld, must %s", numbers[i].name,
+        snprintf(c->reason, sizeof(c->reason), "coll_mcastcoll_%s is %lld, but must %s", numbers[i].name,
                  (long long)numbers[i].value, numbers[i].allowed);
         return false;
     }
@@ -99,7 +101,7 @@ bool mcc_settings_check(void) {
     const bool named = NULL != c->provider && '\0' != c->provider[0];
     if (named && 0 != c->enabled) return true;
     snprintf(c->reason, sizeof(c->reason), "%s",
-             named ? "coll_mcastcoll_enable: no operation is left" : "coll_mcastcoll_provider is empty");
+             named ? "coll_mcastcoll_enable excludes all operations" : "coll_mcastcoll_provider is empty");
     return false;
 }
 

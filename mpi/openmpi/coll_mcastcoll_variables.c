@@ -8,21 +8,21 @@ static struct {
     const char *name, *help;
     uint64_t value;
 } variables[] = {
-    {"group_operations", "Collectives that were completed, but for blocking ones inside one host", 0},
-    {"group_bytes", "Bytes of their messages, vectors or blocks", 0},
-    {"host_operations", "Collectives, or parts of them, that went through a host's shared memory", 0},
-    {"host_bytes", "Bytes of those", 0},
+    {"group_operations", "Completed collectives, except blocking ones inside one host", 0},
+    {"group_bytes", "Bytes of the messages, vectors or blocks of these collectives", 0},
+    {"host_operations", "Collectives, or parts of collectives, that used the shared memory of a host", 0},
+    {"host_bytes", "Bytes of the collectives that used the shared memory of a host", 0},
     {"datagrams_sent", "Multicast datagrams that this process sent", 0},
-    {"datagrams_received", "Multicast datagrams that came in", 0},
-    {"fragments_by_multicast", "Fragments that a multicast brought", 0},
-    {"fragments_repaired", "Fragments that were lost, and came by messages", 0},
-    {"fragments_restored", "Fragments that were lost, and computed from others", 0},
-    {"duplicates", "Fragments that came more than once", 0},
-    {"messages_sent", "Messages that this process sent to others for their own sake", 0},
-    {"asks_sent", "Questions for what was lost", 0},
-    {"asks_received", "Others' questions for what was lost", 0},
-    {"lane_demotions", "Times that a group went over from multicast to messages", 0},
-    {"lane_promotions", "Times that a group went back to multicast", 0},
+    {"datagrams_received", "Multicast datagrams that this process received", 0},
+    {"fragments_by_multicast", "Fragments received by multicast", 0},
+    {"fragments_repaired", "Lost fragments that were received by message", 0},
+    {"fragments_restored", "Lost fragments that were computed from parity", 0},
+    {"duplicates", "Fragments received more than once", 0},
+    {"messages_sent", "Messages that this process sent to other members", 0},
+    {"asks_sent", "Retransmit requests (NAKs) that this process sent", 0},
+    {"asks_received", "Retransmit requests (NAKs) that this process received", 0},
+    {"lane_demotions", "Times that a group changed from multicast to messages", 0},
+    {"lane_promotions", "Times that a group changed back to multicast", 0},
 };
 
 // Reads the counter from any group, since the counters belong to the shared endpoint. Without a group, the

@@ -102,5 +102,6 @@ void mcc_note_window(MccModule* m, ompi_communicator_t* comm) {
     if (NULL == window_of || comm == window_of || MPI_COMM_WORLD == comm || 0 != m->seen) return;
     m->state = kMccLeft;
     if (0 == ompi_comm_rank(comm))
-        MCC_VERBOSE(1, "coll/mcastcoll: %s is left to others: it is a window's", comm->c_name);
+        MCC_VERBOSE(1, "coll/mcastcoll leaves %s to Open MPI's own collectives: it belongs to a window",
+                    comm->c_name);
 }

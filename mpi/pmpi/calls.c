@@ -46,7 +46,7 @@ static bool run(const PmpiCall* c, int error, int* rc) {
     if (FI_ENOSYS == error) {
         g->join.refused |= 1U << mcc_collective_ops[c->operation];
         if (0 == g->join.rank)
-            pmpi_say(1, "the provider has no %s for %d members like these", name, g->join.size);
+            pmpi_say(1, "the provider does not support %s for this group of %d members", name, g->join.size);
     }
     if (FI_ENOSYS == error || FI_EOPNOTSUPP == error) return leave(c);
     *rc = MPI_SUCCESS;

@@ -60,12 +60,12 @@ static bool agree_on_terms(PmpiGroup* g, char* reason) {
         char text[kMccReasonBytes];
         memcpy(text, pmpi.reason, sizeof(text));
         if (MPI_SUCCESS != PMPI_Bcast(text, sizeof(text), MPI_CHAR, (int)all[0], g->comm)) return false;
-        snprintf(reason, kMccReasonBytes, "rank %d has no provider open: %.180s", (int)all[0], text);
+        snprintf(reason, kMccReasonBytes, "rank %d could not open the provider: %.180s", (int)all[0], text);
         return false;
     }
     if (all[1] != INT64_MAX - all[2]) {
         snprintf(reason, kMccReasonBytes,
-                 "the members differ in MCASTCOLL_PMPI_* settings, provider or kind of machine");
+                 "the members have different MCASTCOLL_PMPI_* settings, providers or types of machine");
         return false;
     }
     return true;
@@ -126,8 +126,8 @@ static bool form(PmpiGroup* g, char* reason) {
     // The settings are the same on every member from here on.
     if (g->join.size < pmpi.settings.min_members || (size_t)g->join.size > pmpi.provider.max_members) {
         snprintf(reason, kMccReasonBytes,
-                 "%d members; MCASTCOLL_PMPI_MIN_MEMBERS is %d, the provider takes %zu", g->join.size,
-                 pmpi.settings.min_members, pmpi.provider.max_members);
+                 "%d members, but MCASTCOLL_PMPI_MIN_MEMBERS is %d and the provider supports at most %zu",
+                 g->join.size, pmpi.settings.min_members, pmpi.provider.max_members);
         return false;
     }
     uint8_t* addresses = malloc((size_t)g->join.size * pmpi.provider.address_bytes);

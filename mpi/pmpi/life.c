@@ -69,15 +69,15 @@ static void open_provider(void) {
     const char* why = NULL;
     if (!pmpi_settings_read(&pmpi.settings, reason)) {
         if (0 == rank) pmpi_say(0, "%s; MPI's own collectives serve this job", reason);
-        why = "a setting is bad";
+        why = "a setting is invalid";
     } else if (0 == pmpi.settings.enabled) {
-        why = "MCASTCOLL_PMPI_ENABLE leaves nothing";
+        why = "MCASTCOLL_PMPI_ENABLE excludes all operations";
     } else if (!pmpi_packs_plainly()) {
-        why = "MPI_Pack of this MPI adds to the bytes";
+        why = "MPI_Pack of this MPI adds bytes to the packed data";
     } else if (!mcc_descriptors_left(mcc_descriptors_to_open(size), reason)) {
         why = reason;
     } else if (!mcc_draw_key_pair(&pmpi.keys)) {
-        why = "the kernel gives no random numbers";
+        why = "the kernel returned no random numbers";
     }
     if (NULL != why) snprintf(pmpi.reason, sizeof(pmpi.reason), "%s", why);
     pmpi.ready = NULL == why &&

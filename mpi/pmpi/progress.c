@@ -8,7 +8,7 @@
 // progress.
 static void ended(const void* context, int error, const char* text) {
     (void)context, (void)text;
-    if (0 != error) pmpi_say(2, "an error without an operation: %s", fi_strerror(error));
+    if (0 != error) pmpi_say(2, "an error that belongs to no operation: %s", fi_strerror(error));
 }
 
 void pmpi_poll(void) {
@@ -26,7 +26,7 @@ int pmpi_meanwhile(void* group) {
 
 void pmpi_groups_reap(bool all) {
     const int error = mcc_joins_reap(&pmpi.provider, all);
-    if (0 != error) pmpi_say(1, "closing a group: %s", fi_strerror(error));
+    if (0 != error) pmpi_say(1, "cannot close a group: %s", fi_strerror(error));
 }
 
 // Also closes groups whose linger time is over.
@@ -41,5 +41,7 @@ void pmpi_progress_start(void) {
     enum { kAwayNs = 4000000 };
     if (pmpi.settings.progress_thread &&
         !mcc_stand_in_start(&pmpi.stand_in, &pmpi.provider, kAwayNs, stand_in))
-        pmpi_say(1, "no thread can be made: repairs wait for this process's next call");
+        pmpi_say(1,
+                 "cannot create the progress thread: peers' retransmit requests wait for this process's next "
+                 "collective");
 }

@@ -11,7 +11,7 @@ namespace mcastcoll {
 
 Arguments::Arguments(std::string program, std::string description, std::string version)
     : app_(std::make_unique<CLI::App>(std::move(description), program)) {
-    app_->set_help_flag("-h,--help", "Print the options that are needed daily, and exit");
+    app_->set_help_flag("-h,--help", "Print the most common options, and exit");
     app_->set_help_all_flag("--help-all", "Print all options, and exit");
     app_->set_version_flag("--version", program + " " + version);
     app_->get_formatter()->column_width(28);

@@ -79,7 +79,7 @@ static void sink(int port) {
 static int connected(const char* host, int port) {
     struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (inet_pton(AF_INET, host, &there.sin_addr) != 1) {
-        fprintf(stderr, "flows: '%s' is no IPv4 address\n", host);
+        fprintf(stderr, "flows: '%s' is not an IPv4 address\n", host);
         exit(2);
     }
     for (int attempt = 0;; attempt++) {  // the sink starts at the same time

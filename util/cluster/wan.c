@@ -185,7 +185,8 @@ static void take_in(struct direction* d, const struct link* l) {
 static void run_before_others(void) {
     const struct sched_param first = {.sched_priority = 1};
     if (sched_setscheduler(0, SCHED_FIFO, &first))
-        fprintf(stderr, "wan: runs like others, and late under load: %s\n", strerror(errno));
+        fprintf(stderr, "wan: cannot get real-time priority, so packets may be late under load: %s\n",
+                strerror(errno));
 }
 
 static void wait_for(struct direction d[2], int timer, int64_t due) {

@@ -182,10 +182,10 @@ Result<Catalogue> parse_catalogue(std::string_view bytes) {
         entry.size = reader.number();
         entry.link = reader.text();
         if (kind > static_cast<std::uint64_t>(Kind::link) || leads_out(entry.path))
-            return Error{EBADMSG, fmt::format("'{}' leads out of the target", entry.path)};
+            return Error{EBADMSG, fmt::format("'{}' is outside the target", entry.path)};
         catalogue.push_back(std::move(entry));
     }
-    if (!reader.at_end()) return Error{EBADMSG, "the list of files is not understood"};
+    if (!reader.at_end()) return Error{EBADMSG, "cannot parse the list of files"};
     return catalogue;
 }
 

@@ -40,8 +40,8 @@ Result<void> Channel::open_fabric(const std::string& address) {
     fi_info* found = nullptr;
     const int code = fi_getinfo(FI_VERSION(1, 17), address.c_str(), nullptr, FI_SOURCE, hints.get(), &found);
     if (code == -FI_ENODATA)
-        return Error{ENODATA, fmt::format("libfabric has no provider mcastcoll for {}: is it installed, or "
-                                          "FI_PROVIDER_PATH set? FI_LOG_LEVEL=warn says more",
+        return Error{ENODATA, fmt::format("libfabric has no provider mcastcoll for {}: install it, or set "
+                                          "FI_PROVIDER_PATH; FI_LOG_LEVEL=warn logs the reason",
                                           address)};
     if (code != 0) return failed("fi_getinfo", code);
     info_.reset(found);

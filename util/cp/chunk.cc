@@ -79,7 +79,7 @@ Unpacker::Unpacker(std::string_view chunk) : rest_(chunk.substr(std::min(chunk.s
 Result<std::optional<Record>> Unpacker::next() {
     if (rest_.empty()) return std::optional<Record>();
     if (rest_.size() < kHeadBytes || static_cast<unsigned char>(rest_[0]) > static_cast<unsigned>(Act::end))
-        return Error{EBADMSG, "a chunk that is none"};
+        return Error{EBADMSG, "invalid data instead of a chunk"};
     Record record;
     record.act = static_cast<Act>(rest_[0]);
     record.number = number_at(rest_, 1);
@@ -89,7 +89,7 @@ Result<std::optional<Record>> Unpacker::next() {
         record.position = second;
         return std::optional(record);
     }
-    if (second > rest_.size()) return Error{EBADMSG, "a chunk that is cut"};
+    if (second > rest_.size()) return Error{EBADMSG, "a truncated chunk"};
     record.bytes = rest_.substr(0, second);
     rest_.remove_prefix(second);
     return std::optional(record);

@@ -117,7 +117,7 @@ Result<void> Copy::announce() {
     if (!theirs.empty()) return Error{crew_.is_head() ? EINVAL : ECANCELED, std::string(theirs)};
     auto target = target_on(reader.text(), crew_.hosts()[crew_.rank()]);
     many_ = reader.number() != 0;
-    if (!target || !reader.at_end()) return Error{EBADMSG, "the head's job is not understood"};
+    if (!target || !reader.at_end()) return Error{EBADMSG, "cannot parse the job of the head"};
     target_ = std::move(target).value();
     return {};
 }
@@ -140,7 +140,7 @@ Result<void> Copy::look_at_targets() {
     into_ = ends_so || somewhere;
     if (many_ && !into_)
         return Error{crew_.is_head() ? EINVAL : ECANCELED,
-                     fmt::format("{}: is no folder on any host; end it with / to have it made", target_)};
+                     fmt::format("{}: is not a folder on any host; end it with / to create it", target_)};
     return {};
 }
 
@@ -149,7 +149,7 @@ std::string Copy::prepare() {
     if (works_) {
         std::string wrong;
         if (target_state_.starts_with(kBad)) wrong = target_state_.substr(1);
-        if (into_ && target_state_ == kOther) wrong = "is no folder";
+        if (into_ && target_state_ == kOther) wrong = "is not a folder";
         if (into_ && target_state_ == kNothing && ::mkdir(target_.c_str(), 0777) != 0)
             wrong = std::strerror(errno);
         if (!wrong.empty() && !crew_.is_head()) return fmt::format("{}: {}", target_, wrong);

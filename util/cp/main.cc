@@ -17,13 +17,12 @@ int complain(const std::string& what) {
 }
 
 constexpr const char* kDescription =
-    "Copies files and trees to the same place on many hosts: each byte is read once and multicast once.\n\n"
-    "  mpirun -N 1 mcastcoll-cp model.bin /scratch/          to the hosts of a job, from rank 0's\n"
-    "  mcastcoll-cp --hosts n1,n2,n3 data model.bin /scratch/   by ssh\n"
-    "  mcastcoll-cp --hosts @hosts.txt --json tree /nfs/%h/\n\n"
-    "It goes on where an interrupted copy has stopped, and without hosts that fail. Status: 0 all hosts "
-    "have\n"
-    "everything, 1 some have not (they are named), 2 none has, or the command line is wrong.";
+    "Copies files and trees to the same place on many hosts: each byte is read once and multicast once.\n\n  "
+    "mpirun -N 1 mcastcoll-cp model.bin /scratch/          from rank 0's host to the hosts of a job\n  "
+    "mcastcoll-cp --hosts n1,n2,n3 data model.bin /scratch/   over ssh\n  mcastcoll-cp --hosts @hosts.txt "
+    "--json tree /nfs/%h/\n\nAn interrupted copy is resumed, and hosts that fail are left out. Status: 0 all "
+    "hosts have all files,\n1 some hosts do not (they are named), 2 no host has them, or the command line is "
+    "wrong.";
 
 int run(int argc, char** argv) {
     Arguments arguments(cp::kProgram, kDescription, MCC_VERSION);
@@ -32,7 +31,7 @@ int run(int argc, char** argv) {
     std::vector<std::string> paths;
     arguments.option("paths", paths, "SOURCE... TARGET; in TARGET %h is the host's name");
     options.add_to(arguments);
-    arguments.flag("-q,--quiet", settings.quiet, "Say only what goes wrong");
+    arguments.flag("-q,--quiet", settings.quiet, "Print errors only");
     arguments.flag("--json", settings.json, "Print a summary as a JSON object, and no progress");
     arguments.daily({"--hosts", "--rsh", "--here", "--quiet", "--json"});
     if (const auto ended = arguments.parse(argc, argv)) return *ended;

@@ -154,7 +154,7 @@ void Sink::make_folder(const Entry& entry) {
         blocked_.insert(entry.path);
         note(target_.path_of(entry), why);
     };
-    if (is_blocked(entry)) return block("has no folder to be in");
+    if (is_blocked(entry)) return block("has no parent folder");
     const Place place = target_.place_of(entry);
     if (!place.folder.valid()) return block(std::strerror(errno));
     const char* const name = place.name.c_str();
@@ -163,7 +163,8 @@ void Sink::make_folder(const Entry& entry) {
     const int as_is = entry.path.empty() ? 0 : O_NOFOLLOW;
     const FileDescriptor folder(::openat(place.folder.get(), name, O_PATH | O_DIRECTORY | O_CLOEXEC | as_is));
     struct stat found {};
-    if (!folder.valid() || ::fstat(folder.get(), &found) != 0) return block("is in the way: it is no folder");
+    if (!folder.valid() || ::fstat(folder.get(), &found) != 0)
+        return block("is in the way: it is not a folder");
     if ((found.st_mode & 0300) == 0300) return;
     // fchmod() rejects an O_PATH descriptor, and open() may need a permission that the folder lacks so far.
     ::chmod(fmt::format("/proc/self/fd/{}", folder.get()).c_str(), (found.st_mode & 07777) | 0700);
@@ -173,7 +174,7 @@ void Sink::make_folder(const Entry& entry) {
 // the final name.
 void Sink::make_link(const Entry& entry) {
     const std::string path = target_.path_of(entry);
-    if (is_blocked(entry)) return note(path, "has no folder to be in");
+    if (is_blocked(entry)) return note(path, "has no parent folder");
     const Place place = target_.place_of(entry);
     if (!place.folder.valid()) return note(path, std::strerror(errno));
     const int at = place.folder.get();
@@ -231,7 +232,7 @@ void Sink::begin(std::size_t index, std::uint64_t position) {
     auto open = std::make_unique<Open>();
     open->entry = index;
     open->path = target_.path_of(entry);
-    if (is_blocked(entry)) return note(open->path, "has no folder to be in");
+    if (is_blocked(entry)) return note(open->path, "has no parent folder");
     open->place = target_.place_of(entry);
     open->partial = partial_name(open->place.name, entry);
     if (open->place.folder.valid() && open_partial(*open, position))

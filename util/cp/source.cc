@@ -119,7 +119,7 @@ void Source::send_file(Chunker& chunker, const Catalogue& catalogue, std::size_t
     const Entry& entry = catalogue[index];
     const FileDescriptor file = open_file(entry);
     if (!file.valid()) return complain(entry, std::strerror(errno));
-    if (!is_unchanged(entry, file)) return complain(entry, "has changed since it was looked at");
+    if (!is_unchanged(entry, file)) return complain(entry, "has changed since it was listed");
     Digest digest;
     if (!add_beginning(digest, file.get(), position)) return complain(entry, std::strerror(errno));
     chunker.packer().begin(index, position);
@@ -127,7 +127,7 @@ void Source::send_file(Chunker& chunker, const Catalogue& catalogue, std::size_t
     if (drop == Drop::unreadable)
         complain(entry, "cannot be read to its end");
     else if (!is_unchanged(entry, file))
-        complain(entry, "has changed while it was read"), drop = Drop::changed;
+        complain(entry, "changed while it was read"), drop = Drop::changed;
     chunker.packer().end(drop, digest.take());
 }
 

@@ -47,8 +47,8 @@ Result<Stream::Agreed> Stream::agree() {
         if (rank == 0) oldest = first;
         std::string why;
         if (failures >= kFailures) why = failure;
-        if (next < oldest) why = "is too far behind";
-        if (!reader.ok() || (name.empty() && rank != 0)) why = "takes no part";
+        if (next < oldest) why = "is too slow: it is too far behind";
+        if (!reader.ok() || (name.empty() && rank != 0)) why = "does not take part";
         if (!why.empty()) {
             says_.lost(rank, why);
             if (rank == 0 || rank == crew_.rank()) return Error{ECANCELED, why};

@@ -13,11 +13,12 @@
 namespace mcastcoll::crew {
 
 void Options::add_to(Arguments& arguments) {
-    arguments.option("--hosts", hosts, "Without a launcher: hosts with commas between, or @FILE, one a line");
-    arguments.option("--rsh", rsh, "Starts a command line on a host");
+    arguments.option("--hosts", hosts,
+                     "Without a launcher: comma-separated hosts, or @FILE with one host per line");
+    arguments.option("--rsh", rsh, "Command that starts a command line on a host");
     arguments.option("--join", join, "For processes that --hosts starts");
-    arguments.option("--wait", wait_s, "Seconds to wait for hosts that do not come").range(1U, 3600U);
-    arguments.flag("--here", here, "On this host alone");
+    arguments.option("--wait", wait_s, "Seconds to wait for hosts to start").range(1U, 3600U);
+    arguments.flag("--here", here, "Run on this host only");
 }
 
 Crew::Crew() = default;
@@ -49,7 +50,7 @@ void Crew::hand_out(const std::string& everything, unsigned wait_s) {
             if (!links_[rank]->move() && !links_[rank]->all_sent())
                 lose(rank, kConnectionEnded);
             else if (!links_[rank]->all_sent() && deadline.over())
-                lose(rank, fmt::format("takes nothing for {} s", wait_s));
+                lose(rank, fmt::format("accepted no data for {} s", wait_s));
             else if (!links_[rank]->all_sent())
                 waiting.push_back({links_[rank]->descriptor(), POLLOUT, 0});
         }
@@ -101,12 +102,12 @@ Result<Crew::Gathered> Crew::take_part(const std::string& mine, unsigned wait_s)
     const auto message = await_message(link, Deadline(static_cast<int>(wait_s) * 2000));
     if (!message && message.error().code == ETIMEDOUT)
         return Error{ETIMEDOUT,
-                     fmt::format("no answer from the head, {}, within {} s", hosts_[0], 2 * wait_s)};
+                     fmt::format("the head, {}, did not respond within {} s", hosts_[0], 2 * wait_s)};
     if (!message)
         return Error{message.error().code,
                      fmt::format("the head, {}, is gone: {}", hosts_[0], message.error().message)};
     if (message.value().starts_with(kDismissed))
-        return Error{ECANCELED, fmt::format("the others have gone on without this host: it {}",
+        return Error{ECANCELED, fmt::format("the other hosts continue without this host: it {}",
                                             message.value().substr(1))};
     Gathered gathered(size());
     Reader reader(std::string_view(message.value()).substr(1));
@@ -115,13 +116,13 @@ Result<Crew::Gathered> Crew::take_part(const std::string& mine, unsigned wait_s)
         gathered[rank] = reader.text();
         if (is_gone(rank)) gathered[rank].reset();
     }
-    if (!reader.at_end()) return Error{EBADMSG, "the head's answer is not understood"};
+    if (!reader.at_end()) return Error{EBADMSG, "cannot parse the answer of the head"};
     return gathered;
 }
 
 Result<Crew::Gathered> Crew::exchange(std::string mine, unsigned wait_s) {
     if (mine.size() > kMaxMessage / size())
-        return Error{EMSGSIZE, fmt::format("{} bytes for all are too many", mine.size())};
+        return Error{EMSGSIZE, fmt::format("{} bytes are too many to be sent to all hosts", mine.size())};
     return is_head() ? gather(std::move(mine), wait_s) : take_part(mine, wait_s);
 }
 

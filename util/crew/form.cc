@@ -67,7 +67,7 @@ Result<std::unique_ptr<Crew>> join(const std::string& program, const Options& op
             crew->gone_.emplace_back(reader.text());
         }
         if (!message.value().starts_with(kWelcome) || !reader.at_end() || crew->size() <= rank)
-            return Error{EBADMSG, "the head's welcome is not understood"};
+            return Error{EBADMSG, "cannot parse the welcome of the head"};
         crew->address_ = gateway::name_of(link->descriptor());
         crew->address_->port = 0;
         crew->links_.push_back(std::move(link));
@@ -83,7 +83,8 @@ Result<std::string> read_invitation(Deadline deadline) {
     std::array<char, 4096> buffer;
     for (;;) {
         pollfd one{STDIN_FILENO, POLLIN, 0};
-        if (::poll(&one, 1, deadline.left_ms()) == 0) return Error{ETIMEDOUT, "no end of standard input"};
+        if (::poll(&one, 1, deadline.left_ms()) == 0)
+            return Error{ETIMEDOUT, "standard input did not end in time"};
         const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
         if (got <= 0 || bytes.size() > kMaxInvitation) return bytes;
         bytes.append(buffer.data(), static_cast<std::size_t>(got));
@@ -135,7 +136,7 @@ Result<std::unique_ptr<Crew>> form_launched(const std::string& program, const Op
     Reader reader(published.value());
     const auto invitation = parse_invitation(reader.text());
     const auto endpoints = parse_endpoints(reader.text());
-    if (!invitation || !endpoints) return Error{EBADMSG, "what rank 0 has published is not understood"};
+    if (!invitation || !endpoints) return Error{EBADMSG, "cannot parse the data that rank 0 has published"};
     return join(program, options, invitation.value().token, launched.value().rank, endpoints.value());
 }
 
@@ -154,7 +155,7 @@ Result<std::unique_ptr<Crew>> Crew::form(const std::string& program, const Optio
     if (is_launched()) return form_launched(program, options);
     const bool slurm = std::getenv("SLURM_PROCID") != nullptr,
                ompi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
-    return Error{EINVAL, slurm  ? "srun was not asked for PMIx: add --mpi=pmix, or name --hosts"
+    return Error{EINVAL, slurm  ? "srun does not provide PMIx: add --mpi=pmix, or give --hosts"
                          : ompi ? "this was built without PMIx: start it by hand with --hosts HOST,HOST,..."
                                 : "start it with mpirun -N 1, or with --hosts HOST,HOST,..., or --here"};
 }

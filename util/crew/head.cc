@@ -161,9 +161,9 @@ Result<std::unique_ptr<Crew>> Head::assemble() {
     }
     if (!failed_.empty()) return Error{EINVAL, failed_};
     for (const std::uint32_t rank : missing())
-        miss(rank, fmt::format("did not come within {} s", options_.wait_s));
+        miss(rank, fmt::format("did not join within {} s", options_.wait_s));
     if (crew_->size() > 1 && crew_->present().size() == 1)
-        return Error{EHOSTUNREACH, "no other host has come"};
+        return Error{EHOSTUNREACH, "no other host has joined"};
     Writer welcome;
     welcome.number(crew_->head_works_).number(crew_->size());
     for (std::uint32_t rank = 0; rank < crew_->size(); ++rank)
@@ -208,7 +208,7 @@ void Head::greet(std::unique_ptr<Link> link, const Greeting& greeting) {
     std::string wrong;
     if (launched_) crew_->hosts_[rank] = greeting.host;
     if (greeting.program != program_) {
-        wrong = fmt::format("has {}, where the head has {}", greeting.program, program_);
+        wrong = fmt::format("has {}, but the head has {}", greeting.program, program_);
     } else if (greeting.host_id != 0) {
         const auto same = std::find(host_ids_.begin(), host_ids_.end(), greeting.host_id);
         host_ids_[rank] = greeting.host_id;

@@ -22,7 +22,7 @@ Error failed(const char* what, pmix_status_t status) {
 // PMIx calls wait for all processes, and not every launcher honours their timeout.
 extern "C" void give_up(int) {
     constexpr char kText[] =
-        "the launcher's other processes did not come in time: do all run this program?\n";
+        "the launcher's other processes did not join in time: check that all of them run this program\n";
     (void)!::write(STDERR_FILENO, kText, sizeof kText - 1);
     ::_exit(2);
 }

@@ -96,7 +96,7 @@ Result<std::string> await_message(Link& link, Deadline deadline) {
         if (!message) return message.error();
         if (message.value()) return std::move(*message.value());
         if (!moves) return Error{ECONNRESET, "the connection has ended"};
-        if (deadline.over()) return Error{ETIMEDOUT, "no answer in time"};
+        if (deadline.over()) return Error{ETIMEDOUT, "no response in time"};
         pollfd one{link.descriptor(), link.events(), 0};
         ::poll(&one, 1, deadline.left_ms());
     }

@@ -48,7 +48,7 @@ expect "a host twice" 2 "host a is named twice"
 run "$check" --hosts @/nonexistent
 expect "no list of hosts" 2 "cannot read /nonexistent"
 run "$check" --hosts other --rsh /nonexistent/agent --wait 5
-expect "no agent" 2 "other: cannot start /nonexistent/agent" "no other host has come"
+expect "no agent" 2 "other: cannot start /nonexistent/agent" "no other host has joined"
 run "$check" --join 127.0.0.1:1 --wait 1
 expect "joined by hand" 2 "no invitation"
 printf '#!/bin/sh\necho "no route to $1" >&2\nexit 7\n' >"$work/refuses" && chmod +x "$work/refuses"
@@ -94,7 +94,7 @@ on0 --hosts $h0,$h1,nowhere --wait 20
 expect "a host that cannot be reached" 0 "nowhere: $work/agent ended with status" "0/3 works $h0.0 $h1.0 (nowhere: "
 ip -n ${prefix}sw link set v2 down
 on0 --hosts $h0,$h1,$h2 --wait 3
-expect "a host that does not answer" 0 "$h2: did not come within 3 s" "0/3 works $h0.1 $h1.1 ($h2: did not"
+expect "a host that does not answer" 0 "$h2: did not join within 3 s" "0/3 works $h0.1 $h1.1 ($h2: did not"
 ip -n ${prefix}sw link set v2 up
 on0 --hosts $h0,$h1,$h2 --dies $h1
 expect "a member is killed" 0 "0/3 works $h0.0 $h1.0 $h2.0" "0/3 works $h0.1 ($h1: its connection has ended) $h2.1"

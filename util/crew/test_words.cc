@@ -138,12 +138,12 @@ Test(words, hosts) {
     cr_assert(hosts.ok());
     cr_assert_eq(hosts.value().size(), 3U);
     cr_assert(hosts.value()[0] == "h0" && hosts.value()[1] == "h1" && hosts.value()[2] == "h2");
-    expect_hosts_error("", "'' is no name");
-    expect_hosts_error("a,,b", "'' is no name");
+    expect_hosts_error("", "'' is not the name");
+    expect_hosts_error("a,,b", "'' is not the name");
     expect_hosts_error("a,b,a", "host a is named twice");
-    expect_hosts_error("a,-oProxyCommand=x", "'-oProxyCommand=x' is no name");
-    expect_hosts_error("a b", "'a b' is no name");
-    expect_hosts_error("a;reboot", "is no name");
+    expect_hosts_error("a,-oProxyCommand=x", "'-oProxyCommand=x' is not the name");
+    expect_hosts_error("a b", "'a b' is not the name");
+    expect_hosts_error("a;reboot", "is not the name");
     cr_assert_not(parse_hosts("# nothing\n", '\n').ok());
     std::string many = "h";
     for (std::size_t i = 0; i < kMaxHosts; ++i) many += ",h" + std::to_string(i);

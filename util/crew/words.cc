@@ -130,7 +130,7 @@ Result<std::vector<std::string>> parse_hosts(std::string_view text, char separat
         if (separator == '\n') part = part.substr(0, part.find('#'));
         part = trimmed(part);
         if (part.empty() && separator == '\n') continue;
-        if (!is_host(part)) return Error{EINVAL, fmt::format("'{}' is no name of a host", part)};
+        if (!is_host(part)) return Error{EINVAL, fmt::format("'{}' is not the name of a host", part)};
         if (std::find(hosts.begin(), hosts.end(), part) != hosts.end())
             return Error{EINVAL, fmt::format("host {} is named twice", part)};
         hosts.emplace_back(part);

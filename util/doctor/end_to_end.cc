@@ -184,7 +184,7 @@ EndToEnd Patient::run(const std::vector<std::string>& addresses, unsigned self, 
     const auto answer = sent ? read_frame(from_.get(), Deadline(kRunning_ms)) : std::nullopt;
     if (!answer) {
         result.error = sent ? fmt::format("it had not ended after {} s", kRunning_ms / 1000)
-                            : "the process that was to carry it out is gone";
+                            : "the process that runs this test has ended";
         result.warning = last_warning();
         return result;
     }
@@ -192,7 +192,7 @@ EndToEnd Patient::run(const std::vector<std::string>& addresses, unsigned self, 
     int at = 0;
     if (::sscanf(answer->c_str(), "%u %lu %lu %lu %n", &result.members, &sent_count, &heard, &repaired, &at) <
         4) {
-        result.error = "its answer is not understood";
+        result.error = "cannot parse its answer";
         return result;
     }
     result.multicast_sent = sent_count;

@@ -47,7 +47,7 @@ class Examination {
         int group = 0;
         if (!all.value()[0] ||
             ::sscanf(all.value()[0]->c_str(), "%u %lf %d", &wanted_.listen_s, &wanted_.share, &group) != 3)
-            return Error{EBADMSG, "what the head wants is not understood"};
+            return Error{EBADMSG, "cannot parse the request of the head"};
         wanted_.group = group != 0;
         return {};
     }

@@ -11,7 +11,7 @@ Firewall look_at_firewall(const std::string& interface, int port, int family) {
     if (ran.code != 0) {
         const std::string said = ran.complaint.substr(0, ran.complaint.find('\n'));
         firewall.looked = Look<bool>::failed(
-            said.find("not permitted") != std::string::npos ? "nft shows the rules to root alone" : said);
+            said.find("not permitted") != std::string::npos ? "nft shows the rules only to root" : said);
         return firewall;
     }
     auto rules = rules_against_multicast(ran.output, interface, port, family);
@@ -23,7 +23,7 @@ Firewall look_at_firewall(const std::string& interface, int port, int family) {
     // nft does not list rules in the kernel's older tables.
     const auto old = first_line("/proc/net/ip_tables_names");
     if (old && !(*old).empty())
-        firewall.looked = Look<bool>::failed("there are rules of iptables-legacy, which nft does not show");
+        firewall.looked = Look<bool>::failed("nft does not show the rules of iptables-legacy that exist");
     else
         firewall.looked = true;
     return firewall;

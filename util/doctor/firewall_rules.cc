@@ -163,7 +163,7 @@ class Reader {
     void add_policy(const Chain& chain) {
         const std::string place = fmt::format("{} {} {}", chain.family, chain.table, chain.name);
         rules_.push_back(
-            {fmt::format("chain {} drops what no rule accepts (policy drop)", place),
+            {fmt::format("chain {} drops packets that no rule accepts (policy drop)", place),
              fmt::format("nft insert rule {} meta l4proto udp ip daddr 239.0.0.0/8 accept", place), false,
              outgoing_});
     }
@@ -231,7 +231,7 @@ Result<std::vector<Firewall::Rule>> rules_against_multicast(const std::string& r
         for (const Json& object : all.at("nftables")) reader.take(object);
         return reader.found();
     } catch (const std::exception& error) {
-        return Error{EBADMSG, fmt::format("what nft says is not understood: {}", error.what())};
+        return Error{EBADMSG, fmt::format("cannot parse the output of nft: {}", error.what())};
     }
 }
 

@@ -131,30 +131,29 @@ std::string sum_up(const Judging& judging, const std::vector<Finding>& findings,
             findings.begin(), findings.end(), [&](const Finding& one) { return one.severity == severity; }));
     };
     if (has(Severity::broken) > 0)
-        return fmt::format("mcastcoll will not work here: {} in the way.",
-                           counted(has(Severity::broken), "thing stands", "things stand"));
+        return fmt::format("mcastcoll will not work here: {}.",
+                           counted(has(Severity::broken), "problem prevents it", "problems prevent it"));
     const std::size_t limits = has(Severity::limits);
     const auto speakers = judging.speakers();
     if (without_multicast)
         return fmt::format(
-            "mcastcoll will be slower here: a group of these {} hosts works, without multicast; {} in the "
-            "way.",
-            speakers.size(), counted(limits, "thing stands", "things stand"));
+            "mcastcoll will be slower here: a group of these {} hosts works, but without multicast; {}.",
+            speakers.size(), counted(limits, "problem prevents it", "problems prevent it"));
     std::string carrier = "multicast";
     if (!speakers.empty()) {
         const Host& first = judging.host(speakers.front());
         carrier = first.rdma.group && first.libraries.wants_verbs
                       ? fmt::format("RDMA multicast on {}", *first.rdma.group)
                       : fmt::format("UDP multicast on {}", first.network.interface);
-        if (!first.libraries.multicast) carrier = "messages alone, without multicast";
+        if (!first.libraries.multicast) carrier = "messages only, without multicast";
     }
-    const std::string where = speakers.size() > 1
-                                  ? fmt::format("between these {} hosts over {}", speakers.size(), carrier)
-                                  : fmt::format("on this host, and over {} if other hosts hear it", carrier);
+    const std::string where =
+        speakers.size() > 1 ? fmt::format("between these {} hosts over {}", speakers.size(), carrier)
+                            : fmt::format("on this host, and over {} if other hosts receive it", carrier);
     return fmt::format("mcastcoll will work {}{}.", where,
                        limits == 0 ? ""
-                                   : "; " + counted(limits, "thing makes it slower or limits it",
-                                                    "things make it slower or limit it"));
+                                   : "; " + counted(limits, "problem makes it slower or limits it",
+                                                    "problems make it slower or limit it"));
 }
 
 constexpr std::uint32_t kEthernetMtu = 1500, kHeaders = 28;  // of IPv4 and ICMP
@@ -178,15 +177,15 @@ Verdict judge(const Crew& crew) {
         judging.find(
             {"host-missing",
              Severity::broken,
-             fmt::format("Nothing is heard from {}.", judging.name(i)),
-             fmt::format("The doctor could not be started there, or did not answer in time{}.{}",
+             fmt::format("Host {} does not respond.", judging.name(i)),
+             fmt::format("The doctor could not be started there, or did not respond in time{}.{}",
                          why.empty() ? "" : ": " + why,
                          mtu <= kEthernetMtu ? ""
-                                             : fmt::format(" Or what is on the way passes no packets as "
+                                             : fmt::format(" Or a device between the hosts drops packets as "
                                                            "long as the hosts' MTU of {} bytes.",
                                                            mtu)),
-             "A job with a process on that host will not start, or ends early.",
-             fmt::format("See whether `ssh {0} mcastcoll-doctor --here` works{1}.", judging.name(i),
+             "A job with a process on this host will not start, or will end early.",
+             fmt::format("Check whether `ssh {0} mcastcoll-doctor --here` works{1}.", judging.name(i),
                          mtu <= kEthernetMtu
                              ? ""
                              : fmt::format(", and `ping -M do -s {} {}`", mtu - kHeaders, judging.name(i))),

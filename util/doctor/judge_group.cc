@@ -10,8 +10,8 @@ namespace {
 std::string proves_nothing(unsigned interval_s) {
     const unsigned surely_s = interval_s + 5, forgotten_s = 2 * interval_s + 50;
     return fmt::format(
-        "Queriers ask every {} s {}, so this proves nothing. `--listen {}` would show surely whether there "
-        "is one, and `--listen {}` whether a switch then cuts groups off.",
+        "Queriers send a query every {} s {}, so this time was too short. `--listen {}` detects reliably "
+        "whether there is a querier, and `--listen {}` whether a switch stops forwarding to groups.",
         interval_s, interval_s == kUsualQueryInterval_s ? "by default" : "here (--query-interval)", surely_s,
         forgotten_s);
 }
@@ -31,7 +31,7 @@ void judge_querier(Judging& judging) {
             unheard.push_back(i);
             waited_s = host.querier.waited_s;
         } else {
-            judging.fine(fmt::format("{} of {} are heard, so switches know who is a member", what,
+            judging.fine(fmt::format("{} of {} are received, so switches know the group members", what,
                                      *host.querier.heard));
             return;
         }
@@ -39,21 +39,19 @@ void judge_querier(Judging& judging) {
     if (unheard.empty()) return;
     const unsigned interval_s = judging.crew().query_interval_s;
     const bool sure = waited_s >= interval_s;
-    judging.find(
-        {sure ? "querier-missing" : "querier-not-heard",
-         sure ? Severity::limits : Severity::note,
-         fmt::format("Nobody asked within {:.0f} s who listens to multicasts (no querier was heard).",
-                     waited_s),
-         !sure ? proves_nothing(interval_s)
-         : interval_s == kUsualQueryInterval_s
-             ? std::string("No switch or router of this network is an IGMP (MLD) querier.")
-             : fmt::format("No switch or router of this network is an IGMP (MLD) querier, or it asks less "
-                           "often than every {} s (--query-interval).",
-                           interval_s),
-         "None where switches do not snoop IGMP. Where they do, groups lose multicast after some minutes "
-         "without a querier.",
-         "On a switch: an IGMP querier for this VLAN, or no IGMP snooping.",
-         {}});
+    judging.find({sure ? "querier-missing" : "querier-not-heard",
+                  sure ? Severity::limits : Severity::note,
+                  fmt::format("No IGMP (MLD) query was received within {:.0f} s.", waited_s),
+                  !sure ? proves_nothing(interval_s)
+                  : interval_s == kUsualQueryInterval_s
+                      ? std::string("No switch or router of this network is an IGMP (MLD) querier.")
+                      : fmt::format("No switch or router of this network is an IGMP (MLD) querier, or its "
+                                    "query interval is longer than {} s (--query-interval).",
+                                    interval_s),
+                  "None if the switches do not snoop IGMP. If they do, groups lose multicast after some "
+                  "minutes without a querier.",
+                  "On a switch: enable an IGMP querier for this VLAN, or disable IGMP snooping.",
+                  {}});
 }
 
 void judge_group(Judging& judging) {
@@ -73,28 +71,27 @@ void judge_group(Judging& judging) {
              "A group, a barrier and a broadcast through libfabric failed.",
              result->warning.empty() ? result->error + "."
                                      : fmt::format("{}. The provider: {}.", result->error, result->warning),
-             "Programs' collectives would fail in the same way, or go on without mcastcoll.",
-             "FI_LOG_LEVEL=info mcastcoll-doctor 2>&1 | grep -a :mcastcoll: says more",
+             "Collectives of programs will fail in the same way, or will run without mcastcoll.",
+             "For details: FI_LOG_LEVEL=info mcastcoll-doctor 2>&1 | grep -a :mcastcoll:",
              {}},
             {i});
     }
     if (ran == 0 || judging.found("group-failed") || judging.found("address-shared")) return;
     if (judging.speakers().size() > 1 && sent == 0 &&
         judging.host(judging.present().front()).libraries.multicast && !judging.found("nobody-hears"))
-        judging.find(
-            {"group-without-multicast",
-             Severity::limits,
-             "A group formed, and did not use multicast.",
-             "Its members found each other deaf while they joined, or are all in segments of their own.",
-             "Collectives between hosts go from process to process.",
-             "FI_LOG_LEVEL=info mcastcoll-doctor 2>&1 | grep -a :mcastcoll: says why",
-             {}});
+        judging.find({"group-without-multicast",
+                      Severity::limits,
+                      "A group formed, but did not use multicast.",
+                      "During the join no member received the multicasts of another member, or each member "
+                      "is in a segment of its own.",
+                      "Collectives between hosts use point-to-point messages.",
+                      "For the reason: FI_LOG_LEVEL=info mcastcoll-doctor 2>&1 | grep -a :mcastcoll:",
+                      {}});
     judging.fine(
-        sent > 0 ? fmt::format(
-                       "a group of {} members did a barrier and a broadcast, all bytes right: {} datagrams "
-                       "multicast, {} fragments heard",
-                       members, sent, heard)
-                 : fmt::format("a group of {} members did a barrier and a broadcast, all bytes right{}",
+        sent > 0 ? fmt::format("a group of {} members completed a barrier and a broadcast without an error: "
+                               "{} datagrams multicast, {} fragments received",
+                               members, sent, heard)
+                 : fmt::format("a group of {} members completed a barrier and a broadcast without an error{}",
                                members, judging.speakers().size() > 1 ? "" : ", in shared memory"));
 }
 

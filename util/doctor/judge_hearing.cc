@@ -11,10 +11,10 @@ namespace mcastcoll::doctor {
 namespace {
 
 const char* const kServed =
-    "The others send it messages instead, one by one: collectives it takes part in are slower.";
+    "Other hosts send point-to-point messages instead, which makes collectives slower.";
 
 std::string kernel_refuses(const std::string& error) {
-    return fmt::format("The kernel refuses to send them ({}): a firewall does so, or there is no route.",
+    return fmt::format("The kernel refuses to send them ({}): a firewall blocks them, or there is no route.",
                        error);
 }
 
@@ -96,7 +96,7 @@ void Hearing::judge() {
     judge_losses();
     judge_order();
     if (deaf_.empty() && mute_.empty() && !judging_.found("path-broken"))
-        judging_.fine(fmt::format("each of {} hosts hears every other one{}", speakers_.size(),
+        judging_.fine(fmt::format("each of {} hosts receives from every other host{}", speakers_.size(),
                                   judging_.found("subnets-differ") ? " of its subnet" : ""));
 }
 
@@ -104,7 +104,7 @@ void Hearing::judge() {
 void Hearing::judge_alone() {
     const unsigned self = speakers_.front();
     const Count own = count(self, self, {Phase::small});
-    const char* const cost = "Collectives between hosts go from process to process.";
+    const char* const cost = "Collectives between hosts use point-to-point messages.";
     const std::string refused = refusal(self);
     if (own.got == 0 && (own.sent > 0 || !refused.empty())) {
         // If the kernel refuses to send, the rule is in an output chain.
@@ -115,12 +115,10 @@ void Hearing::judge_alone() {
         return judging_.find(
             {"self-deaf",
              Severity::broken,
-             "Multicasts of this host do not come back to it.",
-             refused.empty()
-                 ? std::string(
-                       "No rule that drops them was seen; the interface, or the way it is attached to "
-                       "a bridge, does not carry multicast.")
-                 : kernel_refuses(refused),
+             "This host does not receive its own multicasts.",
+             refused.empty() ? std::string("No firewall rule that drops them was found; the interface, or "
+                                           "its attachment to a bridge, does not carry multicast.")
+                             : kernel_refuses(refused),
              cost,
              "Try another interface: FI_MCASTCOLL_IFACE=NAME",
              {}},
@@ -128,18 +126,17 @@ void Hearing::judge_alone() {
     }
     for (const bool outgoing : {false, true})
         if (const Firewall::Rule* found = rule(self, outgoing, true))
-            judging_.find(
-                {"firewall-suspected",
-                 Severity::limits,
-                 "A rule of the firewall drops multicasts.",
-                 fmt::format("The firewall: {}. Whether it holds for other hosts' takes a look from "
-                             "several hosts.",
-                             found->text),
-                 cost,
-                 found->removal,
-                 {}},
-                {self});
-    if (own.sent > 0) judging_.fine("multicasts of this host come back to it");
+            judging_.find({"firewall-suspected",
+                           Severity::limits,
+                           "A rule of the firewall drops multicasts.",
+                           fmt::format("The firewall: {}. Run the doctor on several hosts to check whether "
+                                       "the rule affects multicasts of other hosts.",
+                                       found->text),
+                           cost,
+                           found->removal,
+                           {}},
+                          {self});
+    if (own.sent > 0) judging_.fine("this host receives its own multicasts");
 }
 
 // Whether multicasts should pass between two hosts: both are in one subnet, or routers may forward.
@@ -180,53 +177,51 @@ void Hearing::find_nobody_hears() {
         if (found == nullptr) found = rule(i, true, true);
         if (found != nullptr)
             judging_.find(of_rule(*found, Severity::broken, "The firewall drops multicasts.",
-                                  "Collectives between hosts go from process to process."),
+                                  "Collectives between hosts use point-to-point messages."),
                           {i});
     }
-    judging_.find(
-        {"nobody-hears",
-         Severity::broken,
-         "No host hears another one's multicasts.",
-         judging_.found("firewall")
-             ? "Firewalls drop them: see there."
-             : "The network between the hosts does not carry multicast. Networks of clouds mostly do not; "
-               "switches that snoop IGMP without a querier stop after some minutes.",
-         "Collectives between hosts go from process to process, as without mcastcoll.",
-         "On the switches: an IGMP querier for this VLAN, or no IGMP snooping.\n"
-         "In a cloud: ask for multicast in the network's settings, if it has it.",
-         {}});
+    judging_.find({"nobody-hears",
+                   Severity::broken,
+                   "No host receives multicasts of another host.",
+                   judging_.found("firewall")
+                       ? "Firewalls drop them: see the firewall findings."
+                       : "The network between the hosts does not carry multicast. Most cloud networks do "
+                         "not; switches that snoop IGMP without a querier stop after some minutes.",
+                   "Collectives between hosts use point-to-point messages, as without mcastcoll.",
+                   "On the switches: enable an IGMP querier for this VLAN, or disable IGMP snooping.\nIn a "
+                   "cloud: enable multicast in the settings of the network, if available.",
+                   {}});
 }
 
 void Hearing::find_deaf(unsigned at) {
-    const std::string title = "It hears no other host's multicasts.";
+    const std::string title = "No multicasts of other hosts are received.";
     if (const Firewall::Rule* found = rule(at, false))
         return judging_.find(of_rule(*found, Severity::limits, title, kServed), {at});
     const Network& network = judging_.host(at).network;
     std::string cause =
-        "No rule of its firewall was seen that drops them, so they do not come to it: its port of "
-        "the switch does not forward them";
-    if (network.member && !*network.member) cause = "The kernel does not list it as a member of the group";
+        "No firewall rule here drops them, so they do not arrive: the switch port does not forward them";
+    if (network.member && !*network.member) cause = "The kernel lists no membership of the group";
     if (!judging_.host(at).firewall.looked)
-        cause = fmt::format("They do not come to it, or its firewall drops them (not looked at: {})",
-                            judging_.host(at).firewall.looked.why_not);
+        cause =
+            fmt::format("They do not arrive, or a firewall here drops them (the rules could not be read: {})",
+                        judging_.host(at).firewall.looked.why_not);
     if (network.reverse_path && *network.reverse_path == 1)
         cause += fmt::format(
-            "; or net.ipv4.conf.{}.rp_filter=1 drops what comes from senders that are routed another "
-            "way",
+            "; or net.ipv4.conf.{}.rp_filter=1 drops packets of senders whose route uses another interface",
             network.interface);
     judging_.find({"deaf",
                    Severity::limits,
                    title,
                    cause + ".",
                    kServed,
-                   "Look at its port of the switch: IGMP snooping, storm control, the VLAN.",
+                   "Check the switch port: IGMP snooping, storm control, the VLAN.",
                    {}},
                   {at});
 }
 
 void Hearing::find_mute(unsigned at) {
-    const std::string title = "No other host hears its multicasts.";
-    const std::string cost = "What it broadcasts goes out as messages, one by one.";
+    const std::string title = "Multicasts sent here reach no other host.";
+    const std::string cost = "Broadcasts from here use point-to-point messages.";
     if (const Firewall::Rule* found = rule(at, true))
         return judging_.find(of_rule(*found, Severity::limits, title, cost), {at});
     const std::string refused = refusal(at);
@@ -234,10 +229,10 @@ void Hearing::find_mute(unsigned at) {
         {"mute",
          Severity::limits,
          title,
-         refused.empty() ? std::string("They do not leave it, or its port of the switch takes none.")
+         refused.empty() ? std::string("They do not leave the host, or the switch port does not accept them.")
                          : kernel_refuses(refused),
          cost,
-         "Look at its port of the switch: storm control, the VLAN, a filter.",
+         "Check the switch port: storm control, the VLAN, a filter.",
          {}},
         {at});
 }
@@ -250,7 +245,8 @@ void Hearing::find_missing_pairs() {
     for (const unsigned to : speakers_)
         for (const unsigned from : speakers_)
             if (to != from && is_near(from, to) && !in(deaf_, to) && !in(mute_, from) && !hears(to, from))
-                missing.push_back(fmt::format("{} does not hear {}", judging_.name(to), judging_.name(from)));
+                missing.push_back(
+                    fmt::format("{} does not receive from {}", judging_.name(to), judging_.name(from)));
     if (missing.empty()) return;
     constexpr std::size_t kMost = 6;
     const std::size_t more = missing.size() > kMost ? missing.size() - kMost : 0;
@@ -258,10 +254,11 @@ void Hearing::find_missing_pairs() {
     judging_.find(
         {"path-broken",
          Severity::limits,
-         "Some hosts hear each other, and some do not.",
+         "Some hosts do not receive multicasts of some other hosts.",
          fmt::format("{}{}.", fmt::join(missing, "; "), more > 0 ? fmt::format("; and {} more", more) : ""),
-         "Hosts that hear each other make one segment; between segments messages go one by one.",
-         "Look at the links between their switches: VLANs, IGMP snooping without a querier.",
+         "Hosts that receive from each other form a segment; between segments point-to-point messages are "
+         "used.",
+         "Check the links between their switches: VLANs, IGMP snooping without a querier.",
          {}});
 }
 
@@ -284,14 +281,15 @@ void Hearing::judge_full_size() {
     for (const auto& [host, count] : pairs)
         if (count == most) affected.push_back(host);
     if (lost == 0) return;
-    judging_.find({"full-size-lost",
-                   lost == pairs_heard_ ? Severity::broken : Severity::limits,
-                   fmt::format("Short multicasts arrive, datagrams of {} bytes do not.", bytes),
-                   "A switch, bridge or tunnel on the way has a smaller MTU than the hosts' interfaces.",
-                   "Those hosts count as deaf: they are sent messages instead, one by one.",
-                   "Raise the MTU on the way, or lower the hosts': ip link set dev INTERFACE mtu N",
-                   {}},
-                  affected);
+    judging_.find(
+        {"full-size-lost",
+         lost == pairs_heard_ ? Severity::broken : Severity::limits,
+         fmt::format("Short multicasts arrive, but datagrams of {} bytes do not.", bytes),
+         "A switch, bridge or tunnel between the hosts has a smaller MTU than the hosts' interfaces.",
+         "These hosts count as unable to receive multicast: they get point-to-point messages instead.",
+         "Raise the MTU between the hosts, or lower the MTU of the hosts: ip link set dev INTERFACE mtu N",
+         {}},
+        affected);
 }
 
 void Hearing::judge_again() {
@@ -304,12 +302,12 @@ void Hearing::judge_again() {
     judging_.find(
         {"cut-off",
          cut.size() == speakers_.size() ? Severity::broken : Severity::limits,
-         fmt::format("Multicasts arrived at first, and no longer after {:.0f} s.", judging_.crew().wait_s),
-         "A switch that snoops IGMP (MLD) has forgotten who is a member: nobody asks (no querier), or the "
-         "question or the answer is dropped.",
-         "Groups work for some minutes, then lose multicast and go on with messages, one by one.",
-         "On the switch: an IGMP querier for this VLAN, or no IGMP snooping.\n"
-         "A Linux bridge: ip link set dev BRIDGE type bridge mcast_querier 1",
+         fmt::format("Multicasts arrived at first, but no longer after {:.0f} s.", judging_.crew().wait_s),
+         "A switch that snoops IGMP (MLD) has removed the group members: there is no querier, or queries or "
+         "reports are dropped.",
+         "Groups work for some minutes, then lose multicast and continue with point-to-point messages.",
+         "On the switch: enable an IGMP querier for this VLAN, or disable IGMP snooping.\nOn a Linux bridge: "
+         "ip link set dev BRIDGE type bridge mcast_querier 1",
          {}},
         cut);
 }

@@ -17,16 +17,15 @@ void judge_shared_memory(Judging& judging) {
     judging.find_where(
         [](const Host& host) { return host.memory.shm_bytes && *host.memory.shm_bytes < kLeastShm; },
         [](const Host& host) {
-            return Finding{
-                "shm-small",
-                Severity::limits,
-                fmt::format("/dev/shm has {} only.", size_text(*host.memory.shm_bytes)),
-                "It was mounted so; containers mostly get 64 MiB.",
-                "Processes of one host may find no room to meet in shared memory; their collectives "
-                "then go through the network.",
-                "mount -o remount,size=50% /dev/shm\n"
-                "for containers: docker run --shm-size=1g, or --ipc=host",
-                {}};
+            return Finding{"shm-small",
+                           Severity::limits,
+                           fmt::format("/dev/shm has only {}.", size_text(*host.memory.shm_bytes)),
+                           "It was mounted with this size; containers mostly get 64 MiB.",
+                           "Processes on one host may find no room for shared memory; their collectives then "
+                           "use the network.",
+                           "mount -o remount,size=50% /dev/shm\n"
+                           "for containers: docker run --shm-size=1g, or --ipc=host",
+                           {}};
         });
     judging.find_where(
         [](const Host& host) {
@@ -34,16 +33,15 @@ void judge_shared_memory(Judging& judging) {
                    *host.memory.shm_free < kLeastFree;
         },
         [](const Host& host) {
-            return Finding{
-                "shm-full",
-                Severity::limits,
-                fmt::format("/dev/shm is full: {} of {} are free.", size_text(*host.memory.shm_free),
-                            size_text(*host.memory.shm_bytes)),
-                "Files lie in it, perhaps of jobs that have died.",
-                "Processes of one host may find no room to meet in shared memory; their collectives "
-                "then go through the network.",
-                "ls -l /dev/shm, and remove what nobody needs",
-                {}};
+            return Finding{"shm-full",
+                           Severity::limits,
+                           fmt::format("/dev/shm is full: {} of {} are free.",
+                                       size_text(*host.memory.shm_free), size_text(*host.memory.shm_bytes)),
+                           "It contains files, perhaps of jobs that were killed.",
+                           "Processes on one host may find no room for shared memory; their collectives then "
+                           "use the network.",
+                           "ls -l /dev/shm, and remove files that are no longer needed",
+                           {}};
         });
     for (const unsigned i : judging.present())
         if (!judging.host(i).memory.shm_bytes)
@@ -56,10 +54,10 @@ Finding reading_refused(const Host& host) {
     return {
         "cma-refused",
         Severity::limits,
-        "A process may not read the memory of another one of the same user.",
+        "A process may not read the memory of another process of the same user.",
         yama ? fmt::format("kernel.yama.ptrace_scope is {}.", *scope)
-             : "process_vm_readv is refused (EPERM): by a container's seccomp profile, or a security module.",
-        "Long messages between processes of one host are copied twice instead of once.",
+             : "process_vm_readv is refused (EPERM) by a container's seccomp profile or a security module.",
+        "Long messages between processes on one host are copied twice instead of once.",
         yama ? "sysctl -w kernel.yama.ptrace_scope=0" : "for containers: docker run --cap-add=SYS_PTRACE",
         {}};
 }
@@ -75,9 +73,10 @@ void judge_clock(Judging& judging) {
                 "clock-slow",
                 Severity::limits,
                 fmt::format("The kernel's clock is {}, which is slow to read.", *host.machine.clock_source),
-                "The kernel found the processor's own counter unstable, or was told not to use it.",
-                "Each look at the clock takes a microsecond or more; a broadcast takes several.",
-                "dmesg | grep -i -e clocksource -e tsc tells why; on the kernel's command line: "
+                "The kernel found the processor's time stamp counter unstable, or is configured not to use "
+                "it.",
+                "Each read of the clock takes a microsecond or more; a broadcast needs several reads.",
+                "dmesg | grep -i -e clocksource -e tsc shows the reason; on the kernel's command line: "
                 "tsc=reliable",
                 {}};
         });
@@ -89,14 +88,14 @@ void judge_clock(Judging& judging) {
             });
         },
         [](const Host& host) {
-            return Finding{
-                "clock-scaled",
-                Severity::note,
-                fmt::format("The cores' clock is scaled by {}.", fmt::join(host.machine.governors, ", ")),
-                "It is the kernel's setting for saving power.",
-                "A process that was waiting begins slowly; small collectives take longer.",
-                "cpupower frequency-set -g performance",
-                {}};
+            return Finding{"clock-scaled",
+                           Severity::note,
+                           fmt::format("The clock rate of the cores is scaled by {}.",
+                                       fmt::join(host.machine.governors, ", ")),
+                           "This is the kernel's setting for saving power.",
+                           "A process that has waited starts slowly; small collectives take longer.",
+                           "cpupower frequency-set -g performance",
+                           {}};
         });
 }
 
@@ -126,9 +125,9 @@ void judge_containers(Judging& judging) {
             {"one-machine",
              Severity::note,
              fmt::format("{} are on one machine, but count as different hosts.", judging.names(hosts)),
-             fmt::format("They run under one kernel, and do not share: {}.", fmt::join(differ, ", ")),
-             "What they say to each other goes through the network, not through shared memory, and "
-             "they share the machine's cores.",
+             fmt::format("They run under one kernel, but do not share: {}.", fmt::join(differ, ", ")),
+             "Messages between them use the network instead of shared memory, and they share the machine's "
+             "cores.",
              "If that is not intended, start the containers with the options in parentheses (Docker's "
              "and Podman's).",
              {}},
@@ -151,9 +150,9 @@ void judge_memory(Judging& judging) {
         [](const Host& host) {
             return Finding{"files-few",
                            Severity::limits,
-                           fmt::format("A process may open {} files only.", host.memory.files),
+                           fmt::format("A process may open only {} files.", host.memory.files),
                            "ulimit -n is low.",
-                           "Groups with many members, or many groups, find no descriptor; their join fails.",
+                           "Joins of large groups, or of many groups, fail for lack of file descriptors.",
                            "ulimit -n 65536, or LimitNOFILE= and /etc/security/limits.conf",
                            {}};
         });
@@ -174,14 +173,14 @@ void judge_rdma(Judging& judging) {
             const bool none = host.rdma.devices.empty();
             return Finding{none ? "rdma-missing" : "rdma-refused",
                            host.libraries.wants_verbs ? Severity::limits : Severity::note,
-                           none ? std::string("RDMA is asked for, and there is none.")
+                           none ? std::string("RDMA is selected, but there is no RDMA device.")
                                 : fmt::format("No multicast group can be joined on {}.",
                                               fmt::join(host.rdma.devices, ", ")),
                            host.rdma.group.why_not + ".",
-                           "Multicasts go over UDP instead.",
+                           "Multicasts use UDP instead.",
                            none ? "unset FI_MCASTCOLL_TRANSPORT, or load the device's driver"
-                                : "FI_MCASTCOLL_IFACE=NAME, of the interface that belongs to the device; on "
-                                  "InfiniBand see whether a subnet manager runs (sminfo)",
+                                : "FI_MCASTCOLL_IFACE=NAME with the interface that belongs to the device; on "
+                                  "InfiniBand check whether a subnet manager runs (sminfo)",
                            {}};
         });
     judging.find_where(
@@ -190,9 +189,9 @@ void judge_rdma(Judging& judging) {
             return Finding{
                 "memlock-small",
                 Severity::limits,
-                fmt::format("A process may lock {} of memory only.", size_text(host.memory.locked)),
+                fmt::format("A process may lock only {} of memory.", size_text(host.memory.locked)),
                 "ulimit -l is low.",
-                "RDMA needs locked memory: fewer datagrams can wait, so more are lost.",
+                "RDMA needs locked memory: fewer datagrams can be buffered, so more are lost.",
                 "ulimit -l unlimited, or LimitMEMLOCK=infinity and /etc/security/limits.conf",
                 {}};
         });
@@ -214,10 +213,10 @@ void judge_machine(Judging& judging) {
                 host.machine.container.empty()
                     ? std::string("This is a virtual machine.")
                     : fmt::format("This is a virtual machine, and a container ({}).", host.machine.container),
-                "The processor says that a hypervisor runs it.",
-                "Cores may be taken away at any time, and virtual networks of clouds mostly carry "
+                "The processor reports a hypervisor.",
+                "The hypervisor may take cores away at any time, and most virtual networks of clouds carry "
                 "no multicast.",
-                "Nothing need be done if the hosts hear each other.",
+                "No action is needed if the hosts receive from each other.",
                 {}};
         });
     if (judging.present().empty()) return;

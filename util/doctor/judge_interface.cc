@@ -30,11 +30,11 @@ void judge_buffers(Judging& judging) {
             return Finding{
                 "buffer-small",
                 Severity::limits,
-                fmt::format("Sockets may buffer {} only; {} are asked for.", most,
+                fmt::format("Sockets may buffer only {}, but {} are requested.", most,
                             size_text(network.buffer_wanted)),
-                "net.core.rmem_max is the most that a program without privileges gets.",
-                fmt::format("A root may have {} datagrams under way to its receivers; what comes while "
-                            "they are busy is lost and must be repaired.",
+                "net.core.rmem_max is the maximum for a program without privileges.",
+                fmt::format("A root may have {} datagrams in flight; datagrams that arrive while a receiver "
+                            "is busy are lost and must be repaired.",
                             network.window),
                 fmt::format("sysctl -w net.core.rmem_max={0}\n"
                             "for good: echo net.core.rmem_max={0} >/etc/sysctl.d/90-mcastcoll.conf",
@@ -47,25 +47,24 @@ void judge_buffers(Judging& judging) {
             return Finding{
                 "buffer-small",
                 Severity::limits,
-                fmt::format("Sockets of ordinary users may buffer {} only; {} are asked for.",
+                fmt::format("Sockets of ordinary users may buffer only {}, but {} are requested.",
                             size_text(*host.network.rmem_max), size_text(host.network.buffer_wanted)),
-                "net.core.rmem_max is the most that a program without privileges gets. This look was "
-                "taken with privileges, and got more.",
-                "What comes while a receiver of such a user is busy is lost, and must be repaired.",
+                "net.core.rmem_max is the maximum for a program without privileges. The doctor ran with "
+                "privileges and got more.",
+                "Datagrams that arrive while such a user's receiver is busy are lost and must be repaired.",
                 fmt::format("sysctl -w net.core.rmem_max={0}\n"
                             "for good: echo net.core.rmem_max={0} >/etc/sysctl.d/90-mcastcoll.conf",
                             host.network.buffer_wanted),
                 {}};
         });
     judging.find_where(asked_too_little, [](const Host& host) {
-        return Finding{
-            "buffer-tiny",
-            Severity::limits,
-            fmt::format("Sockets are told to buffer {} only.", size_text(host.network.buffer_wanted)),
-            fmt::format("FI_MCASTCOLL_RCVBUF={} is set.", host.network.buffer_wanted),
-            "A root stops after each few datagrams, and most bursts lose some.",
-            "unset FI_MCASTCOLL_RCVBUF",
-            {}};
+        return Finding{"buffer-tiny",
+                       Severity::limits,
+                       fmt::format("Sockets buffer only {}.", size_text(host.network.buffer_wanted)),
+                       fmt::format("FI_MCASTCOLL_RCVBUF={} is set.", host.network.buffer_wanted),
+                       "A root stops after every few datagrams, and most bursts lose some.",
+                       "unset FI_MCASTCOLL_RCVBUF",
+                       {}};
     });
     if (judging.present().empty()) return;
     const Network& first = judging.host(judging.present().front()).network;
@@ -81,11 +80,10 @@ void judge_mtu(Judging& judging) {
             return Finding{
                 "mtu-small",
                 Severity::limits,
-                fmt::format("Interface {} sends {} bytes at once (MTU).", host.network.interface,
-                            host.network.mtu),
-                "Ethernet has 1500; less is mostly a tunnel's or an overlay's.",
-                "The smallest MTU of a group's hosts holds for all of them: messages go in more, "
-                "smaller datagrams.",
+                fmt::format("Interface {} has an MTU of {} bytes.", host.network.interface, host.network.mtu),
+                "Ethernet has 1500; a smaller MTU mostly belongs to a tunnel or an overlay network.",
+                "The smallest MTU of a group's hosts applies to all of them: messages need more and smaller "
+                "datagrams.",
                 fmt::format("ip link set dev {} mtu 1500, if all switches and tunnels in between allow it",
                             host.network.interface),
                 {}};
@@ -93,30 +91,30 @@ void judge_mtu(Judging& judging) {
     std::set<std::uint32_t> sizes;
     for (const unsigned i : judging.speakers()) sizes.insert(judging.host(i).network.mtu);
     if (sizes.size() > 1)
-        judging.find(
-            {"mtu-differs",
-             Severity::limits,
-             fmt::format("Hosts have different MTUs: {}.", fmt::join(sizes, ", ")),
-             "Their interfaces are not set alike.",
-             fmt::format("All multicasts keep to the smallest, {}; and switches drop what is longer than "
-                         "they allow.",
-                         *sizes.begin()),
-             "ip link set dev INTERFACE mtu N, the same everywhere",
-             {}});
+        judging.find({"mtu-differs",
+                      Severity::limits,
+                      fmt::format("Hosts have different MTUs: {}.", fmt::join(sizes, ", ")),
+                      "Their interfaces are configured differently.",
+                      fmt::format("All multicasts use the smallest MTU, {}; and switches drop packets that "
+                                  "are longer than their own MTU.",
+                                  *sizes.begin()),
+                      "ip link set dev INTERFACE mtu N, with the same N on all hosts",
+                      {}});
 }
 
 void judge_subnets(Judging& judging) {
     std::set<std::string> subnets;
     for (const unsigned i : judging.speakers()) subnets.insert(judging.host(i).network.subnet);
     if (subnets.size() < 2) return;
-    judging.find({"subnets-differ",
-                  Severity::limits,
-                  fmt::format("Hosts are in different subnets: {}.", fmt::join(subnets, ", ")),
-                  "Multicasts stay in their subnet unless routers are told to pass them on.",
-                  "Each subnet has its own multicast; between them collectives go from host to host.",
-                  "Nothing need be done. If routers pass multicast on: FI_MCASTCOLL_TTL=8 "
-                  "FI_MCASTCOLL_TOPOLOGY=site=one,segment=all",
-                  {}});
+    judging.find(
+        {"subnets-differ",
+         Severity::limits,
+         fmt::format("Hosts are in different subnets: {}.", fmt::join(subnets, ", ")),
+         "Multicasts stay in their subnet unless routers are configured to forward them.",
+         "Each subnet has its own multicast; between subnets collectives use point-to-point messages.",
+         "No action is needed. If routers forward multicast: FI_MCASTCOLL_TTL=8 "
+         "FI_MCASTCOLL_TOPOLOGY=site=one,segment=all",
+         {}});
 }
 
 // Whether the two are containers of one machine with the same network.
@@ -136,12 +134,12 @@ void judge_addresses(Judging& judging) {
         judging.find(
             {"address-shared",
              Severity::broken,
-             fmt::format("Several hosts have one address, {}.", address),
-             fmt::format("The provider is on interface {}, whose address is the same on these hosts, as "
-                         "docker0's is: what one of them sends to another stays on it.",
+             fmt::format("Several hosts have the same address, {}.", address),
+             fmt::format("The provider uses interface {}, whose address is the same on these hosts, like "
+                         "that of docker0: packets to another of these hosts do not leave the sender.",
                          first.network.interface),
-             "No group forms: programs go on without mcastcoll.",
-             "FI_MCASTCOLL_IFACE=NAME, of the interface that connects the hosts",
+             "No group forms: programs run without mcastcoll.",
+             "FI_MCASTCOLL_IFACE=NAME with the interface that connects the hosts",
              {}},
             at);
     }
@@ -150,8 +148,8 @@ void judge_addresses(Judging& judging) {
         [](const Host& host) {
             return Finding{"link-local",
                            Severity::note,
-                           fmt::format("Interface {} has a link-local address only.", host.network.interface),
-                           "No IPv4 address and no global IPv6 address was given to it.",
+                           fmt::format("Interface {} has only a link-local address.", host.network.interface),
+                           "It has no IPv4 address and no global IPv6 address.",
                            "mcastcoll works between hosts of this link; other software may not.",
                            "ip address add ADDRESS/LENGTH dev " + host.network.interface,
                            {}};
@@ -170,10 +168,10 @@ void judge_offloads(Judging& judging) {
             return Finding{
                 "offload-off",
                 Severity::note,
-                fmt::format("Interface {} handles each datagram by itself.", host.network.interface),
-                "Segmentation (gso) or coalescing (gro) is switched off.",
-                "The kernel's work for each datagram, most of what a long broadcast costs, is done "
-                "for each, not for runs of them.",
+                fmt::format("Interface {} handles each datagram separately.", host.network.interface),
+                "Segmentation (gso) or coalescing (gro) is disabled.",
+                "The kernel handles datagrams one by one instead of in runs; this work is most of the cost "
+                "of a long broadcast.",
                 fmt::format("ethtool -K {} gso on gro on tx-udp-segmentation on", host.network.interface),
                 {}};
         });
@@ -186,38 +184,38 @@ void judge_interface(Judging& judging) {
                        [](const Host& host) {
                            return Finding{"no-interface",
                                           Severity::broken,
-                                          "There is no interface to multicast on.",
+                                          "There is no interface for multicast.",
                                           host.network.error + ".",
-                                          "Collectives between hosts go from process to process.",
+                                          "Collectives between hosts use point-to-point messages.",
                                           "ip -brief address, then FI_MCASTCOLL_IFACE=NAME",
                                           {}};
                        });
-    judging.find_where([](const Host& host) { return !host.network.socket_error.empty(); },
-                       [](const Host& host) {
-                           return Finding{
-                               "no-sockets",
-                               Severity::broken,
-                               fmt::format("Multicast cannot be opened on {}.", host.network.interface),
-                               host.network.socket_error + ".",
-                               "Collectives between hosts go from process to process.",
-                               fmt::format("ip link set dev {0} up multicast on; or "
-                                           "FI_MCASTCOLL_IFACE=NAME of another interface",
-                                           host.network.interface),
-                               {}};
-                       });
     judging.find_where(
-        [](const Host& host) { return host.network.loopback; },
-        [&](const Host& host) {
-            const bool alone = judging.speakers().size() < 2;
-            return Finding{"loopback",
-                           alone ? Severity::limits : Severity::broken,
-                           "Multicasts would go over the loopback interface, which leaves no host.",
-                           fmt::format("The provider's own address is {}.", host.network.address),
-                           "Other hosts hear nothing.",
-                           "FI_MCASTCOLL_IFACE=NAME, of the interface that connects the hosts; and let this "
-                           "host's name resolve to its address there (/etc/hosts)",
+        [](const Host& host) { return !host.network.socket_error.empty(); },
+        [](const Host& host) {
+            return Finding{"no-sockets",
+                           Severity::broken,
+                           fmt::format("Multicast sockets cannot be opened on {}.", host.network.interface),
+                           host.network.socket_error + ".",
+                           "Collectives between hosts use point-to-point messages.",
+                           fmt::format("ip link set dev {0} up multicast on; or "
+                                       "FI_MCASTCOLL_IFACE=NAME of another interface",
+                                       host.network.interface),
                            {}};
         });
+    judging.find_where([](const Host& host) { return host.network.loopback; },
+                       [&](const Host& host) {
+                           const bool alone = judging.speakers().size() < 2;
+                           return Finding{
+                               "loopback",
+                               alone ? Severity::limits : Severity::broken,
+                               "Multicasts would use the loopback interface and reach no other host.",
+                               fmt::format("The provider's own address is {}.", host.network.address),
+                               "Other hosts receive nothing.",
+                               "FI_MCASTCOLL_IFACE=NAME with the interface that connects the hosts; and let "
+                               "this host's name resolve to its address there (/etc/hosts)",
+                               {}};
+                       });
     judge_offloads(judging);
     judge_buffers(judging);
     judge_mtu(judging);

@@ -19,15 +19,15 @@ Finding no_provider(const Host& host) {
     const std::string path = setting_of(host, "FI_PROVIDER_PATH");
     const bool kept_out = !only.empty() && only.find("mcastcoll") == std::string::npos;
     const std::string cause =
-        kept_out ? fmt::format("FI_PROVIDER={} is set, so that libfabric looks at no other provider.", only)
-                 : fmt::format("libfabric {} says: {}. It looks for libmcastcoll-fi.so in {}.",
+        kept_out ? fmt::format("FI_PROVIDER={} is set, so libfabric ignores all other providers.", only)
+                 : fmt::format("libfabric {} reports: {}. It searches for libmcastcoll-fi.so in {}.",
                                host.libraries.libfabric, host.libraries.provider.why_not,
                                path.empty() ? "its own folder of providers" : path);
     return {"provider-missing",
             Severity::broken,
-            "libfabric does not get the provider mcastcoll to work.",
+            "libfabric does not find a working provider mcastcoll.",
             cause,
-            "No program will use mcastcoll: collectives go on as without it.",
+            "No program will use mcastcoll: collectives run without it.",
             kept_out ? "unset FI_PROVIDER"
                      : "Install the package libfabric-mcastcoll, or in a build that is not installed: "
                        ". build/env",
@@ -46,8 +46,8 @@ void find_differences(Judging& judging, const char* what,
     judging.find({"versions-differ",
                   Severity::limits,
                   fmt::format("Hosts have different versions of {}: {}.", what, fmt::join(versions, ", ")),
-                  "They were not installed, or updated, together.",
-                  "Processes of different versions may refuse each other; the group then does not form.",
+                  "They were not installed or updated together.",
+                  "Processes with different versions may refuse each other; then no group forms.",
                   "Install the same packages on all hosts.",
                   {}});
 }
@@ -57,10 +57,10 @@ void judge_provider(Judging& judging) {
                        [](const Host& host) {
                            return Finding{"settings-wrong",
                                           Severity::broken,
-                                          "A setting is not understood.",
+                                          "A setting is invalid.",
                                           host.libraries.settings_error + ".",
                                           "libfabric does not offer mcastcoll to any program.",
-                                          "Set it right, or unset it; `man fi_mcastcoll` has all settings.",
+                                          "Correct or unset it; `man fi_mcastcoll` describes all settings.",
                                           {}};
                        });
     judging.find_where(
@@ -72,7 +72,7 @@ void judge_provider(Judging& judging) {
                                           Severity::limits,
                                           "Multicast is switched off.",
                                           "FI_MCASTCOLL_MULTICAST=off is set.",
-                                          "Collectives between hosts go from process to process.",
+                                          "Collectives between hosts use point-to-point messages.",
                                           "unset FI_MCASTCOLL_MULTICAST",
                                           {}};
                        });
@@ -88,9 +88,9 @@ void judge_mpi(Judging& judging) {
                 "component-missing",
                 Severity::limits,
                 fmt::format("Open MPI {} does not find the component mcastcoll.", *host.libraries.openmpi),
-                "ompi_info lists no component coll/mcastcoll: it is not in Open MPI's folder, or of "
-                "another release of Open MPI.",
-                "Collectives of Open MPI programs go on as without mcastcoll.",
+                "ompi_info lists no component coll/mcastcoll: it is not in Open MPI's folder, or was built "
+                "for another release of Open MPI.",
+                "Collectives of Open MPI programs run without mcastcoll.",
                 "Install the package openmpi-mcastcoll, or in a build that is not installed: "
                 ". build/env",
                 {}};
@@ -100,15 +100,17 @@ void judge_mpi(Judging& judging) {
             return host.libraries.mpich && host.libraries.interposer && !*host.libraries.interposer;
         },
         [](const Host& host) {
-            return Finding{"interposer-missing",
-                           Severity::note,
-                           fmt::format("MPICH {} is here, and libmcastcoll-pmpi.so is not found by its name.",
-                                       *host.libraries.mpich),
-                           "It is not installed where the loader looks.",
-                           "Programs of MPICH need its whole path in LD_PRELOAD to use mcastcoll.",
-                           "Install the package libmcastcoll-pmpi, or in a build that is not installed: "
-                           ". build/env",
-                           {}};
+            return Finding{
+                "interposer-missing",
+                Severity::note,
+                fmt::format(
+                    "MPICH {} is installed, but the loader does not find libmcastcoll-pmpi.so by its name.",
+                    *host.libraries.mpich),
+                "It is not installed in a folder that the loader searches.",
+                "MPICH programs need the full path of the library in LD_PRELOAD to use mcastcoll.",
+                "Install the package libmcastcoll-pmpi, or in a build that is not installed: "
+                ". build/env",
+                {}};
         });
 }
 

@@ -31,32 +31,31 @@ void Hearing::judge_losses() {
         }
     }
     if (!any)
-        judging_.fine(fmt::format("nothing was lost up to {} Mbit/s from each host, nor in bursts",
+        judging_.fine(fmt::format("no loss at up to {} Mbit/s from each host, nor in bursts",
                                   judging_.crew().top_mbit));
 }
 
 void Hearing::judge_gentle_loss(unsigned at, const Count& gentle) {
     const std::string title =
-        fmt::format("It loses {:.1f} % of multicasts, at any rate.", gentle.lost() * 100);
+        fmt::format("{:.1f} % of multicasts are lost at any rate.", gentle.lost() * 100);
     const std::string cost = fmt::format(
-        "Each must be asked for and sent again, one by one; the longest run lost was {}. mcastcoll repairs "
-        "it, in more time.",
+        "Each lost datagram must be requested and sent again, one by one, which takes time; the longest run "
+        "of lost datagrams was {}.",
         gentle.gap);
     const bool overflow = judging_.host(at).overflows > 0;
     if (const Firewall::Rule* found = rule(at, false, overflow))
         return judging_.find(of_rule(*found, Severity::limits, title, cost), {at});
     if (overflow) return find_overflow(at, title, cost);
-    judging_.find(
-        {"loss",
-         Severity::limits,
-         title,
-         "The network, or the interface, drops them: a bad cable, a duplex mismatch, storm control, or "
-         "wireless.",
-         cost,
-         fmt::format("ip -s link show {0}; ethtool -S {0} | grep -i -e err -e drop",
-                     judging_.host(at).network.interface),
-         {}},
-        {at});
+    judging_.find({"loss",
+                   Severity::limits,
+                   title,
+                   "The network or the interface drops them: a bad cable, a duplex mismatch, storm control, "
+                   "or wireless.",
+                   cost,
+                   fmt::format("ip -s link show {0}; ethtool -S {0} | grep -i -e err -e drop",
+                               judging_.host(at).network.interface),
+                   {}},
+                  {at});
 }
 
 bool Hearing::shares_machine(unsigned at) const {
@@ -71,7 +70,7 @@ void Hearing::find_overflow(unsigned at, const std::string& title, const std::st
     judging_.find({"overflow",
                    shares_machine(at) ? Severity::note : Severity::limits,
                    title,
-                   "Its receive buffer was full: it is too small, or the process did not get a core in time.",
+                   "The receive buffer was full: it is too small, or the process did not get a core in time.",
                    cost,
                    fmt::format("sysctl -w net.core.rmem_max={0}, and FI_MCASTCOLL_RCVBUF={0}", buffer),
                    {}},
@@ -82,10 +81,11 @@ void Hearing::judge_fast_loss(unsigned at, Phase phase, const Count& lost) {
     const std::uint64_t parts = phase == Phase::slow ? 16 : phase == Phase::medium ? 4 : 1;
     const std::string when =
         phase == Phase::burst ? "in bursts" : fmt::format("at {} Mbit/s", judging_.crew().top_mbit / parts);
-    const std::string title = fmt::format("It loses {:.1f} % of multicasts {}.", lost.lost() * 100, when);
+    const std::string title = fmt::format("{:.1f} % of multicasts are lost {}.", lost.lost() * 100, when);
     const bool shares = shares_machine(at);
-    const std::string cost = shares ? "The hosts share one machine's cores, so this says little of a cluster."
-                                    : "Roots slow down, and what is lost must be repaired.";
+    const std::string cost =
+        shares ? "The hosts share the cores of one machine, so this result does not apply to a cluster."
+               : "Roots slow down, and lost datagrams must be repaired.";
     if (judging_.host(at).overflows > 0) return find_overflow(at, title, cost);
     if (const Firewall::Rule* found = rule(at, false, true))
         return judging_.find(of_rule(*found, Severity::limits, title, cost), {at});
@@ -93,8 +93,8 @@ void Hearing::judge_fast_loss(unsigned at, Phase phase, const Count& lost) {
         {"loss-at-rate",
          shares ? Severity::note : Severity::limits,
          title,
-         "The network or the interface drops what comes too fast: storm control, a slow link, small queues "
-         "in the switch.",
+         "The network or the interface drops datagrams that arrive too fast: storm control, a slow link, "
+         "small queues in the switch.",
          cost,
          fmt::format("ethtool -S {0} | grep -i -e drop -e miss; ethtool -G {0} rx 4096; storm control on the "
                      "switch",
@@ -115,22 +115,23 @@ void Hearing::judge_order() {
             judging_.find(
                 {"duplicates",
                  Severity::limits,
-                 "It gets multicasts more than once.",
-                 fmt::format("{:.0f} copies came of 100 datagrams: there are two ways to it, or a loop: "
-                             "two bridges, a bond that is not set up on the switch, a mirror port.",
+                 "Multicasts arrive more than once.",
+                 fmt::format("{:.0f} copies of 100 datagrams arrived: there are two paths, or a loop: two "
+                             "bridges, a bond that is not configured on the switch, a mirror port.",
                              100 + share(all.twice) * 100),
-                 "The copies are dropped, at the price of a datagram each.",
-                 "Look for two paths between the switches without spanning tree, and at the bond's mode.",
+                 "The copies are dropped; each costs as much as a datagram.",
+                 "Check for two paths between the switches without spanning tree, and check the bond's mode.",
                  {}},
                 {at});
         if (share(all.late) > kManyLate)
             judging_.find(
                 {"reordered",
                  Severity::note,
-                 "It gets multicasts out of order.",
-                 fmt::format("{:.0f} % came after later ones: they are spread over several links or queues.",
-                             share(all.late) * 100),
-                 "A gap is asked for although it would fill by itself.",
+                 "Multicasts arrive out of order.",
+                 fmt::format(
+                     "{:.0f} % arrived after later ones: datagrams are spread over several links or queues.",
+                     share(all.late) * 100),
+                 "Members request data that is only late.",
                  "Bonds: a transmit hash by addresses (layer2+3), not round robin.",
                  {}},
                 {at});

@@ -41,7 +41,7 @@ void look_at_openmpi(Libraries& libraries) {
     const Ran version = run_program({"ompi_info", "--version"}, kSeconds);
     if (version.code != 0) {
         libraries.openmpi = Look<std::string>::failed(version.complaint);
-        libraries.component = Look<bool>::failed("there is no Open MPI in the PATH");
+        libraries.component = Look<bool>::failed("Open MPI is not in the PATH");
         return;
     }
     libraries.openmpi = last_word(version.output);
@@ -57,7 +57,7 @@ void look_at_mpich(Libraries& libraries) {
     const Ran version = run_program({"mpichversion"}, kSeconds);
     if (version.code != 0) {
         libraries.mpich = Look<std::string>::failed(version.complaint);
-        libraries.interposer = Look<bool>::failed("there is no MPICH in the PATH");
+        libraries.interposer = Look<bool>::failed("MPICH is not in the PATH");
         return;
     }
     libraries.mpich = last_word(version.output);

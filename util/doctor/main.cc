@@ -28,13 +28,13 @@ void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool
     crew.add_to(arguments);
     arguments
         .option("--listen", wanted.listen_s,
-                "Seconds to listen for a querier; 300 shows whether a switch cuts groups off")
+                "Seconds to wait for a querier; 300 shows whether a switch stops forwarding to groups")
         .range(0U, kMostListen_s);
     arguments
         .option("--query-interval", wanted.query_interval_s,
-                "Seconds between two questions of the network's querier, as the switch is set")
+                "Query interval in seconds that is set on the switch")
         .range(1U, kMostQueryInterval_s);
-    arguments.option("--share", wanted.share, "Per cent of the slowest link that the fastest test fills")
+    arguments.option("--share", wanted.share, "Percentage of the slowest link that the fastest test uses")
         .range(0.1, 100.0);
     arguments.flag("--no-group", no_group, "Form no group through libfabric");
     arguments.flag("--json", json, "Print one JSON object");
@@ -44,13 +44,11 @@ void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool
 int run(int argc, char** argv) {
     Arguments arguments(
         "mcastcoll-doctor",
-        "Says whether and how well mcastcoll will work on these hosts.\n\n"
-        "  mcastcoll-doctor --here                       this host alone\n"
-        "  mcastcoll-doctor --hosts node1,node2,node3    over ssh\n"
-        "  mpirun -N 1 mcastcoll-doctor                  on the hosts of a job\n"
-        "  srun -N 8 --mpi=pmix mcastcoll-doctor\n\n"
-        "Exit code: 0 all is well, 1 it works, but slower or with limits, 2 it will not work, "
-        "3 it could not look\n",
+        "Checks whether and how well mcastcoll will work on these hosts.\n\n  mcastcoll-doctor --here        "
+        "               this host alone\n  mcastcoll-doctor --hosts node1,node2,node3    over ssh\n  mpirun "
+        "-N 1 mcastcoll-doctor                  on the hosts of a job\n  srun -N 8 --mpi=pmix "
+        "mcastcoll-doctor\n\nExit code: 0 no problem, 1 it works, but slower or with limits, 2 it will not "
+        "work, 3 the check failed\n",
         MCC_VERSION);
     crew::Options options;
     Wanted wanted;

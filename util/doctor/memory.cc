@@ -43,7 +43,7 @@ Look<bool> read_a_sibling() {
     const bool asked = reader > 0 && ::waitpid(reader, &status, 0) == reader && WIFEXITED(status);
     ::kill(read_from, SIGKILL);
     ::waitpid(read_from, nullptr, 0);
-    if (!asked) return Look<bool>::failed("the process that was to try it did not end well");
+    if (!asked) return Look<bool>::failed("the process that ran this test failed");
     const int code = WEXITSTATUS(status);
     if (code == 0 || code == EPERM) return code == 0;
     return Look<bool>::failed(fmt::format("process_vm_readv: {}", ::strerror(code)));

@@ -28,7 +28,7 @@ Look<bool> feature(const std::string& interface, std::uint32_t command) {
     interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
     request.ifr_data = reinterpret_cast<char*>(&value);
     if (::ioctl(query.get(), SIOCETHTOOL, &request) != 0)
-        return Look<bool>::failed(fmt::format("the interface does not say: {}", ::strerror(errno)));
+        return Look<bool>::failed(fmt::format("the interface does not report it: {}", ::strerror(errno)));
     return value.data != 0;
 }
 
@@ -41,7 +41,7 @@ std::string driver_of(const std::string& interface) {
 
 Look<std::uint64_t> speed_of(const std::string& interface) {
     const auto speed = number_in(fmt::format("/sys/class/net/{}/speed", interface));
-    if (!speed) return Look<std::uint64_t>::failed("the interface does not say how fast it is");
+    if (!speed) return Look<std::uint64_t>::failed("the interface does not report its speed");
     return speed;
 }
 

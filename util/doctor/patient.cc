@@ -56,7 +56,7 @@ class Member {
         hints->fabric_attr->prov_name = ::strdup("mcastcoll");
         fi_info* found = nullptr;
         const int result = ::fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found);
-        if (result == -FI_ENODATA) throw std::runtime_error("libfabric knows no provider of this name");
+        if (result == -FI_ENODATA) throw std::runtime_error("libfabric has no provider of this name");
         must(result, "fi_getinfo");
         info_.reset(found);
         open();

@@ -56,7 +56,8 @@ QuerierWatch::QuerierWatch(const Interface& interface, int family)
     const auto protocol = static_cast<std::uint16_t>(family == 4 ? ETH_P_IP : ETH_P_IPV6);
     FileDescriptor socket(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.valid()) {
-        why_not_ = errno == EPERM ? "hearing who asks takes root (CAP_NET_RAW)" : ::strerror(errno);
+        why_not_ =
+            errno == EPERM ? "receiving IGMP and MLD queries needs root (CAP_NET_RAW)" : ::strerror(errno);
         return;
     }
     take_only(socket.get(), family);

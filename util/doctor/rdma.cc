@@ -18,7 +18,7 @@ Rdma look_at_rdma(const ofi::Settings& settings, const std::optional<ofi::Multic
     if (const std::string why = why_no_rdma(); !why.empty()) {
         rdma.group = failed(why);
     } else if (!choice) {
-        rdma.group = failed("there is no interface to multicast on");
+        rdma.group = failed("there is no interface for multicast");
     } else {
         VerbsOptions options{multicast_options(settings, *choice)};
         options.receives = settings.receives;

@@ -105,7 +105,7 @@ std::string matrix(const Crew& crew) {
     if (speakers.size() < 2) return {};
     if (speakers.size() > kLargeMatrix && is_spotless(crew, speakers))
         return fmt::format(
-            "\nEach of {} hosts hears all of what every other one sends, at up to {} Mbit/s.\n",
+            "\nEach of {} hosts receives everything that the other hosts send, at up to {} Mbit/s.\n",
             speakers.size(), crew.top_mbit);
     const bool cut = speakers.size() > kMostInMatrix;
     if (cut) speakers.resize(kMostInMatrix);
@@ -113,9 +113,8 @@ std::string matrix(const Crew& crew) {
     std::size_t width = 5;
     for (const unsigned i : speakers) width = std::max(width, names[i].size() + 1);
     std::string text = fmt::format(
-        "\nWho hears whom: each line is a host that listens, each column one that sends. \".\": everything "
-        "arrived,\n"
-        "\"-\": nothing, a number: per cent lost, at up to {} Mbit/s and in bursts.{}\n\n{:{}}",
+        "\nReception: each line is a receiving host, each column a sending host. \".\": everything "
+        "arrived,\n\"-\": nothing, a number: per cent lost, at up to {} Mbit/s and in bursts.{}\n\n{:{}}",
         crew.top_mbit, cut ? fmt::format(" (the first {} hosts)", kMostInMatrix) : "", "", width + 1);
     for (const unsigned from : speakers) text += fmt::format("{:>{}}", names[from], width);
     text += '\n';
@@ -156,9 +155,9 @@ std::string as_text(const Verdict& verdict, const Crew& crew, bool colour) {
                                                                  : "32;1";
     writer.text(writer.painted(code, wrapped(verdict.sentence, 0, 0)) + '\n');
     for (const Finding& one : verdict.findings) writer.finding(one);
-    writer.list("As it should be:", verdict.fine, "32", "ok");
-    writer.list("Could not be looked at:", verdict.unseen, "33", "? ");
-    writer.list("Settings that were in force:", settings_of(crew), "36", "--");
+    writer.list("Correct:", verdict.fine, "32", "ok");
+    writer.list("Could not be checked:", verdict.unseen, "33", "? ");
+    writer.list("Settings in effect:", settings_of(crew), "36", "--");
     writer.text(matrix(crew));
     return writer.take();
 }

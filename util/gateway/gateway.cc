@@ -144,7 +144,7 @@ void Gateway::begin_to_end() {
         end_now_ = true;
         return;
     }
-    shared_.say("told to end");
+    shared_.say("received a signal to end");
     shared_.draining = true;
     drained_at_ = shared_.now() + shared_.settings.drain;
     listener_.reset();

@@ -22,7 +22,7 @@ constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
 static_assert(kReceiveBuffer >= 2 * kLargestFrame);
-constexpr const char* kNoFrame = "it sent something that is no frame";
+constexpr const char* kNoFrame = "it sent invalid data instead of a frame";
 
 constexpr int kMaxSendBuffer = 64 << 20;
 // Limits of unsent bytes in the kernel: high enough to keep the stream busy, low enough for small frames to
@@ -105,7 +105,7 @@ bool Link::put(Bytes bytes) {
     if (tls_ != nullptr ? tls_->write(bytes) && tls_->flush()
                         : send_what_fits(socket_.get(), bytes, sent) && sent == bytes.size())
         return true;
-    close("it takes no greeting");
+    close("it does not accept the hello");
     return false;
 }
 
@@ -119,16 +119,16 @@ void Link::connected() {
 // The connector's side; Newcomer has the acceptor's side.
 void Link::shake_hands() {
     const Tls::Progress progress = tls_ == nullptr ? Tls::Progress::done : tls_->shake_hands();
-    if (tls_ != nullptr && !tls_->flush()) return close("it takes no greeting");
+    if (tls_ != nullptr && !tls_->flush()) return close("it does not accept the hello");
     readable_ = false;
     switch (progress) {
         case Tls::Progress::waiting:
             return;
         case Tls::Progress::closed:
-            return close(tls_->failure() + ", without TLS: has it a key?");
+            return close(tls_->failure() + ", without TLS: check that it has a key");
         case Tls::Progress::failed:
-            shared_.warn(fmt::format("no TLS with the gateway of {}: {} (has it the same key?)", hello_.to,
-                                     tls_->failure()));
+            shared_.warn(fmt::format("no TLS with the gateway of {}: {} (check that it has the same key)",
+                                     hello_.to, tls_->failure()));
             refuse(shared_.counters.wrong_keys, "TLS: " + tls_->failure());
             return;
         case Tls::Progress::done:
@@ -143,7 +143,7 @@ void Link::welcome(const trunk::Welcome& words) {
     trunk::Frame frame({trunk::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(words));
     frame.seal();
     if (!put(frame.bytes())) return;
-    if (words.peer_session == 0) return close("its state and ours do not belong together");
+    if (words.peer_session == 0) return close("its session differs from the session here");
     come_up(hello_.window);
 }
 
@@ -152,7 +152,7 @@ bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
         return refuse(shared_.counters.garbage, "it does not begin with a welcome");
     const trunk::Welcome welcome = trunk::decode_welcome(payload);
     if (!owner_.welcomed(*this, welcome)) {
-        close("its state and ours do not belong together");
+        close("its session differs from the session here");
         return false;
     }
     come_up(welcome.window);

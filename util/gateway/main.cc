@@ -34,28 +34,29 @@ void add_options(Arguments& arguments, Command& command) {
     arguments.option("--site", command.site, "this gateway's own site");
     arguments.option("--listen", command.listen,
                      "ADDRESS:PORT to listen at [all addresses, at the port of the sites file]");
-    arguments.option("--memory", command.settings.memory_mib, "MiB that it may hold of others' data")
-        .range(16, 1 << 20);
-    arguments.option("--connections", command.settings.max_connections, "of processes, at most")
+    arguments.option("--memory", command.settings.memory_mib, "maximum of MiB to buffer").range(16, 1 << 20);
+    arguments
+        .option("--connections", command.settings.max_connections,
+                "maximum number of connections of processes")
         .range(1, 1 << 20);
     arguments
         .option("--patience", command.patience_s,
-                "seconds without any stream, then a trunk's connections are reset")
+                "seconds without any stream after which a trunk's connections are reset")
         .range(0.1, 86400.0);
     arguments
-        .option("--silence", command.silence_s, "seconds without a word, then a stream is taken for broken")
+        .option("--silence", command.silence_s, "seconds of silence after which a stream counts as broken")
         .range(0.1, 3600.0);
-    arguments.option("--heartbeat", command.heartbeat_ms, "milliseconds between words on an idle stream")
+    arguments.option("--heartbeat", command.heartbeat_ms, "milliseconds between heartbeats on an idle stream")
         .range(1, 10000);
-    arguments.option("--drain", command.drain_s, "seconds that connections have to end after SIGTERM")
+    arguments.option("--drain", command.drain_s, "seconds after SIGTERM in which connections may end")
         .range(0.0, 86400.0);
-    arguments.option("--spin", command.spin_us, "microseconds to look for work before sleeping")
+    arguments.option("--spin", command.spin_us, "microseconds to poll for work before sleeping")
         .range(0.0, 1e6);
-    arguments.flag("--check", command.check, "read the sites file and the key, and end");
+    arguments.flag("--check", command.check, "check the sites file and the key, and exit");
     arguments.option("--status", command.status,
-                     "ADDRESS:PORT of a running gateway: print how it is, and end");
+                     "ADDRESS:PORT of a running gateway: print its status, and exit");
     arguments.flag("--json", command.json, "with --status: print one JSON object");
-    arguments.flag("--verbose", command.settings.verbose, "say what happens to trunks");
+    arguments.flag("--verbose", command.settings.verbose, "log events of trunks");
     arguments.daily({"--sites", "--site", "--listen", "--memory", "--connections", "--check", "--status",
                      "--json", "--verbose"});
 }
@@ -88,12 +89,12 @@ Result<void> settle(Command& command) {
     if (own->wan.port != own->gateway.port && command.listen.empty())
         return Error{
             EINVAL,
-            fmt::format("site {} has two ports, {} and {}: say with --listen which one is this machine's",
+            fmt::format("site {} has two ports, {} and {}: give the port of this machine with --listen",
                         own->name, own->gateway.port, own->wan.port)};
     if (!command.listen.empty()) {
         auto listen = relay::Endpoint::parse(command.listen);
         if (!listen || listen.value().port == 0)
-            return Error{EINVAL, fmt::format("--listen {}: ADDRESS:PORT is wanted", command.listen)};
+            return Error{EINVAL, fmt::format("--listen {}: give ADDRESS:PORT", command.listen)};
         settings.listen = listen.value();
     }
     if (!settings.sites.trunks.key_file.empty()) {
@@ -117,12 +118,15 @@ Result<void> get_descriptors(Settings& settings) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur < others + 64)
-        return Error{EMFILE, fmt::format("only {} descriptors: raise the limit (ulimit -n)", limit.rlim_cur)};
+        return Error{EMFILE,
+                     fmt::format("only {} file descriptors are available: raise the limit (ulimit -n)",
+                                 limit.rlim_cur)};
     settings.max_newcomers = std::min<std::size_t>(settings.max_newcomers, (limit.rlim_cur - others) / 4);
     const std::size_t possible = limit.rlim_cur - others - settings.max_newcomers;
     if (possible < settings.max_connections) {
         fmt::print(stderr,
-                   "mcastcoll-gateway: {} connections instead of {}: there are {} descriptors (ulimit -n)\n",
+                   "mcastcoll-gateway: at most {} connections instead of {}: only {} file descriptors are "
+                   "available (ulimit -n)\n",
                    possible, settings.max_connections, limit.rlim_cur);
         settings.max_connections = possible;
     }
@@ -132,10 +136,10 @@ Result<void> get_descriptors(Settings& settings) {
 int run(int argc, char** argv) {
     Arguments arguments(
         "mcastcoll-gateway",
-        "Joins a site with others: its processes' connections to them share few, warm streams.\n\n"
-        "  mcastcoll-gateway --sites sites.conf --site lyon              in the foreground\n"
-        "  mcastcoll-gateway --sites sites.conf --site lyon --check      whether the file is right\n"
-        "  mcastcoll-gateway --status 192.0.2.1:7400                     how one that runs is doing\n",
+        "Connects a site to other sites: connections of processes between sites share few, warm streams.\n\n "
+        " mcastcoll-gateway --sites sites.conf --site lyon              run in the foreground\n  "
+        "mcastcoll-gateway --sites sites.conf --site lyon --check      check the file\n  mcastcoll-gateway "
+        "--status 192.0.2.1:7400                     status of a running gateway\n",
         MCC_VERSION);
     Command command;
     add_options(arguments, command);

@@ -122,7 +122,7 @@ void Newcomer::on_preface(Bytes words) {
     // The preface must name the address and port of this connection, so that no process can impersonate
     // another.
     if (preface->source != from_)
-        return refuse(counters.false_sources, "it says that it is " + preface->source.to_string());
+        return refuse(counters.false_sources, "it claims to be " + preface->source.to_string());
     Peer* peer = gateway_.peer_of(shared_.settings.sites.site_of(preface->target));
     if (peer == nullptr) return refuse(counters.no_route);
     if (const relay::Site& own = shared_.settings.own_site(); !own.may_reach(preface->target))
@@ -138,7 +138,7 @@ void Newcomer::on_preface(Bytes words) {
 // proves the key (or replays such a hello).
 void Newcomer::begin_tls(Bytes words) {
     if (shared_.tls == nullptr)
-        return refuse(shared_.counters.refused_hellos, "it wants TLS, and this gateway has no key");
+        return refuse(shared_.counters.refused_hellos, "it requests TLS, but this gateway has no key");
     tls_ = std::make_unique<Tls>(*shared_.tls, socket_.get(), words);
     size_ = 0;
     go_on_with_tls();
@@ -158,7 +158,7 @@ void Newcomer::go_on_with_tls() {
     if (size_ == trunk::kHelloSize) return on_hello(Bytes(words_).first(size_));
     if (taken.progress == Tls::Progress::failed) {
         ++shared_.counters.wrong_keys;
-        shared_.warn(fmt::format("{} is refused: no TLS: {}", host_.to_string(), tls_->failure()));
+        shared_.warn(fmt::format("refused {}: no TLS: {}", host_.to_string(), tls_->failure()));
     }
     if (taken.progress != Tls::Progress::waiting) close();
 }
@@ -168,14 +168,14 @@ void Newcomer::on_hello(Bytes words) {
     const bool is_hello = wire::get<std::uint32_t>(words.data()) == trunk::kHelloMagic;
     if (const auto version = trunk::version_of_hello(words); is_hello && version != trunk::kHelloVersion)
         return refuse(counters.refused_hellos,
-                      fmt::format("it speaks version {} of the trunks' protocol, this gateway {}", version,
+                      fmt::format("it uses version {} of the trunk protocol, this gateway uses {}", version,
                                   trunk::kHelloVersion));
     const auto hello = trunk::decode_hello(words);
     if (!hello || hello->to != shared_.settings.own_site().name || hello->stream >= trunk::kMaxStreams)
         return refuse(counters.refused_hellos);
     if (tls_ == nullptr && shared_.tls != nullptr)
         return refuse(counters.refused_hellos,
-                      fmt::format("the gateway of {} has no key, and this one has", hello->from));
+                      fmt::format("the gateway of {} has no key, but this gateway has one", hello->from));
     Peer* const peer = gateway_.peer_of(shared_.settings.sites.named(hello->from));
     const bool is_other = tls_ != nullptr && tls_->peer() != hello->from;
     if (peer == nullptr || peer->connects() || is_other || shared_.draining)
@@ -183,7 +183,7 @@ void Newcomer::on_hello(Bytes words) {
     // Without a key, the address is the only identification of the site's gateway.
     if (tls_ == nullptr && !host_.same_host(peer->site().wan))
         return refuse(counters.foreign_hellos,
-                      fmt::format("it says that it is the gateway of {}, which is at {}", hello->from,
+                      fmt::format("it claims to be the gateway of {}, which is at {}", hello->from,
                                   peer->site().wan.to_string()));
     peer->accept(gateway_.take(*this, socket_), *hello, std::move(tls_));
 }
@@ -192,7 +192,7 @@ void Newcomer::on_get() {
     if (!ours_) return refuse(shared_.counters.strangers);
     ++shared_.counters.status_pages;
     const bool json = text().starts_with("GET /json"), by_address = asks_by_address(text());
-    std::string_view body = "Ask by the gateway's address, not by a name.\n";
+    std::string_view body = "Use the gateway's address instead of a name.\n";
     if (by_address) body = gateway_.status(json);
     reply_ =
         fmt::format("HTTP/1.0 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",

@@ -70,7 +70,7 @@ void Peer::install(std::unique_ptr<Link> link) {
 
 void Peer::accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique_ptr<Tls> tls) {
     const auto binding = trunk::bind(session_, bound_to_, theirs);
-    if (binding == trunk::Binding::renewed) abandon("the gateway there has started anew");
+    if (binding == trunk::Binding::renewed) abandon("the gateway there has restarted");
     auto link = std::make_unique<Link>(*this, shared_, trunk_, std::move(socket), theirs, std::move(tls));
     Link& accepted = *link;
     if (binding != trunk::Binding::refused) {
@@ -85,7 +85,7 @@ void Peer::accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique
 bool Peer::welcomed(Link& link, const trunk::Welcome& welcome) {
     if (link.session() != session_) return false;  // the hello precedes the loss of the state
     if (welcome.peer_session != session_ || (bound_to_ != 0 && bound_to_ != welcome.session)) {
-        violation_ = "the gateway there has started anew";
+        violation_ = "the gateway there has restarted";
         return false;
     }
     bound_to_ = welcome.session;
@@ -158,8 +158,8 @@ void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
     };
     const auto refuse_target = [&](std::uint64_t& counter, const relay::Endpoint& source,
                                    const relay::Endpoint& target, const char* why) {
-        shared_.warn(fmt::format("the gateway of {} wants a connection from {} to {}: {}", site_.name,
-                                 source.to_string(), target.to_string(), why));
+        shared_.warn(fmt::format("the gateway of {} requested a forbidden connection from {} to {}: {}",
+                                 site_.name, source.to_string(), target.to_string(), why));
         refuse(counter);
     };
     const auto preface = relay::decode_preface(bytes);
@@ -171,7 +171,8 @@ void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
     if (from != nullptr && from != &site_)
         return refuse_target(counters.false_sources, source, target, "this source is in another site");
     if (!site_.may_reach(target))
-        return refuse_target(counters.out_of_reach, source, target, "it may not reach that");
+        return refuse_target(counters.out_of_reach, source, target,
+                             "the sites file does not allow this target");
     if (shared_.full()) return refuse(counters.over_limit);
     auto socket = connect_to(preface->target);
     if (!socket) return refuse(counters.targets_failed);
@@ -224,7 +225,7 @@ void Peer::check_time(Nanoseconds now) {
     for (unsigned i = 0; i < trunk::kMaxStreams; ++i) {
         if (trunk_.stream(i).is_silent(shared_.settings.silence, now))
             links_[i]->close("silent for too long");
-        if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no greeting in time");
+        if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no hello in time");
     }
     if (trunk_.streams_up() == 0 && now - down_since_ >= shared_.settings.patience && trunk_.channels() > 0)
         abandon(fmt::format("no stream for {} s", shared_.settings.patience.value / 1'000'000'000));

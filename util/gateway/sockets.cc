@@ -85,7 +85,7 @@ Result<void> set_congestion(int descriptor, const std::string& name) {
                    static_cast<socklen_t>(name.size())) != 0)
         return Error{errno,
                      fmt::format("congestion = {}: {}", name,
-                                 errno == ENOENT ? "this system does not have it" : std::strerror(errno))};
+                                 errno == ENOENT ? "this system does not support it" : std::strerror(errno))};
     return {};
 }
 

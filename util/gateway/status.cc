@@ -126,11 +126,11 @@ std::string status_as_json(const Gateway& gateway) {
 
 std::string status_as_text(const Gateway& gateway) {
     Json all = as_object(gateway);
-    std::string text =
-        fmt::format("site {} at {}, up for {} s, {}{}\n{} connections, {} newcomers;{}\n",
-                    word_of(all["site"]), word_of(all["listen"]), word_of(all["seconds"]),
-                    all["encrypted"] ? "encrypted" : "not encrypted", all["draining"] ? ", about to end" : "",
-                    word_of(all["connections"]), word_of(all["newcomers"]), line_of(all["counters"]));
+    std::string text = fmt::format("site {} at {}, up for {} s, {}{}\n{} connections, {} newcomers;{}\n",
+                                   word_of(all["site"]), word_of(all["listen"]), word_of(all["seconds"]),
+                                   all["encrypted"] ? "encrypted" : "not encrypted",
+                                   all["draining"] ? ", shutting down" : "", word_of(all["connections"]),
+                                   word_of(all["newcomers"]), line_of(all["counters"]));
     for (Json& one : all["trunks"]) {
         const auto failure = word_of(one["last_failure"]);
         text += fmt::format(

@@ -212,7 +212,7 @@ Tls::Progress Tls::shake_hands() {
     if (result != 1) return outcome(result);
     // The key is the only authentication.
     if (SSL_session_reused(ssl_.get()) != 1 || claimed_.empty()) {
-        failure_ = "it has not proved that it has the key";
+        failure_ = "it has not proved possession of the key";
         return Progress::failed;
     }
     ready_ = true;

@@ -137,8 +137,8 @@ static void ep(struct run* run) {
 }
 
 const struct kernel kKernels[] = {
-    {"BT", "faces, and sweeps of large blocks to another neighbour each", 8, 6 * 156060, bt},
-    {"SP", "the same, twice as often and with less", 16, 6 * 156060, sp},
+    {"BT", "faces, and sweeps of large blocks, each to another neighbour", 8, 6 * 156060, bt},
+    {"SP", "like BT, twice as often and with less data", 16, 6 * 156060, sp},
     {"LU", "wavefronts of messages of a kilobyte", 6, 2 * 208080, lu},
     {"CG", "150 kB to the transposed rank, and sums along rows", 3, 150000, cg},
     {"MG", "faces of grids, from large to tiny and back", 10, 2 * 135200, mg},

@@ -273,15 +273,14 @@ int main(int argc, char** argv) {
         else if (!strcmp(argv[i], "--json") && value)
             path = value;
         else
-            leave(run.rank, 2, "patterns: an option that there is not; see --help\n");
+            leave(run.rank, 2, "patterns: unknown option; see --help\n");
     }
     static const struct kernel none = {.name = "pingpong", .largest = 1 << 20};
     const struct kernel* kernel = kKernels;
     while (kernel->name && strcmp(kernel->name, argv[1])) kernel++;
     if (!strcmp(argv[1], "pingpong")) kernel = &none;
-    if (!kernel->name)
-        leave(run.rank, 2, "patterns: a kernel that there is not; 'patterns list' names them\n");
-    if (run.size < 2) leave(run.rank, 2, "patterns: needs two ranks or more\n");
+    if (!kernel->name) leave(run.rank, 2, "patterns: unknown kernel; 'patterns list' lists the kernels\n");
+    if (run.size < 2) leave(run.rank, 2, "patterns: at least two ranks are needed\n");
     int shape[2] = {0, 0};
     MPI_Dims_create(run.size, 2, shape);
     run.rows = shape[0];

@@ -28,46 +28,46 @@ STACKS = {"mpi": "mcastcoll,ompi-tuned,ompi-han", "fabric": "fi-mcastcoll,fi-rxm
 DEFAULT_OPERATIONS = {"mpi": "bcast,barrier,allreduce,allgather", "fabric": "broadcast,barrier,allreduce,allgather"}
 
 USAGE = """
-  mcastcoll-perf                                              broadcasts, ... beside Open MPI's own, on this host
+  mcastcoll-perf                                              mcastcoll and Open MPI's collectives, on this host
   mcastcoll-perf --hosts 8,16 --operation bcast --sizes 8,64K on the virtual hosts of util/cluster, as root
-  mcastcoll-perf --rounds 2 --svg latency.svg                 two turns of each stack, and a picture
-  mcastcoll-perf --list-stacks                                what can be measured"""
+  mcastcoll-perf --rounds 2 --svg latency.svg                 two turns of each stack, and a chart
+  mcastcoll-perf --list-stacks                                all known stacks"""
 
 
 def arguments():
     daily = dict.fromkeys(("--sizes", "--ranks", "--hosts", "--list-stacks", "--loss", "--rounds", "--json", "--svg"))
     p = Parser("mcastcoll-perf", USAGE, __doc__.splitlines()[0],
-               "mcastcoll-perf(1) says what is measured, and how; 'stacks.conf' beside it has the stacks.",
-               {"--operation": "'all', or some of bcast, allreduce, ...: --help-all names them", "--stacks": "of --list-stacks", **daily})
-    p.add_argument("--level", choices=("mpi", "fabric"), default="mpi", help="what is called (mpi)")
+               "mcastcoll-perf(1) describes the measurements; 'stacks.conf' beside it lists the stacks.",
+               {"--operation": "'all', or some of bcast, allreduce, ...: --help-all lists them", "--stacks": "of --list-stacks", **daily})
+    p.add_argument("--level", choices=("mpi", "fabric"), default="mpi", help="interface to measure (mpi)")
     p.add_argument("--operation", "--operations", dest="operations", type=words, metavar="O,O,..",
-                   help="'all', or some of: " + ", ".join(MPI) + "; with i before them the nonblocking ones; with --level fabric: "
+                   help="'all', or some of: " + ", ".join(MPI) + "; with the prefix i: nonblocking; with --level fabric: "
                    + ", ".join(OPERATIONS["fabric"]))
     p.add_argument("--sizes", type=sizes, default="8,1K,64K,1M", metavar="S,S,..", help="bytes, see mcastcoll-perf(1) (8,1K,64K,1M)")
     p.add_argument("--ranks", "--members", dest="ranks", type=numbers(2, MOST_RANKS), metavar="N,N,..",
-                   help="processes (4, or one a host)")
+                   help="processes (4, or one per host)")
     p.add_argument("--hosts", type=numbers(2, MOST_RANKS), metavar="H,H,..",
-                   help="over so many hosts of util/cluster, as root (this host only)")
-    p.add_argument("--stacks", type=words, metavar="S,S,..", help="the first is compared with each other one "
+                   help="number of hosts of util/cluster, as root (this host only)")
+    p.add_argument("--stacks", type=words, metavar="S,S,..", help="the first is compared with the others "
                    f"({STACKS['mpi']}; --level fabric: {STACKS['fabric']})")
     p.add_argument("--stack", action="append", default=[], metavar="'NAME=LAUNCHER WORDS'",
-                   help="one more; LAUNCHER is openmpi, mpich, fabric or floor")
-    p.add_argument("--stacks-file", action="append", default=[], metavar="FILE", help="rows as in stacks.conf")
-    p.add_argument("--list-stacks", action="store_true", help="name them")
-    p.add_argument("--inner", metavar="PROVIDER", help="FI_MCASTCOLL_INNER, as tcp or shm")
+                   help="additional stack; LAUNCHER is openmpi, mpich, fabric or floor")
+    p.add_argument("--stacks-file", action="append", default=[], metavar="FILE", help="file with rows as in stacks.conf")
+    p.add_argument("--list-stacks", action="store_true", help="list all stacks")
+    p.add_argument("--inner", metavar="PROVIDER", help="FI_MCASTCOLL_INNER, for example tcp or shm")
     p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
     add_times(p, "turns of each stack at each cell (5)", seconds=0.3)
     p.add_argument("--metric", choices=("last", "max"), default="last", help="last: the last rank's end minus the start; "
-                   "max: the longest of all ranks' own times, as OSU and IMB have it (last)")
+                   "max: the longest time of any rank, as in OSU and IMB (last)")
     p.add_argument("--yield", dest="yields", choices=("auto", "yes", "no"), default="auto",
-                   help="idle ranks of Open MPI yield; auto: where they have no core each")
+                   help="idle ranks of Open MPI yield; auto: if there are more ranks than cores")
     p.add_argument("--probes", type=number(0, 1000000), default=0, metavar="N", help="calls of MPI_Test while overlapping (0)")
     p.add_argument("--csv", metavar="FILE")
     p.add_argument("--json", metavar="FILE")
-    p.add_argument("--markdown", metavar="FILE", help="a column for each stack, medians in us")
-    p.add_argument("--svg", metavar="FILE", help="latency against size, or against ranks where there is one size")
+    p.add_argument("--markdown", metavar="FILE", help="table with a column for each stack, medians in us")
+    p.add_argument("--svg", metavar="FILE", help="latency against size, or against ranks if there is one size")
     p.add_argument("--fail-above", type=number(0.01, 1000, float), metavar="F",
-                   help="exit with 1 where the first stack takes more than F times what the best other one does")
+                   help="exit with 1 if the first stack takes more than F times as long as the best other stack")
     p.add_argument("--quiet", action="store_true", help="no progress on stderr")
     return p
 

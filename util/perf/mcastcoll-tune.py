@@ -26,29 +26,29 @@ COMPONENT_OPERATIONS = ("bcast", "barrier", "reduce", "allreduce", "allgather", 
                         "reduce_scatter", "reduce_scatter_block")
 
 USAGE = """
-  mcastcoll-tune --table provider --out selection.conf        which algorithm: for FI_MCASTCOLL_SELECTION
-  mcastcoll-tune --table component --out steps.conf           here or by Open MPI: for --mca coll_mcastcoll_selection"""
+  mcastcoll-tune --table provider --out selection.conf        algorithms, for FI_MCASTCOLL_SELECTION
+  mcastcoll-tune --table component --out steps.conf           mcastcoll or Open MPI, for --mca coll_mcastcoll_selection"""
 
 
 def arguments():
     daily = dict.fromkeys(("--table", "--out", "--sizes", "--hosts", "--ranks", "--loss", "--margin", "--rounds", "--limit"))
-    p = Parser("mcastcoll-tune", USAGE, __doc__.splitlines()[0], "mcastcoll-tune(1) says what a table means and how it is used.",
-               {"--operation": "those alone: --help-all names them (all)", **daily})
+    p = Parser("mcastcoll-tune", USAGE, __doc__.splitlines()[0], "mcastcoll-tune(1) describes the tables and their use.",
+               {"--operation": "only these operations: --help-all lists them (all)", **daily})
     p.add_argument("--table", choices=("provider", "component"), required=True,
                    help="provider: FI_MCASTCOLL_SELECTION; component: --mca coll_mcastcoll_selection")
-    p.add_argument("--out", metavar="FILE", required=True, help="where the table goes")
+    p.add_argument("--out", metavar="FILE", required=True, help="output file")
     p.add_argument("--operation", "--operations", dest="operations", type=words, metavar="O,O,..",
                    help=f"(all) provider: {', '.join(PROVIDER)}; component: {', '.join(COMPONENT_OPERATIONS)}")
     p.add_argument("--sizes", type=sizes, default="8,1K,8K,64K,512K", metavar="S,S,..", help="bytes (8,1K,8K,64K,512K)")
     p.add_argument("--hosts", type=numbers(2, MOST_RANKS), metavar="H,H,..",
-                   help="over so many hosts of util/cluster, as root (this host only)")
-    p.add_argument("--ranks", type=numbers(2, MOST_RANKS), metavar="N,N,..", help="processes (4, or one a host)")
-    p.add_argument("--stack", default="mcastcoll", metavar="NAME", help="of stacks.conf: how we are launched (mcastcoll)")
-    p.add_argument("--previous", default="ompi-tuned", metavar="NAME", help="component: what else would serve (ompi-tuned)")
-    p.add_argument("--stacks-file", action="append", default=[], metavar="FILE", help="rows as in stacks.conf")
+                   help="number of hosts of util/cluster, as root (this host only)")
+    p.add_argument("--ranks", type=numbers(2, MOST_RANKS), metavar="N,N,..", help="processes (4, or one per host)")
+    p.add_argument("--stack", default="mcastcoll", metavar="NAME", help="row of stacks.conf that launches mcastcoll (mcastcoll)")
+    p.add_argument("--previous", default="ompi-tuned", metavar="NAME", help="component: stack to compare with (ompi-tuned)")
+    p.add_argument("--stacks-file", action="append", default=[], metavar="FILE", help="file with rows as in stacks.conf")
     p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
     p.add_argument("--margin", type=number(0, 100, float), default=5.0, metavar="P",
-                   help="percent by which another must be faster than the first of the alternatives (5)")
+                   help="percent by which an alternative must be faster than the first one (5)")
     add_times(p, "turns of each alternative (5)", seconds=0.2)
     return p
 
@@ -119,7 +119,7 @@ def main():
         cells, notes = measure(args, known, places, folder)
     rows = choices(args.table, cells, args.margin / 100)
     if not rows:
-        print("mcastcoll-tune: nothing was measured, and no table written", file=sys.stderr)
+        print("mcastcoll-tune: no measurement succeeded, so no table was written", file=sys.stderr)
         return 1
     names = ", ".join(COMPONENT) if args.table == "component" else "what its line names"
     text = table_text(rows, [f"Written by mcastcoll-tune --table {args.table}, by measurement on {cores()} cores"

@@ -14,7 +14,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, tool, usage, description, manual, daily):
         super().__init__(prog=tool, usage=usage, description=description, epilog=manual, allow_abbrev=False, add_help=False)
         self.daily = {"--help": None, "--help-all": None, "--version": None, **daily}
-        self.add_argument("-h", "--help", action=Short, nargs=0, help="print the options that are needed daily, and exit")
+        self.add_argument("-h", "--help", action=Short, nargs=0, help="print the most common options, and exit")
         self.add_argument("--help-all", action="help", help="print all options, and exit")
         self.add_argument("--version", action="version", version=version(tool))
 
@@ -67,9 +67,9 @@ def words(text):
 
 def add_times(p, rounds, seconds):
     p.add_argument("--rounds", type=number(1, 1000), default=5, metavar="R", help=rounds)
-    p.add_argument("--seconds", type=number(0.01, 600, float), default=seconds, metavar="S", help=f"of each turn ({seconds})")
-    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="a turn that takes longer has hung (60)")
-    p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="of the whole run: fewer rounds where time is short")
+    p.add_argument("--seconds", type=number(0.01, 600, float), default=seconds, metavar="S", help=f"seconds of each turn ({seconds})")
+    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="seconds after which a turn counts as hung (60)")
+    p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="seconds for the whole run: fewer rounds if time is short")
 
 
 def version(tool):

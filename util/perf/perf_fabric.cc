@@ -131,7 +131,7 @@ double Bench::open(const std::string& cell) {
     perf_lay_out(&side_);
     send_.reset(side_.send = perf_memory(side_.send_bytes));
     receive_.reset(side_.receive = perf_memory(side_.receive_bytes));
-    if (!send_ || !receive_) fail("no memory for {} bytes", side_.send_bytes + side_.receive_bytes);
+    if (!send_ || !receive_) fail("cannot allocate {} bytes", side_.send_bytes + side_.receive_bytes);
     return seconds;
 }
 
@@ -289,20 +289,20 @@ void Bench::serve() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Program program("mcastcoll-perf-fabric",
-                    "Measures libfabric's collectives when mcastcoll-perf tells it to.");
+    Program program("mcastcoll-perf-fabric", "Measures libfabric's collectives for mcastcoll-perf.");
     Settings settings;
     program.arguments()
-        .option("--serve", settings.serve, "folder of pipes; member R reads OPERATION:BYTES:SECONDS from R")
+        .option("--serve", settings.serve,
+                "folder of pipes; member R reads OPERATION:BYTES:SECONDS from pipe R")
         .required();
     program.arguments()
         .option("--form", settings.form, "posted: fi_broadcast and so on; blocking: mcastcoll's run()")
         .one_of({"posted", "blocking"});
-    program.arguments().option("--root", settings.root, "of those that have one");
+    program.arguments().option("--root", settings.root, "root of the operations that have one");
     constexpr std::size_t kBytes = kMaxProcesses * std::size_t{kPerfMaxSamples} * sizeof(Times);
     void* const times = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     program.add({"serve", [&](Member& me) {
-                     if (times == MAP_FAILED) fail("no memory for the times");
+                     if (times == MAP_FAILED) fail("cannot allocate memory for the times");
                      if (settings.root >= me.size()) fail("--root: give a member, 0 to {}", me.size() - 1);
                      Bench(me, static_cast<Times*>(times), settings).serve();
                  }});

@@ -119,7 +119,7 @@ static const char* read_cell(const char* text, struct bench* b) {
     while (kind < kKinds && strcmp(name, kTraits[kind].name) != 0 &&
            strcmp(name, kTraits[kind].name + 1) != 0)
         ++kind;
-    if (kind == kKinds) return "no such operation: bcast, barrier, ..., with or without i";
+    if (kind == kKinds) return "unknown operation: give bcast, barrier, ..., with or without the prefix i";
     b->kind = (enum kind)kind;
     b->nonblocking = strcmp(name, kTraits[kind].name) == 0;
     b->name = kTraits[kind].name + !b->nonblocking;

@@ -30,7 +30,7 @@ def print_table(rows, about, file):
     ranks = ", ".join(f"{r} ranks {f'on {h} hosts ' if h else ''}= {per:g} per core" for (h, r), per in places.items())
     print(f"{about['level']} level; {metric}, us; {about['rounds']} rounds, taking turns; {about['cores']} cores, {ranks}"
           + (f"; {about['loss_percent']:g} % of multicast datagrams lost" if about["loss_percent"] else ""), file=file)
-    print(f"ratio: {about['first']}'s time over this one's, below 1 where {about['first']} is ahead", file=file)
+    print(f"ratio: time of {about['first']} divided by the time of this stack, below 1 if {about['first']} is faster", file=file)
     overlap, sent = (any(name in row for row in rows) for name in ("overlap_percent", "sent_bytes"))
     print(f"{'operation':<21} {'bytes':>9} {'hosts':>5} {'ranks':>5} {'stack':<15} {'median':>10} {'min':>10} {'p99':>10} "
           f"{'max median':>10} {'ratio':>6}" + (" overlap" if overlap else "") + (f" {'sent':>10}" if sent else "")

@@ -35,9 +35,9 @@ def is_setting(word):
 class Stack:
     def __init__(self, name, launcher, words):
         if launcher not in LAUNCHERS:
-            raise StackError(f"stack '{name}': '{launcher}' is no launcher: give {', '.join(LAUNCHERS)}")
+            raise StackError(f"stack '{name}': '{launcher}' is not a launcher: give {', '.join(LAUNCHERS)}")
         if not name or not all(c.isalnum() or c in "-_.+" for c in name):
-            raise StackError(f"'{name}' is no name of a stack: letters, digits and -_.+ only")
+            raise StackError(f"'{name}' is not a valid name of a stack: use letters, digits and -_.+ only")
         self.name, self.launcher = name, launcher
         self.settings = dict(word.split("=", 1) for word in words if is_setting(word))
         self.options = [word for word in words if not is_setting(word)]
@@ -123,7 +123,7 @@ def compiled_for(launcher):
         return ready
     compiler = find_program(*(["mpicc.mpich"] if launcher == "mpich" else ["mpicc.openmpi", "mpicc"]))
     if not compiler:
-        raise StackError(f"no compiler of {launcher} here: run util/install-deps")
+        raise StackError(f"the compiler of {launcher} is missing: run util/install-deps")
     sources = [os.path.join(HERE, name) for name in MPI_SOURCES]
     digest = hashlib.sha256(compiler.encode() + b"".join(open(path, "rb").read() for path in sources)).hexdigest()[:12]
     cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "mcastcoll")
@@ -161,7 +161,7 @@ def openmpi_command(stack, place, program, env):
     else:
         mpirun = find_program("mpirun.openmpi", "mpirun")
         if not mpirun:
-            raise StackError("no mpirun of Open MPI here: run util/install-deps")
+            raise StackError("mpirun of Open MPI is missing: run util/install-deps")
         # A core for each rank if there are enough, as Open MPI does by default. On the cluster all hosts would bind to the
         # same cores.
         command = [mpirun, *OPENMPI, "--bind-to", "core" if place.ranks <= cores() else "none"]
@@ -180,7 +180,7 @@ def openmpi_command(stack, place, program, env):
 def mpich_command(stack, place, program, env):
     mpirun = find_program("mpirun.mpich")
     if not mpirun:
-        raise StackError("no mpirun of MPICH here: run util/install-deps")
+        raise StackError("mpirun of MPICH is missing: run util/install-deps")
     if not place.hosts:
         return [mpirun, "-bind-to", "none", *stack.options, "-n", str(place.ranks), program]
     hosts = [f"h{i}" for i in range(place.hosts)]
@@ -195,7 +195,7 @@ def mpich_command(stack, place, program, env):
 def fabric_command(stack, place, timeout_s):
     program = program_path("mcastcoll-perf-fabric")
     if not program:
-        raise StackError("no mcastcoll-perf-fabric: run util/build")
+        raise StackError("mcastcoll-perf-fabric is missing: run util/build")
     command = [program, "--members", str(place.ranks), "--timeout", "100000", "--wait", str(max(1, int(timeout_s)))]
     if place.inner:
         command += ["--inner", place.inner]

@@ -16,7 +16,7 @@ def library(name):
     """Finds the library's path: the number at the end of the name depends on the release."""
     found = ctypes.util.find_library(name)
     if not found:
-        sys.exit(f"there is no lib{name}.so: see docs/PROGRAMS.md for the packages")
+        sys.exit(f"lib{name}.so is missing: docs/PROGRAMS.md lists the packages")
     return ctypes.CDLL(found)
 
 

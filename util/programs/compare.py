@@ -58,7 +58,7 @@ def answer_hpcc(folder, _):
         said = file.read()
     os.remove(path)  # the next job would append
     if "Success=1" not in said or "FAILED" in said:
-        raise Failure("a check fails: " + ", ".join(re.findall(r".*FAILED.*", said)[:3]))
+        raise Failure("a check failed: " + ", ".join(re.findall(r".*FAILED.*", said)[:3]))
     checks = re.findall(r"^(\|\|Ax-b.*) PASSED", said, re.M) + [f"{len(re.findall('PASSED', said))} passed"]
     seconds = [float(took) for took in re.findall(r"^WR\w+(?: +\d+){4} +(\S+)", said, re.M)]
     return checks + [re.search(rf"^{name}=.*", said, re.M).group() for name in HPCC_ANSWERS], {HPL_ROW: sum(seconds)}
@@ -122,7 +122,7 @@ def run(stack, command, folder, timeout):
         done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
                               errors="replace", check=False)
     except subprocess.TimeoutExpired as late:
-        raise Failure(f"no end within {timeout} s") from late
+        raise Failure(f"not finished within {timeout} s") from late
     took = time.monotonic() - start
     if done.returncode:
         raise Failure(f"code {done.returncode}: {done.stdout[-600:]}")
@@ -145,7 +145,7 @@ def measure(name, options, hosts):
                 for row, seconds in {what: took, **parts}.items():
                     rows.setdefault(row, {stack: [] for stack in options.stacks})[stack].append(seconds)
                 if not answer or not same(answers.setdefault("first", answer), answer):
-                    raise Failure(f"{stack} has another answer: {answer} and not {answers['first']}")
+                    raise Failure(f"{stack} computed {answer} instead of {answers['first']}")
     print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
     return {"program": name, "packages": packages, "hosts": hosts, "answer": answers["first"], "seconds": rows}
 
@@ -165,15 +165,15 @@ def arguments():
             chosen = text.split(",")
             wrong = [word for word in chosen if word not in allowed]
             if wrong:
-                raise argparse.ArgumentTypeError(f"'{wrong[0]}' is none of {', '.join(allowed)}")
+                raise argparse.ArgumentTypeError(f"'{wrong[0]}' is not one of {', '.join(allowed)}")
             return chosen
         return read
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     p.add_argument("--programs", type=list_of(PROGRAMS), default=list(PROGRAMS), metavar="P,P,..", help=", ".join(PROGRAMS))
     p.add_argument("--stacks", type=list_of(STACKS), default=list(STACKS), metavar="S,S,..", help=", ".join(STACKS))
     p.add_argument("--rounds", type=int, default=5, metavar="R", help="jobs of each stack (5)")
-    p.add_argument("--timeout", type=int, default=300, metavar="S", help="a job that takes longer has hung (300)")
-    p.add_argument("--json", metavar="FILE", help="all times")
+    p.add_argument("--timeout", type=int, default=300, metavar="S", help="seconds after which a job counts as hung (300)")
+    p.add_argument("--json", metavar="FILE", help="write all times to this file")
     return p.parse_args()
 
 
@@ -183,7 +183,7 @@ def main():
         sys.exit("compare.py: give mcastcoll, then at least one other stack, and at least one round")
     up = subprocess.run([os.path.join(LAB, "on"), "h0", "true"], stderr=subprocess.PIPE, check=False)
     if up.returncode:
-        sys.exit("compare.py: there are no hosts: run 'util/cluster/up 8' first")
+        sys.exit("compare.py: no hosts are running: run 'util/cluster/up 8' first")
     hosts = 0
     while subprocess.run([os.path.join(LAB, "on"), f"h{hosts}", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
         hosts += 1

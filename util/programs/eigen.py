@@ -14,7 +14,7 @@ problem = ctypes.c_int()
 
 def check(what):
     if problem.value:
-        sys.exit(f"ELPA's {what} fails: {problem.value}")
+        sys.exit(f"ELPA's {what} failed: {problem.value}")
 
 
 random = numpy.random.default_rng(1).standard_normal((COUNT, COUNT))

@@ -30,7 +30,7 @@ void report(std::uint64_t seed, const std::string& wrong) {
 pid_t start(std::uint64_t seed) {
     std::fflush(nullptr);
     const pid_t process = fork();
-    if (process < 0) throw std::runtime_error("no process for a seed");
+    if (process < 0) throw std::runtime_error("cannot start a process for a seed");
     if (process > 0) return process;
     alarm(kMostSeconds);
     const std::string wrong = run_seed(seed).wrong;

@@ -208,36 +208,37 @@ constexpr Word word(const char* key, const char* value, const char* meaning) {
     return {key, value, meaning, Form::take, Form::words};
 }
 constexpr Word kWords[] = {
-    word<Once<&Faults::loss>>("loss", "SHARE", "each receiver loses that share of the multicasts"),
+    word<Once<&Faults::loss>>("loss", "SHARE", "each receiver loses this share of the multicasts"),
     word<Once<&Faults::switch_loss>>("switch-loss", "SHARE", "all receivers lose the same datagrams"),
     word<Once<&Faults::burst_begin, &Faults::burst_end, &Faults::burst_loss>>(
         "burst", "BEGIN:END:LOSS",
-        "Gilbert-Elliott: odds to begin and to end a burst per datagram, loss in it"),
+        "Gilbert-Elliott: odds per datagram to begin and to end a burst, loss in a burst"),
     word<Once<&Faults::fade, &Faults::fade_length>>(
-        "fade", "SHARE:TIME", "each receiver hears nothing for that share of the time, so long on average"),
+        "fade", "SHARE:TIME",
+        "each receiver receives no multicast for this share of the time, with this mean length"),
     word<Once<&Faults::nth>>("nth", "N", "every Nth copy is lost"),
     word<Each<&Faults::receiver_loss, &Faults::AtHost::host, &Faults::AtHost::loss>>("receiver", "HOST:SHARE",
                                                                                      "loss of one receiver"),
-    word<Once<&Faults::duplicate>>("duplicate", "SHARE", "copies that come twice"),
+    word<Once<&Faults::duplicate>>("duplicate", "SHARE", "copies that arrive twice"),
     word<Once<&Faults::corrupt>>("corrupt", "SHARE", "copies with a wrong byte"),
     word<Once<&Faults::reorder, &Faults::reorder_delay>>("reorder", "SHARE:TIME",
-                                                         "copies that are late by a time"),
+                                                         "copies that arrive late by a time"),
     word<Each<&Faults::dead, &Faults::Outage::when>>(
         "dead", "FROM-TO", "the multicast carries nothing between two times; '1ms-' has no end"),
-    word<AtHost<&Faults::deaf>>("deaf", "HOST:FROM-TO", "one receiver hears nothing"),
-    word<AtHost<&Faults::mute>>("mute", "HOST:FROM-TO", "nobody hears one sender"),
+    word<AtHost<&Faults::deaf>>("deaf", "HOST:FROM-TO", "one receiver receives no multicast"),
+    word<AtHost<&Faults::mute>>("mute", "HOST:FROM-TO", "no receiver receives from one sender"),
     word<AtHost<&Faults::partitions>>("partition", "CUT:FROM-TO",
                                       "no multicast between hosts below CUT and the others"),
-    word<AtHost<&Faults::splits>>("split", "CUT:FROM-TO", "the same, and messages wait for its end"),
+    word<AtHost<&Faults::splits>>("split", "CUT:FROM-TO", "like partition, and messages wait for its end"),
     word<Once<&Faults::message_loss>>("message-loss", "SHARE", "messages that wait for a retransmission"),
     word<Once<&Faults::spike, &Faults::spike_delay>>("spike", "SHARE:TIME",
-                                                     "messages that are late by a time"),
+                                                     "messages that arrive late by a time"),
     word<Once<&Faults::messages_overtake>>("overtake", "", "messages of a pair may overtake each other"),
     word<Once<&Faults::jitter>>("delay", "TIME", "everything is late by up to a time"),
     word<Each<&Faults::slow, &Faults::Slow::host, &Faults::Slow::factor>>(
-        "slow", "HOST:FACTOR", "all that a host does takes that many times as long"),
-    word<Once<&Faults::backpressure>>("backpressure", "SHARE", "of the times that sending is refused"),
-    word<Once<&Faults::heal_at>>("heal", "TIME", "from here on nothing goes wrong any more"),
+        "slow", "HOST:FACTOR", "everything on a host takes this many times as long"),
+    word<Once<&Faults::backpressure>>("backpressure", "SHARE", "share of the sends that are refused"),
+    word<Once<&Faults::heal_at>>("heal", "TIME", "from this time on there are no faults"),
 };
 
 }  // namespace
@@ -266,7 +267,8 @@ Result<Faults> parse_faults(std::string_view text) {
         if (word == nullptr) {
             std::string keys;
             for (const Word& candidate : kWords) keys += fmt::format(" {}", candidate.key);
-            return Error{EINVAL, fmt::format("'{}' is no fault; there are:{}", item.substr(0, equals), keys)};
+            return Error{EINVAL,
+                         fmt::format("'{}' is not a fault; the faults are:{}", item.substr(0, equals), keys)};
         }
         if (!word->take(faults, parts) || endless(faults))
             return Error{EINVAL, *word->value == '\0' ? fmt::format("'{}' takes no value", word->key)

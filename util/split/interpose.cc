@@ -44,7 +44,7 @@ bool verbose = false;
 // as a gateway.
 const relay::Site* site_here() {
     ifaddrs* all = nullptr;
-    if (getifaddrs(&all) != 0) end(std::string("cannot tell this host's addresses: ") + std::strerror(errno));
+    if (getifaddrs(&all) != 0) end(std::string("cannot list this host's addresses: ") + std::strerror(errno));
     const relay::Site* found = nullptr;
     for (const ifaddrs* one = all; one != nullptr && found == nullptr; one = one->ifa_next)
         found = sites->site_of(relay::Endpoint::of(one->ifa_addr, sizeof(sockaddr_in6)));
@@ -66,10 +66,12 @@ __attribute__((constructor)) void load() try {
         own = site_here();
     } else {
         own = sites->named(name);
-        if (own == nullptr) end(std::string(path) + " has no site \"" + name + "\", as MCASTCOLL_SITE says");
+        if (own == nullptr)
+            end(std::string(path) + " has no site \"" + name + "\", which MCASTCOLL_SITE names");
     }
     if (verbose && own == nullptr)
-        std::fprintf(stderr, "libmcastcoll-split[%d]: this host is in no site of %s\n", getpid(), path);
+        std::fprintf(stderr, "libmcastcoll-split[%d]: no site of %s contains an address of this host\n",
+                     getpid(), path);
 } catch (const std::bad_alloc&) {
     end("no memory for the sites file");
 }

@@ -41,7 +41,7 @@ template <typename Number>
 Number number_from(const json& value) {
     const auto* const number = value.get_ptr<const json::number_unsigned_t*>();
     if (number == nullptr || *number > std::numeric_limits<Number>::max())
-        throw std::runtime_error("a number that is not understood");
+        throw std::runtime_error("an invalid number");
     return static_cast<Number>(*number);
 }
 
@@ -55,7 +55,7 @@ topology::Counts counts_from(const json& object) {
 ReportedLevel level_from(const json& object) {
     ReportedLevel level;
     const auto named = topology::level_named(object.at("level").get<std::string>());
-    if (!named) throw std::runtime_error("a level that is not known");
+    if (!named) throw std::runtime_error("an unknown level");
     level.level = *named;
     level.connects = object.at("connects").get<bool>();
     level.lane = object.at("lane").get<std::string>();
@@ -68,8 +68,7 @@ ReportedGroup group_from(const json& object) {
     ReportedGroup group;
     const auto key = object.at("key").get<std::string>();
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), group.key, 16);
-    if (error != std::errc() || end != key.data() + key.size())
-        throw std::runtime_error("a key that is none");
+    if (error != std::errc() || end != key.data() + key.size()) throw std::runtime_error("an invalid key");
     group.rank = static_cast<Rank>(number_from<std::uint32_t>(object.at("rank")));
     group.members = number_from<std::uint32_t>(object.at("members"));
     group.state = object.at("state").get<std::string>();
@@ -78,13 +77,13 @@ ReportedGroup group_from(const json& object) {
     group.counters = counts_from(object.at("counters"));
     const auto policy_bytes = unhex(object.at("policy").get<std::string>());
     const auto policy = policy_bytes ? topology::decode_policy(*policy_bytes) : std::nullopt;
-    if (!policy) throw std::runtime_error("a policy that is not understood");
+    if (!policy) throw std::runtime_error("an invalid policy");
     group.policy = *policy;
     for (const json& level : object.at("levels")) group.levels.push_back(level_from(level));
     for (const json& text : object.at("places")) {
         const auto bytes = unhex(text.get<std::string>());
         const auto place = bytes ? topology::decode_place(*bytes) : std::nullopt;
-        if (!place) throw std::runtime_error("a place that is not understood");
+        if (!place) throw std::runtime_error("an invalid place");
         group.places.push_back(*place);
     }
     if (index_of(group.rank) >= group.members) throw std::runtime_error("a rank beyond its group");
@@ -111,7 +110,7 @@ Result<LoadedReport> parse_report(const std::string& text) {
     try {
         const json object = json::parse(text);
         if (number_from<std::uint32_t>(object.at("version")) != 3)
-            return Error{EINVAL, "its version is not known"};
+            return Error{EINVAL, "its version is unknown"};
         LoadedReport loaded;
         loaded.pid = number_from<std::uint64_t>(object.at("pid"));
         loaded.host = object.at("host").get<std::string>();

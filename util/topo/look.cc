@@ -35,7 +35,7 @@ void add_from(const std::string& host, std::string_view bytes, ReadReports& all)
     }
     for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left)
         all.complaints.push_back(fmt::format("{}: {}", host, reader.text()));
-    if (!reader.ok()) all.complaints.push_back(fmt::format("{}: its answer is not understood", host));
+    if (!reader.ok()) all.complaints.push_back(fmt::format("{}: cannot parse its answer", host));
 }
 
 void ask_here(const std::vector<std::string>& folders) {

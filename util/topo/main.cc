@@ -62,10 +62,10 @@ int show_host(const Command& command, const topology::Override& override) {
         for (std::size_t i = topology::index_of(Level::package); i < topology::kLevels; ++i)
             fmt::print(" {},", topology::counted(topology::level_of(i),
                                                  machine.value().objects(topology::level_of(i)).size()));
-        fmt::print(" {} processors to use, bound to {} of them\n", machine.value().allowed().size(),
+        fmt::print(" {} usable processors, bound to {} of them\n", machine.value().allowed().size(),
                    machine.value().own().size());
     }
-    for (const std::string& note : found.notes) fmt::print("not known      {}\n", note);
+    for (const std::string& note : found.notes) fmt::print("unknown        {}\n", note);
     return 0;
 }
 
@@ -82,42 +82,41 @@ int show_selection(const Command& command) {
 }
 
 void add_options(Arguments& arguments, Command& command) {
-    arguments.option("--topology", command.topology,
-                     "what the user says, instead of FI_MCASTCOLL_TOPOLOGY: words or a file");
-    arguments.option("--address", command.address, "of this host: look at it as the process's own");
+    arguments.option("--topology", command.topology, "value or file to use instead of FI_MCASTCOLL_TOPOLOGY");
+    arguments.option("--address", command.address, "address of this host that counts as the process's own");
     arguments.option("--members", command.members, "show the group that this file describes")
         .an_existing_file();
     arguments.option("--synthetic", command.made_up.machine,
-                     "show a group on machines like \"package:2 l3:2 core:8 pu:2\" (hwloc)");
+                     "show a group on synthetic machines like \"package:2 l3:2 core:8 pu:2\" (hwloc)");
     arguments.option("--hosts", command.made_up.hosts,
-                     "how many of them, or SITE:HOSTS,...; with --job: their names, or @FILE");
+                     "number of hosts, or SITE:HOSTS,...; with --job: names of hosts, or @FILE");
     arguments.option("--rsh", command.of_job.crew.rsh,
-                     "with --job and --hosts: starts a command line on a host");
-    arguments.option("--wait", command.of_job.crew.wait_s, "seconds for hosts that do not come")
+                     "with --job and --hosts: command that starts a command line on a host");
+    arguments.option("--wait", command.of_job.crew.wait_s, "seconds to wait for hosts to start")
         .range(1, 3600);
     arguments.option("--join", command.of_job.crew.join, "for processes that --hosts starts");
-    arguments.option("--ranks", command.made_up.ranks, "on each host; 0: one for each place to bind to")
+    arguments.option("--ranks", command.made_up.ranks, "ranks on each host; 0: one for each place to bind to")
         .range(0, 1 << 20);
-    arguments.option("--bind", command.made_up.bind, "what a rank is bound to")
+    arguments.option("--bind", command.made_up.bind, "part of the machine that a rank is bound to")
         .one_of({"none", "package", "numa", "l3", "l2", "core"});
-    arguments.option("--order", command.made_up.order, "of the ranks: a host after the other, or in turn")
+    arguments.option("--order", command.made_up.order, "order of the ranks: host by host, or in turn")
         .one_of({"block", "cyclic"});
-    arguments.option("--root", command.of_job.root, "of the tree");
+    arguments.option("--root", command.of_job.root, "root of the tree");
     arguments.flag("--job", command.job,
                    "show the groups of this user's running processes, here or on --hosts");
-    arguments.option("--pid", command.of_job.pid, "with --job: of this process only");
-    arguments.option("--folder", command.of_job.folder, "with --job: where they report");
-    arguments.flag("--watch", command.of_job.watch, "with --job: again and again, what they do meanwhile");
-    arguments.option("--every", command.of_job.every, "seconds between two looks of --watch")
+    arguments.option("--pid", command.of_job.pid, "with --job: only groups of this process");
+    arguments.option("--folder", command.of_job.folder, "with --job: folder of the processes' reports");
+    arguments.flag("--watch", command.of_job.watch, "with --job: show the activity repeatedly");
+    arguments.option("--every", command.of_job.every, "seconds between two samples of --watch")
         .range(0.5, 3600.0);
-    arguments.option("--times", command.of_job.times, "looks of --watch, 0: until it is interrupted")
+    arguments.option("--times", command.of_job.times, "number of samples of --watch, 0: until interrupted")
         .range(0, 1 << 30);
-    arguments.option("--html", command.of_job.page, "with --watch: draw trees and charts into this page");
+    arguments.option("--html", command.of_job.page, "with --watch: write trees and charts to this page");
     arguments.flag("--prometheus", command.of_job.metrics, "with --job: print all counters for Prometheus");
     arguments.flag("--selection", command.selection,
-                   "print the table of algorithms (FI_MCASTCOLL_SELECTION, then what is built in)");
+                   "print the table of algorithms (FI_MCASTCOLL_SELECTION, then the built-in rows)");
     arguments.flag("--json", command.of_job.json, "print one JSON object");
-    arguments.option("--svg", command.of_job.svg, "draw the tree into this file");
+    arguments.option("--svg", command.of_job.svg, "write a drawing of the tree to this file");
     arguments.daily({"--job", "--watch", "--hosts", "--ranks", "--topology", "--members", "--synthetic",
                      "--bind", "--root", "--pid", "--html", "--prometheus", "--selection", "--json",
                      "--svg"});
@@ -126,11 +125,10 @@ void add_options(Arguments& arguments, Command& command) {
 int run(int argc, char** argv) {
     Arguments arguments(
         "mcastcoll-topo",
-        "Shows where processes are, which trees of collectives that makes, and what jobs do.\n\n"
-        "  mcastcoll-topo                        this host\n"
-        "  mcastcoll-topo --job                  your jobs here: levels, trees, counters\n"
-        "  mcastcoll-topo --job --watch          the same again and again: rates, loss, repairs\n"
-        "  mcastcoll-topo --hosts 8 --ranks 4    a group on hosts that are made up\n",
+        "Shows where processes are, the resulting trees of collectives, and the activity of jobs.\n\n  "
+        "mcastcoll-topo                        this host\n  mcastcoll-topo --job                  your jobs "
+        "here: levels, trees, counters\n  mcastcoll-topo --job --watch          your jobs, repeatedly: "
+        "rates, loss, repairs\n  mcastcoll-topo --hosts 8 --ranks 4    a group on synthetic hosts\n",
         MCC_VERSION);
     Command command;
     add_options(arguments, command);
@@ -151,7 +149,7 @@ int run(int argc, char** argv) {
         (arguments.given("--every") || arguments.given("--times") || !command.of_job.page.empty()))
         return complain("--every, --times and --html belong to --watch");
     if (command.of_job.watch && (command.of_job.metrics || !command.of_job.svg.empty()))
-        return complain("--prometheus and --svg show one moment: give them without --watch");
+        return complain("--prometheus and --svg show a single sample: give them without --watch");
     if (command.job) return run_job(command.of_job);
     if (command.selection) return show_selection(command);
 

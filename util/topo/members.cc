@@ -35,7 +35,7 @@ std::string take_coordinate(std::string_view word, Place& place) {
     const std::size_t equals = word.find('=');
     const auto level = topology::level_named(word.substr(0, equals));
     if (equals == std::string_view::npos || !level || *level == Level::wan)
-        return fmt::format("'{}' is no place: write LEVEL=VALUE, the levels are {}", word,
+        return fmt::format("'{}' is not a place: write LEVEL=VALUE, the levels are {}", word,
                            topology::level_names());
     const std::string_view value = word.substr(equals + 1);
     if (!topology::is_inside_host(*level)) {
@@ -130,7 +130,7 @@ Result<std::vector<Place>> parse_members(std::string_view text, std::string_view
             return wrong(fmt::format("more than {} members", kMostMembers));
         places.insert(places.end(), count, place);
     }
-    if (places.empty()) return Error{EINVAL, fmt::format("{}: there is no member in it", file)};
+    if (places.empty()) return Error{EINVAL, fmt::format("{}: it contains no member", file)};
     return places;
 }
 

@@ -24,7 +24,8 @@ struct Measure {
 constexpr Measure kMeasures[] = {
     {"operations a second", [](const Activity& one) { return one.operations; }},
     {"megabytes a second", [](const Activity& one) { return one.bytes / 1e6; }},
-    {"percent that the multicast did not bring", [](const Activity& one) { return 100 * one.loss(); }},
+    {"percent of the fragments not received by multicast",
+     [](const Activity& one) { return 100 * one.loss(); }},
 };
 
 struct Point {

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     const Map map(group.places, group.policy);
     group.levels = describe_levels(map);
     group.levels[index_of(Level::segment)].lane = "messages";
-    group.levels[index_of(Level::segment)].why = "nobody hears the multicast";
+    group.levels[index_of(Level::segment)].why = "no member receives the multicast";
     group.counters = {{"group_operations", 17}};
     Report report{{group}, {{"operations", 17}, {"lost", 0}}};
     for (int turn = 0; turn < 2; ++turn) {

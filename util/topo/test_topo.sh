@@ -128,7 +128,7 @@ assert len(o["groups"]) == 1 and len(o["processes"]) == 2, o
 g = o["groups"][0]
 assert g["key"] == "000000001234abcd" and g["reporting"] == [0, 1] and g["members"] == 4, g
 assert [n.get("level") for n in g["tree"]] == [None, "host", "segment", "host"], g["tree"]
-assert {l["level"]: l["why"] for l in g["levels"]}["segment"] == "nobody hears the multicast"'
+assert {l["level"]: l["why"] for l in g["levels"]}["segment"] == "no member receives the multicast"'
 "$topo" --job --folder "$jobs" | grep -q 'operations=17' || fail "no counters"
 "$topo" --job --folder "$jobs" --pid "${pids[1]}" --json | check "one process" 'assert o["groups"][0]["reporting"] == [1], o'
 "$topo" --job --folder "$jobs" --prometheus >"$scratch/metrics"

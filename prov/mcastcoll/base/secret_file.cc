@@ -37,9 +37,12 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     struct stat state {};
     if (!file.valid() || ::fstat(file.get(), &state) != 0) return unreadable(path);
-    if (!S_ISREG(state.st_mode)) return refused(path, "is no regular file");
-    if (state.st_uid != ::geteuid() && state.st_uid != 0) return refused(path, "is another user's");
-    if ((state.st_mode & 077) != 0) return refused(path, "is open to others: chmod 600");
+    if (!S_ISREG(state.st_mode)) return refused(path, "is not a regular file");
+    if (state.st_uid != ::geteuid() && state.st_uid != 0)
+        return refused(path,
+                       "belongs to another user: it must belong to the user of this process, or to root");
+    if ((state.st_mode & 077) != 0)
+        return refused(path, "can be accessed by other users: run chmod 600 on it");
     std::vector<std::byte> secret(kMostBytes + 1);
     const ssize_t got = ::read(file.get(), secret.data(), secret.size());
     if (got < 0) return unreadable(path);
@@ -47,11 +50,12 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
     const bool is_longer = secret.size() > kMostBytes;
     while (!secret.empty() && is_line_break(secret.back())) secret.pop_back();
     if (is_longer || secret.size() < kLeastBytes)
-        return refused(path, fmt::format("does not have {} to {} bytes", kLeastBytes, kMostBytes));
+        return refused(
+            path, fmt::format("has the wrong length: it must have {} to {} bytes", kLeastBytes, kMostBytes));
     std::array<bool, 256> seen{};
     for (const std::byte byte : secret) seen[std::to_integer<std::size_t>(byte)] = true;
     if (std::ranges::count(seen, true) < kLeastDifferent)
-        return refused(path, "can be guessed: use random bytes, as of head -c 32 /dev/urandom");
+        return refused(path, "can be guessed: use random bytes, for example from head -c 32 /dev/urandom");
     return secret;
 }
 

@@ -18,7 +18,7 @@ Result<void> kernel_random(MutableBytes out) {
         const ssize_t got = ::getrandom(out.data() + filled, out.size() - filled, 0);
         if (got < 0) {
             if (errno == EINTR) continue;
-            return system_error(errno, "no random bytes from the kernel");
+            return system_error(errno, "the kernel returned no random bytes");
         }
         filled += static_cast<std::size_t>(got);
     }

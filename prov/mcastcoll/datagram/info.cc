@@ -83,7 +83,7 @@ Result<SocketAddress> read_address(const void* raw, std::size_t length, int fami
     if (raw == nullptr) return SocketAddress();
     auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
     if (address && address.value().family() != family)
-        return Error{FI_ENODATA, fmt::format("{} is of another family", address.value())};
+        return Error{FI_ENODATA, fmt::format("{} has another address family", address.value())};
     return address;
 }
 
@@ -108,7 +108,7 @@ Result<Interface> find_route(const SocketAddress& destination) {
     if (!socket) return socket.error();
     const SocketAddress to = destination.port() != 0 ? destination : destination.with_port(9);
     if (::connect(socket.value().get(), to.data(), to.size()) != 0)
-        return system_error(errno, fmt::format("no way to {}", destination));
+        return system_error(errno, fmt::format("no route to {}", destination));
     auto own = SocketAddress::of_socket(socket.value().get());
     return own ? find_interface_by_address(own.value()) : Result<Interface>(own.error());
 }
@@ -119,7 +119,7 @@ Result<Interface> choose_interface(const Ends& ends, const std::string& domain, 
     if (source.valid() && !source.is_wildcard()) {
         auto owner = find_interface_by_address(source);
         if (owner && !domain.empty() && owner.value().name != domain)
-            return Error{FI_ENODATA, fmt::format("{} is no address of {}", source, domain)};
+            return Error{FI_ENODATA, fmt::format("{} is not an address of {}", source, domain)};
         return owner;
     }
     if (!domain.empty()) return find_interface_by_name(domain);
@@ -254,10 +254,10 @@ bool is_reliable(const fi_info& info) {
 
 Result<InfoOwner> offers(const InfoRequest& request) {
     if (const char* lacks = missing(*request.hints); lacks != nullptr)
-        return Error{FI_ENODATA, fmt::format("datagram endpoints with multicast do not have {}", lacks)};
+        return Error{FI_ENODATA, fmt::format("datagram endpoints with multicast do not support {}", lacks)};
     const Settings settings = provider_settings();
     InfoOwner list;
-    Error last{FI_ENODATA, "neither IPv4 nor IPv6 addresses are wanted"};
+    Error last{FI_ENODATA, "the requested address format is neither IPv4 nor IPv6"};
     // The last one in the list becomes the first: IPv4.
     for (const int family : {AF_INET6, AF_INET}) {
         if (!is_wanted(family, request.hints->addr_format, settings.ip)) continue;
@@ -278,12 +278,12 @@ Result<SocketAddress> own_address(const fi_info& info, const Interface& interfac
         auto address = SocketAddress::from(static_cast<const sockaddr*>(info.src_addr),
                                            static_cast<socklen_t>(info.src_addrlen));
         if (address && address.value().is_multicast())
-            return Error{FI_EINVAL, fmt::format("{} is no endpoint's own address", address.value())};
+            return Error{FI_EINVAL, fmt::format("{} cannot be the address of an endpoint", address.value())};
         return address;
     }
     const auto& own = info.addr_format == FI_SOCKADDR_IN6 ? interface.v6 : interface.v4;
     if (own) return *own;
-    return Error{FI_EADDRNOTAVAIL, fmt::format("{} has no address of that kind", interface.name)};
+    return Error{FI_EADDRNOTAVAIL, fmt::format("{} has no address of the requested format", interface.name)};
 }
 
 }  // namespace mcastcoll::ofi::datagram

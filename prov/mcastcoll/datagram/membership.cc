@@ -22,7 +22,8 @@ Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
     const SocketAddress& address = group.value();
     const Interface& interface = endpoint.parent().interface;
     if (address.family() != endpoint.family() || !address.is_multicast() || address.port() == 0)
-        return Error{FI_EINVAL, fmt::format("{} is no IPv{} group with a port", address, v4 ? 4 : 6)};
+        return Error{FI_EINVAL,
+                     fmt::format("{} is not an IPv{} multicast group with a port", address, v4 ? 4 : 6)};
     if (address.scope() != 0 && address.scope() != interface.index)
         return Error{FI_EINVAL, fmt::format("{} is on another interface than {}", address, interface.name)};
     // Link-local groups need an interface.
@@ -84,9 +85,9 @@ void Membership::tell_lost(const SocketAddress& member, feed::Loss how) {
     // The join is not complete yet.
     if (fi_addr == 0) return;
     log_line(Level::info, "{}: {} {}", joined_.group, member,
-             how == feed::Loss::silent     ? "has not been heard for the peer timeout"
-             : how == feed::Loss::expelled ? "has expelled this member, which was too slow"
-                                           : "no longer has what is missing here");
+             how == feed::Loss::silent     ? "has sent nothing for FI_MCASTCOLL_PEER_TIMEOUT"
+             : how == feed::Loss::expelled ? "has expelled this member, because it was too slow"
+                                           : "no longer stores the messages that are missing here");
     tell_error(FI_NOTIFY, how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
                parent().number_of(member));
 }

@@ -49,7 +49,7 @@ Bytes gather(Pieces pieces, std::vector<std::byte>& copy) {
 
 Result<void> Receiver::open(std::size_t most_posted) {
     poll_set_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
-    if (!poll_set_.valid()) return system_error(errno, "cannot make an epoll descriptor");
+    if (!poll_set_.valid()) return system_error(errno, "cannot create an epoll descriptor");
     posted_.grow(most_posted);
     return {};
 }

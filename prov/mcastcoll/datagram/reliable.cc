@@ -51,12 +51,14 @@ std::optional<wire::Key> key_of(const SocketAddress& group, const Settings& sett
 Result<void> check_security(const Settings& settings) {
     if (settings.security == wire::Security::encrypt)
         return Error{FI_EOPNOTSUPP,
-                     "FI_MCASTCOLL_SECURITY=encrypt: reliable messages carry proofs, and are not encrypted"};
+                     "FI_MCASTCOLL_SECURITY=encrypt: reliable multicast messages can be authenticated, but "
+                     "not encrypted"};
     if (settings.munge && settings.security != wire::Security::off)
         return Error{FI_EOPNOTSUPP,
-                     "FI_MCASTCOLL_KEY_FILE=munge: is for collectives, and reliable messages need a file"};
+                     "FI_MCASTCOLL_KEY_FILE=munge: works for collectives only; reliable multicast messages "
+                     "need a key file"};
     if (settings.security == wire::Security::authenticate && !settings.key)
-        return Error{FI_ENOKEY, "FI_MCASTCOLL_SECURITY=authenticate wants FI_MCASTCOLL_KEY_FILE"};
+        return Error{FI_ENOKEY, "FI_MCASTCOLL_SECURITY=authenticate needs FI_MCASTCOLL_KEY_FILE"};
     return {};
 }
 
@@ -108,10 +110,9 @@ Reliable::Group::~Group() {
     succeeds([&] { protocol_.leave(monotonic_now()); });
     const feed::FeedCounters& done = protocol_.counters();
     log_line(Level::info,
-             "{}: left; packets sent {}, repaired {}, received {}, twice {}, of strangers {}; reports {}, "
-             "beats {}, expelled {}, not answering {}; refused: without a proof {}, repeated {}, from "
-             "elsewhere {}, "
-             "before an answer {}, no room {}",
+             "{}: left; packets sent {}, repaired {}, received {}, duplicate {}, foreign {}; reports {}, "
+             "heartbeats {}, expelled {}, not responding {}; refused: invalid tag {}, replayed {}, other "
+             "source {}, not yet verified {}, no room {}",
              address_, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
              done.beats, done.expelled, done.dropped, done.unproven, done.replayed, done.misplaced,
              done.unanswered, done.crowded);
@@ -143,8 +144,8 @@ void Reliable::Group::on_packet(const feed::Header& header, Bytes packet, const 
     if (protocol_.counters().unproven == before || now < warns_at_) return;
     warns_at_ = now + kWarnAgain;
     log_line(Level::warn,
-             "{}: what {} sends has no right proof and is not heard: a stranger, or a member with another "
-             "FI_MCASTCOLL_KEY_FILE than this one, or without",
+             "{}: packets from {} are dropped because they have no valid authentication tag: the sender is "
+             "not a member, or its FI_MCASTCOLL_KEY_FILE is missing or differs from the one here",
              address_, source);
 }
 

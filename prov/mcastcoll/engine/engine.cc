@@ -19,20 +19,20 @@ Result<OperationId> Engine::submit(const Collective& operation, Nanoseconds now)
     const GroupConfig& config = core_.config;
     if (core_.phase == Phase::failed) return Error{core_.failure.error, "the group has failed"};
     if (core_.departure.closing()) return Error{ESHUTDOWN, "the group is closed"};
-    if (moves_blocks(operation.kind)) return Error{ENOSYS, "blocks are not the engine's"};
+    if (moves_blocks(operation.kind)) return Error{ENOSYS, "the engine has no collectives of blocks"};
     if (index_of(operation.root) >= config.members)
         return Error{EINVAL, "the root is not a rank of the group"};
     if (operation.bytes / config.fragment_bytes >= UINT32_MAX / 2)
         return Error{EMSGSIZE, "the message is too long"};
     if (operation.kind == CollectiveKind::barrier && operation.bytes > 0)
-        return Error{EINVAL, "a barrier has no bytes"};
+        return Error{EINVAL, "a barrier must not have data"};
     if (reduces(operation.kind))
         if (auto fine = check_reduction(config, operation); !fine) return fine.error();
     // Operations posted and not completed.
     const std::uint64_t outstanding = core_.counters.operations_submitted -
                                       core_.counters.operations_completed - core_.counters.operations_failed;
     if (core_.notices.completions.size() + outstanding >= 2 * core_.slots.size() + config.pending_operations)
-        return Error{EAGAIN, "too many completions have not been taken"};
+        return Error{EAGAIN, "too many completions have not been read"};
     const OperationId number = next_operation();
     if (!core_.pending.push(operation)) return Error{EAGAIN, "too many operations are in flight"};
     ++core_.counters.operations_submitted;

@@ -161,16 +161,16 @@ std::uint64_t Gatherer::combined_bytes(const Slot& slot) const {
 
 Result<void> check_reduction(const GroupConfig& config, const Collective& operation) {
     const Combiner& combiner = operation.combiner;
-    if (operation.root != rank_of(0)) return Error{EINVAL, "the root of a reduction is rank 0"};
+    if (operation.root != rank_of(0)) return Error{EINVAL, "the root of a reduction must be rank 0"};
     if (operation.bytes / config.fragment_bytes >= UINT32_MAX / 4)
         return Error{EMSGSIZE, "the vector is too long"};
     if (operation.bytes == 0) return {};
     if (operation.buffer == nullptr || combiner.combine == nullptr)
         return Error{EINVAL, "a reduction needs a buffer and a combiner"};
     if (combiner.element_bytes == 0 || combiner.element_bytes > config.fragment_bytes)
-        return Error{EINVAL, "an element of a reduction has 1 byte to a fragment's"};
+        return Error{EINVAL, "an element of a reduction must have at least 1 byte and fit into a fragment"};
     if (operation.bytes % combiner.element_bytes != 0)
-        return Error{EINVAL, "a reduction's vector has whole elements"};
+        return Error{EINVAL, "the vector of a reduction must consist of whole elements"};
     return {};
 }
 

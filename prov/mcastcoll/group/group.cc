@@ -142,7 +142,7 @@ bool Group::is_less_secure(const wire::Agreement& agreement) const {
 void Group::refuse_less_secure(const wire::ByteString& leader, std::uint32_t sequence) {
     leader_address_ = leader;
     sequence_ = sequence;
-    port_.warn("rank 0 wants less security than this member");
+    port_.warn("rank 0 uses less security than FI_MCASTCOLL_SECURITY requires on this member");
     end_join(EKEYREJECTED);
 }
 
@@ -405,7 +405,7 @@ void Group::name_stray(Nanoseconds now) {
     half_time_ = kNever;
     attempt([&] {
         if (const std::string stray = port_.stray_greeting(); !stray.empty())
-            port_.warn("half the time to join has passed: " + stray);
+            port_.warn("half of the join timeout has passed: " + stray);
     });
 }
 

@@ -130,7 +130,7 @@ void Join::adopt_miscounted(Nanoseconds now) {
     bool adopted = false;
     for (const Rank rank : missing)
         if (take(*port_.miscounted_hello(rank))) adopted = true;
-    if (adopted) port_.explain("a member was started again and counts its joins anew");
+    if (adopted) port_.explain("a member was restarted and counts its joins from the beginning");
     pass_on_if_complete(now);
 }
 

@@ -9,16 +9,16 @@ namespace mcastcoll::group {
 namespace {
 
 std::string describe(const engine::RepairPlan& plan) {
-    if (plan.chained) return "the ring from the start";
-    const char* first = plan.route == engine::Route::root ? "asking the root" : "asking the ring";
-    return fmt::format("{}{}", first, plan.hands_on ? " and handing on" : "");
+    if (plan.chained) return "forwarding along the ring from the start";
+    const char* first =
+        plan.route == engine::Route::root ? "requests to the root" : "requests along the ring";
+    return fmt::format("{}{}", first, plan.hands_on ? " and forwarding" : "");
 }
 
 std::string about_repair(const engine::PolicyState& policy) {
     return fmt::format(
-        "repair is now {} for small, {} for large messages: of 1000, {} small ones were asked for by the "
-        "ring successor and {} large fragments were not heard; a repair takes {} us along the ring, {} us by "
-        "the root",
+        "repair is now {} for small, {} for large messages: per 1000, the ring successor requested {} small "
+        "messages and {} large fragments were lost; a repair takes {} us along the ring, {} us by the root",
         describe(policy.small), describe(policy.large), policy.successor_asks, policy.large_missed,
         policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
 }
@@ -29,13 +29,13 @@ std::string about_redundancy(const engine::RedundancyState& state) {
     std::string bought =
         spares.copies > 0
             ? fmt::format("short messages are multicast {} times{}", spares.copies + 1,
-                          spares.spread ? ", apart from each other, since losses come in bursts" : "")
+                          spares.spread ? ", with pauses in between, since losses come in bursts" : "")
             : "";
     if (spares.parity) bought += bought.empty() ? "longer messages have parity" : ", longer ones have parity";
-    if (bought.empty()) bought = "nothing is multicast beyond the messages";
+    if (bought.empty()) bought = "no copies and no parity";
     return fmt::format(
-        "redundancy: {}; {:.4f} members lack a datagram in the mean, the worst of them loses {:.2f} %, this "
-        "one {:.2f} %",
+        "redundancy: {}; on average {:.4f} members miss a datagram, the worst member loses {:.2f} %, this "
+        "member {:.2f} %",
         bought, static_cast<double>(state.group.lacking) / engine::kMillion, percent(state.group.worst),
         percent(state.own.worst));
 }
@@ -46,15 +46,16 @@ std::string about_multicast(const engine::Engine& engine, std::span<const std::u
     const engine::Verdict& verdict = graph.verdict();
     std::string who;
     for (const auto& [what, members] :
-         {std::pair{"hear nothing", &verdict.deaf}, {"are not heard", &verdict.mute}}) {
+         {std::pair{"not receiving", &verdict.deaf}, {"not received", &verdict.mute}}) {
         if (members->empty()) continue;
         who += fmt::format("; {} {}: rank {}", members->size(), what, ranks[index_of(members->front())]);
         if (members->size() > 1) who += ", ...";
     }
     const std::string reach =
-        verdict.works ? fmt::format("it reaches {} of {} members", graph.hearing_count(), ranks.size())
-                      : std::string("it reaches nobody, all is point-to-point");
-    return fmt::format("verdict {} about the multicast: {}{}", engine.verdict_version(), reach, who);
+        verdict.works ? fmt::format("{} of {} members receive", graph.hearing_count(), ranks.size())
+                      : std::string("no member receives, so all data goes point-to-point");
+    return fmt::format("multicast reachability changed (election {}): {}{}", engine.verdict_version(), reach,
+                       who);
 }
 
 }  // namespace
@@ -74,8 +75,8 @@ void LevelSet::tell_engine() {
         const engine::RootSyncState sync = engine_->root_sync();
         told_root_sync_ = sync.present;
         port_.explain(
-            fmt::format("root synchronisation is now {}: of 1000 own broadcasts {} were asked for; others "
-                        "enter {} us later",
+            fmt::format("root synchronisation is now {}: per 1000 own broadcasts, data of {} was requested; "
+                        "other members enter {} us later",
                         name_of(sync.present), sync.troubled, sync.lateness.value / 1000));
     }
     if (engine_->verdict_version() == told_verdict_) return;
@@ -84,7 +85,7 @@ void LevelSet::tell_engine() {
 }
 
 void LevelSet::tell_joined() const {
-    if (placement_.members() == 1) return port_.explain("joined, nobody else is in it");
+    if (placement_.members() == 1) return port_.explain("joined as the only member");
     const std::vector<std::uint32_t>& segment = placement_.segment();
     std::string text = fmt::format("joined as rank {}", placement_.self());
     if (placement_.host().size() > 1)
@@ -100,7 +101,7 @@ void LevelSet::tell_joined() const {
     const engine::GroupConfig& config = engine_->config();
     const std::size_t hearing = engine_->graph().hearing_count();
     const std::string reach = hearing == 0
-                                  ? std::string("no multicast, all is point-to-point")
+                                  ? std::string("no multicast, so all data goes point-to-point")
                                   : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
                                                 hearing, config.members, several() ? "hosts" : "members");
     port_.explain(fmt::format(
@@ -113,15 +114,15 @@ void LevelSet::tell_joined() const {
     if (hearing == 0 || hearing == segment.size()) return;
     for (std::size_t i = 0; i < segment.size(); ++i)
         if (engine_->graph().deaf(rank_of(i)))
-            port_.explain(
-                fmt::format("rank {} cannot hear the multicast, it is served point-to-point", segment[i]));
+            port_.explain(fmt::format(
+                "rank {} does not receive the multicast and gets its data point-to-point", segment[i]));
 }
 
 void LevelSet::tell_selection() {
     const auto news = planner_->poll_news();
     if (!news || placement_.members() == 1) return;
     port_.explain(
-        fmt::format("{} of {} bytes over {} members on {} hosts: takes {} ({})", levels::name_of(news->kind),
+        fmt::format("{} of {} bytes over {} members on {} hosts: uses {} ({})", levels::name_of(news->kind),
                     news->bytes, placement_.members(), placement_.hosts(), levels::to_text(news->choice),
                     placement_.hosts() == 1 ? "one host: shared memory" : "rank 0's table of algorithms"));
 }
@@ -137,9 +138,9 @@ std::string LevelSet::describe_loss(int error, Rank lost, const std::string* rea
     }
     if (error == ETIMEDOUT) return fmt::format("waited for rank {} at {}", index_of(lost), at);
     const char* otherwise = lost == lost_here()   ? "its process has ended"
-                            : error == ECONNRESET ? "its process has ended, as another rank has found"
-                            : error == EHOSTDOWN  ? "its host answered nothing, as another rank has found"
-                                                  : "another rank says so";
+                            : error == ECONNRESET ? "its process has ended, as another rank has detected"
+                            : error == EHOSTDOWN  ? "its host did not respond, as another rank has detected"
+                                                  : "reported by another rank";
     return fmt::format("lost rank {} at {}: {}", index_of(lost), at,
                        reason != nullptr ? reason->c_str() : otherwise);
 }

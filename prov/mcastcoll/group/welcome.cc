@@ -87,8 +87,8 @@ Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& plac
         if (placement.host_leader(rank) != rank) continue;
         const wire::VerbsOffer& offer = guests[rank].verbs;
         const char* why = offer.datagram_bytes < kLeastDatagram      ? "has none"
-                          : offer.room == 0                          ? "can join no further group"
-                          : offer.source.size() != own.source.size() ? "is on another kind of fabric"
+                          : offer.room == 0                          ? "can join no more groups"
+                          : offer.source.size() != own.source.size() ? "is on another type of fabric"
                                                                      : nullptr;
         if (why != nullptr) return {why, rank};
     }

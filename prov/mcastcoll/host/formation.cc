@@ -21,14 +21,14 @@ Result<void> check(const TeamConfig& config) {
         return Error{config.size < 1 ? EINVAL : E2BIG,
                      fmt::format("a team has 1 to {} members, not {}", kMaxMembers, config.size)};
     if (config.self >= config.size)
-        return Error{EINVAL, fmt::format("there is no member {} of {}", config.self, config.size)};
+        return Error{EINVAL, fmt::format("member {} of {} does not exist", config.self, config.size)};
     if (config.slots != 0 && (config.slots < 2 || config.slots > kLines))
         return Error{EINVAL, fmt::format("a member has 2 to {} slots, not {}", kLines, config.slots)};
     if (config.slot_bytes > kMaxSlotBytes || config.slot_bytes % kLineBytes != 0)
         return Error{EINVAL, fmt::format("a slot has a multiple of {} bytes up to {}, not {}", kLineBytes,
                                          kMaxSlotBytes, config.slot_bytes)};
     if (!config.clusters.empty() && config.clusters.size() != config.size)
-        return Error{EINVAL, fmt::format("the clusters of {} members are told, not of {}",
+        return Error{EINVAL, fmt::format("the clusters of {} members are given, but the team has {}",
                                          config.clusters.size(), config.size)};
     return {};
 }
@@ -79,16 +79,16 @@ std::uint32_t once(const std::uint32_t& number) {
 Result<Shape> Formation::shape_of(const Segment& segment, std::uint64_t key) {
     const Header& header = *reinterpret_cast<const Header*>(segment.data());
     const std::uint64_t magic = header.magic.load(std::memory_order_acquire);
-    if (magic == 0) return Error{EAGAIN, fmt::format("{} is still being made", segment.name())};
+    if (magic == 0) return Error{EAGAIN, fmt::format("{} is still being created", segment.name())};
     if (magic != kMagic || header.layout != kLayout)
-        return Error{EPROTO, fmt::format("{} is no team's memory of this version", segment.name())};
+        return Error{EPROTO, fmt::format("{} is not the memory of a team of this version", segment.name())};
     if (header.key != key)
-        return Error{EPROTO, fmt::format("{} is another team's: it has another key", segment.name())};
+        return Error{EPROTO, fmt::format("{} belongs to another team: its key differs", segment.name())};
     const Shape shape{once(header.size), once(header.slots), once(header.slot_bytes)};
     if (shape.members < 1 || shape.members > kMaxMembers || shape.slots < 2 || shape.slots > kLines ||
         shape.slot_bytes % kLineBytes != 0 || shape.slot_bytes == 0 || shape.slot_bytes > kMaxSlotBytes ||
         segment.bytes() < Rings::bytes_for(shape))
-        return Error{EPROTO, fmt::format("{} has not the size that it says", segment.name())};
+        return Error{EPROTO, fmt::format("{} does not have the size that its header gives", segment.name())};
     return shape;
 }
 
@@ -99,7 +99,7 @@ Result<Formation::Found> Formation::open_segment(const TeamConfig& config) {
         config.segment ? look_into(config.segment, config.key) : find_segment(config.name, config.key);
     if (found && found.value().shape.members != config.size)
         return Error{EPROTO,
-                     fmt::format("{} is another team's: {} members instead of {}",
+                     fmt::format("{} belongs to another team: {} members instead of {}",
                                  found.value().segment->name(), found.value().shape.members, config.size)};
     return found;
 }
@@ -131,7 +131,7 @@ Result<void> Formation::arrive(Rings& rings) {
     Stage none = Stage::absent;
     if (!card.stage.compare_exchange_strong(none, Stage::arriving, std::memory_order_acq_rel))
         return Error{EADDRINUSE,
-                     fmt::format("{} has a member {} already", found_.segment->name(), config_.self)};
+                     fmt::format("{} already has a member {}", found_.segment->name(), config_.self)};
     if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&nonce_, 1))); !drawn)
         return drawn.error();
     const Process self = this_process();
@@ -266,7 +266,7 @@ std::string Formation::explain(const Context& c) const {
         "{}; blocks straight from {}, allreduce and reduce_scatter from {}, "
         "allreduces by shares from {} bytes; barriers {}; sleepers {}",
         name, c.size, agreement.cores,
-        bounds.crowded ? "crowded: who waits yields" : "room for all: who waits spins",
+        bounds.crowded ? "more processes than cores: waiters yield" : "a core for each process: waiters spin",
         found_.segment->bytes() / 1024, c.rings.slots(), c.rings.slot_bytes(), kInlineBytes,
         from(bounds.single_copy_from), from(bounds.both_copy_from), from(bounds.from(Kind::gather)),
         from(bounds.from(Kind::allreduce)), bounds.share_from,
@@ -274,7 +274,8 @@ std::string Formation::explain(const Context& c) const {
                                    : fmt::format("through {} leaders of clusters", c.clusters.leaders.size()),
         agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
     if (bounds.single_copy_from == SIZE_MAX)
-        return text + "; nothing straight, since the kernel or the settings forbid copying between processes";
+        return text +
+               "; nothing straight, because the kernel or the settings forbid copying between processes";
     const CopyCosts& costs = agreement.costs;
     if (costs.measured == 0) return text + "; bounds by rule, not measured";
     return text + fmt::format(

@@ -112,9 +112,9 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
     if (bytes > room.value() / kShareOfSpare)
         return Error{
             ENOSPC,
-            fmt::format("{}: no room for {} bytes: {} of its bytes are spare, of which a segment takes "
-                        "a quarter at most",
-                        kFolder, bytes, room.value())};
+            fmt::format(
+                "{}: no room for {} bytes: {} bytes are free, and a segment takes at most a quarter of them",
+                kFolder, bytes, room.value())};
     std::string name = wanted;
     if (name.empty()) {
         auto drawn = draw_name();
@@ -122,7 +122,7 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
         name = std::move(drawn).value();
     }
     FileDescriptor file(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-    if (!file.valid()) return system_error(errno, fmt::format("cannot make shared memory {}", name));
+    if (!file.valid()) return system_error(errno, fmt::format("cannot create shared memory {}", name));
     // The umask may have removed bits of 0600, which this user needs to open the file.
     int code = ::fchmod(file.get(), 0600) == 0 && ::ftruncate(file.get(), static_cast<off_t>(bytes)) == 0
                    ? 0
@@ -143,7 +143,7 @@ Result<std::uint64_t> Segment::spare() {
     const auto list = open_folder();
     struct statvfs found {};
     if (!list || ::fstatvfs(::dirfd(list.get()), &found) != 0)
-        return system_error(errno, fmt::format("cannot look into {}", kFolder));
+        return system_error(errno, fmt::format("cannot read folder {}", kFolder));
     if (found.f_blocks == 0) return std::uint64_t{INT64_MAX};  // a tmpfs without a limit
     const std::uint64_t total = std::uint64_t{found.f_blocks} * found.f_frsize;
     const std::uint64_t free = std::uint64_t{found.f_bavail} * found.f_frsize;
@@ -162,11 +162,13 @@ Result<std::shared_ptr<Segment>> Segment::open(const std::string& name, std::siz
     FileDescriptor file(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
     if (!file.valid()) return system_error(errno, fmt::format("cannot open shared memory {}", name));
     struct stat found {};
-    if (::fstat(file.get(), &found) != 0) return system_error(errno, fmt::format("cannot look at {}", name));
+    if (::fstat(file.get(), &found) != 0) return system_error(errno, fmt::format("cannot examine {}", name));
     if (found.st_uid != ::geteuid() || (found.st_mode & 077) != 0)
-        return Error{EACCES,
-                     fmt::format("shared memory {} belongs to user {} with mode {:o}, not to us alone", name,
-                                 found.st_uid, found.st_mode & 0777U)};
+        return Error{
+            EACCES,
+            fmt::format(
+                "shared memory {} belongs to user {} with mode {:o}, but must belong to this user alone",
+                name, found.st_uid, found.st_mode & 0777U)};
     if (static_cast<std::uint64_t>(found.st_size) < least_bytes)
         return Error{EAGAIN,
                      fmt::format("shared memory {} has {} bytes, not {}", name, found.st_size, least_bytes)};

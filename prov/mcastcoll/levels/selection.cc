@@ -229,10 +229,11 @@ std::string range_text(const Range& range, bool bytes) {
 
 Result<Row> parse_row(const std::vector<std::string_view>& words) {
     if (words.size() != kColumns)
-        return Error{EINVAL,
-                     fmt::format("a row has five columns: operation, members, hosts, bytes, algorithm; "
-                                 "this one has {}",
-                                 words.size())};
+        return Error{
+            EINVAL,
+            fmt::format(
+                "a row must have five columns: operation, members, hosts, bytes, algorithm; this row has {}",
+                words.size())};
     Row row;
     const auto kind = kind_named(words[0]);
     if (!kind) return Error{EINVAL, fmt::format("operation '{}' may be {}", words[0], kind_names())};

@@ -242,7 +242,7 @@ Result<fid_av_set*> AvSet::make(Av& av, const fi_av_set_attr& attr, void* contex
 Result<void> AvSet::fill(const fi_av_set_attr& attr) {
     if (attr.start_addr == FI_ADDR_NOTAVAIL && attr.end_addr == FI_ADDR_NOTAVAIL) return {};
     if (attr.start_addr == FI_ADDR_NOTAVAIL || attr.end_addr == FI_ADDR_NOTAVAIL)
-        return Error{FI_EINVAL, "a range needs both its ends, or neither"};
+        return Error{FI_EINVAL, "a range needs both start_addr and end_addr, or neither"};
     // A range that ends before it starts is empty.
     if (attr.end_addr < attr.start_addr) return {};
     const std::uint64_t stride = std::max<std::uint64_t>(attr.stride, 1);

@@ -93,7 +93,7 @@ void set_collectives(fi_ops_collective& table) {
     table.msg = [](fid_ep* fid, const fi_msg_collective* message, fi_ioc* results, void**,
                    std::size_t result_count, std::uint64_t flags) noexcept -> ssize_t {
         if (message == nullptr) return -FI_EINVAL;
-        return post(fid, "the message form", *message, Pieces{results, result_count}, flags);
+        return post(fid, "the message variant", *message, Pieces{results, result_count}, flags);
     };
 }
 

@@ -93,9 +93,10 @@ Result<std::shared_ptr<ProgressThread>> Fabric::progress_thread() {
 
 Result<std::shared_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
     std::shared_ptr<ProgressThread> made(new ProgressThread(fabric));
-    if (!made->wait_object_.open(-1)) return Error{FI_EMFILE, "no descriptors for the progress thread"};
+    if (!made->wait_object_.open(-1))
+        return Error{FI_EMFILE, "no file descriptors for the progress thread: raise ulimit -n"};
     if (fabric.add_wait_object(made->wait_object_) != 0)
-        return Error{FI_ENOMEM, "nothing would wake the progress thread"};
+        return Error{FI_ENOMEM, "cannot register the descriptor that wakes the progress thread"};
     // Signals must be delivered to the application's threads only.
     sigset_t all, before;
     sigfillset(&all);
@@ -105,7 +106,8 @@ Result<std::shared_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!started) {
         fabric.remove_wait_object(made->wait_object_);
-        return Error{FI_ENOMEM, "the system has no thread for it"};
+        return Error{FI_ENOMEM,
+                     "cannot create the progress thread: raise ulimit -u, or request FI_PROGRESS_MANUAL"};
     }
     pthread_setname_np(made->thread_.native_handle(), "mcastcoll");
     return made;

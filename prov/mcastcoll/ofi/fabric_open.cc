@@ -84,7 +84,7 @@ void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
     };
     // The inner provider's poll sets would never report a collective.
     ops.poll_open = [](fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
-        log_line(Level::warn, "fi_poll_open: there are no poll sets where there are collectives");
+        log_line(Level::warn, "fi_poll_open: poll sets are not supported by domains with collectives");
         return -FI_ENOSYS;
     };
     ops.query_collective = &query_collective;

@@ -12,7 +12,7 @@ constexpr Nanoseconds kAskForRoom = Nanoseconds::from_us(200);
 void say_no_shared_memory(std::string_view why) noexcept {
     static std::atomic_flag said;
     log_line(said.test_and_set() ? Level::info : Level::warn,
-             "no shared memory between the processes of a host: {}", why);
+             "no shared memory between the processes of a host: {}; they use the network instead", why);
 }
 
 Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)
@@ -61,11 +61,14 @@ void Group::await_secret(Nanoseconds now) {
     if (core_->state() != group::Group::State::greeting) return secret_.reset();
     secret_->progress(now);
     if (const std::string why = secret_->why_not(); !why.empty()) {
-        warn("no secret from MUNGE, which FI_MCASTCOLL_KEY_FILE asks for: " + why);
+        warn(
+            "FI_MCASTCOLL_KEY_FILE=munge: no secret from MUNGE (munged must run on all hosts, all processes "
+            "must run as the same user): " +
+            why);
         core_->on_abort(FI_ENOKEY, kNoRank, now);
     }
     if (entered_ || !secret_->secret()) return;
-    explain("rank 0's secret has come by MUNGE");
+    explain("received the secret of rank 0 by MUNGE");
     plan_.settle(*secret_->secret());
     core_.reset(new group::Group(plan_.core, *this));
     enter(now);
@@ -226,21 +229,21 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
     // The event queues of libfabric's own providers accept errors with this flag, which has no public name.
     constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
     if (fi_eq_write(shared_.endpoint.eq, event, &entry, sizeof entry, kErrorEvent) < 0)
-        log_line(Level::warn, "the event queue did not take the error of a group");
+        log_line(Level::warn, "cannot write the error of a group to the event queue");
 }
 
 std::string Group::stray_greeting() {
     if (secret_ && !secret_->secret())
         return fmt::format(
-            "rank {} at {} has not handed out the secret: has it FI_MCASTCOLL_KEY_FILE=munge: and the same "
-            "list of members?{}{}",
+            "rank {} at {} has not sent the secret: check that FI_MCASTCOLL_KEY_FILE=munge: is set there and "
+            "that its list of members is the same{}{}",
             index_of(secret_->asked()), address_of(secret_->asked()),
-            secret_->refused().empty() ? "" : " What came was refused, ", secret_->refused());
+            secret_->refused().empty() ? "" : "; an answer was refused: ", secret_->refused());
     const auto* stray = shared_.joins.stray_hello(*this);
     if (stray == nullptr) return "";
     return fmt::format(
-        "rank {} greets from {}, but for a group that this member does not know: do all have the same "
-        "FI_MCASTCOLL_KEY_FILE, FI_MCASTCOLL_SECURITY and list of members?",
+        "rank {} at {} sends hellos for a group that is unknown here: check that all members have the same "
+        "FI_MCASTCOLL_KEY_FILE, FI_MCASTCOLL_SECURITY and list of members",
         index_of(stray->hello.rank), RendezvousSource::from_bytes(stray->source).to_string());
 }
 
@@ -248,7 +251,7 @@ void Group::join_ended(int error) {
     if (error != 0) return write_error(FI_JOIN_COMPLETE, error, 0);
     fi_eq_entry good{&fid, fid.context, 0};
     if (fi_eq_write(shared_.endpoint.eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
-        log_line(Level::warn, "the event queue did not take FI_JOIN_COMPLETE");
+        log_line(Level::warn, "cannot write FI_JOIN_COMPLETE to the event queue");
 }
 
 // libfabric has no event for this, so an error entry is written, as for a broken connection.

@@ -246,7 +246,9 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
         return name != nullptr && strcasecmp(name, reported.c_str()) == 0 &&
                (!must || info.ep_attr->type == FI_EP_RDM);
     });
-    if (!list) return Error{FI_ENODATA, fmt::format("{} offers nothing that fits", inner.label())};
+    if (!list)
+        return Error{FI_ENODATA,
+                     fmt::format("provider {} has no endpoint that fits the hints", inner.label())};
     for (fi_info* info = list.get(); info != nullptr; info = info->next) {
         strip_caps(*info, bare ? kOurCaps | FI_MSG : kOurCaps);
         if (info->ep_attr->type == FI_EP_RDM && (must || wanted_caps == 0)) {

@@ -38,12 +38,11 @@ bool is_shared_with_others(const std::vector<wire::ByteString>& members, const w
 Result<void> check_members(const std::vector<wire::ByteString>& members, const wire::ByteString& own,
                            bool over_tcp) {
     if (over_tcp && is_shared_with_others(members, own))
-        return Error{
-            FI_EADDRNOTAVAIL,
-            fmt::format("all {} members have the address of this host, {}, and none of the others is "
-                        "on it: other hosts have the same address. Set FI_MCASTCOLL_IFACE to the "
-                        "interface that connects the hosts",
-                        members.size(), SocketAddress::from_bytes(own).value())};
+        return Error{FI_EADDRNOTAVAIL,
+                     fmt::format("all {} members have the address of this host, {}, but the other members "
+                                 "are not on this host: other hosts have the same address. Set "
+                                 "FI_MCASTCOLL_IFACE to the interface that connects the hosts",
+                                 members.size(), SocketAddress::from_bytes(own).value())};
     return {};
 }
 

@@ -51,7 +51,7 @@ int query(const InfoRequest& request, fi_info** info) {
     }
     const std::vector<Inner> inners = candidates(settings.value().inner, request.hints);
     if (inners.empty())
-        log_line(Level::warn, "FI_MCASTCOLL_INNER={} is no provider's name", settings.value().inner);
+        log_line(Level::warn, "FI_MCASTCOLL_INNER={} is not the name of a provider", settings.value().inner);
     for (const Inner& inner : inners) {
         auto found = offers(inner, request);
         if (found) {

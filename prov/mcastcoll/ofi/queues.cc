@@ -10,7 +10,9 @@ int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     // Other wait objects would wake for the inner provider's events, but not for collectives.
     if (wanted != FI_WAIT_NONE && wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD &&
         wanted != FI_WAIT_YIELD) {
-        log_line(Level::warn, "fi_cq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC, _FD and _YIELD");
+        log_line(
+            Level::warn,
+            "fi_cq_open: the wait object must be FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_FD or FI_WAIT_YIELD");
         return -FI_ENOSYS;
     }
     const auto open_one = [&](fi_cq_attr* with) {
@@ -123,7 +125,8 @@ int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
     // For the same reason as for completion queues.
     if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_FD) {
-        log_line(Level::warn, "fi_eq_open: of wait objects there are FI_WAIT_NONE, _UNSPEC and _FD");
+        log_line(Level::warn,
+                 "fi_eq_open: the wait object must be FI_WAIT_NONE, FI_WAIT_UNSPEC or FI_WAIT_FD");
         return -FI_ENOSYS;
     }
     const int rc = open_inner(*attr, [&](fi_eq_attr* with) {

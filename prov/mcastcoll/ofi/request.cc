@@ -76,14 +76,14 @@ std::optional<std::size_t> datatype_bytes(fi_datatype datatype) {
 // Converts datatype, operator and count to bytes and a combiner.
 Result<void> measure(const Call& call, Needs needs, Request& request) {
     const auto width = datatype_bytes(call.datatype);
-    if (!width) return Error{FI_EINVAL, fmt::format("{} is no datatype", static_cast<int>(call.datatype))};
+    if (!width) return Error{FI_EINVAL, fmt::format("{} is not a datatype", static_cast<int>(call.datatype))};
     if (call.count > SIZE_MAX / *width)
         return Error{FI_EINVAL, fmt::format("{} elements of {} bytes are too many", call.count, *width)};
     request.bytes = call.count * *width;
     request.combiner.element_bytes = static_cast<std::uint32_t>(*width);
     if (needs != Needs::operation) return {};
     if (static_cast<int>(call.op) >= int{FI_ATOMIC_OP_LAST} && call.op != FI_NOOP)
-        return Error{FI_EINVAL, fmt::format("{} is no operator", static_cast<int>(call.op))};
+        return Error{FI_EINVAL, fmt::format("{} is not an operator", static_cast<int>(call.op))};
     const auto kernel = combiner(call.datatype, call.op);
     if (!kernel)
         return Error{FI_EOPNOTSUPP, fmt::format("no reduction of datatype {} with operator {}",
@@ -176,7 +176,7 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 
 Result<Request> make_request(const Call& call) {
     if (call.collective > FI_GATHER)
-        return Error{FI_EINVAL, fmt::format("{} is no collective", static_cast<int>(call.collective))};
+        return Error{FI_EINVAL, fmt::format("{} is not a collective", static_cast<int>(call.collective))};
     const Served* served = find_collective(call.collective);
     if (served == nullptr) return Error{FI_ENOSYS, "there is no such collective"};
     if ((call.flags & ~kKnownFlags) != 0)
@@ -196,7 +196,7 @@ Result<Request> make_request(const Call& call) {
 
 Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group) {
     if (request.size < sizeof request)
-        return Error{FI_EINVAL, fmt::format("the request's size is {}, must be {} or more", request.size,
+        return Error{FI_EINVAL, fmt::format("the request's size is {}, but must be {} or more", request.size,
                                             sizeof request)};
     return make_request({.collective = request.collective,
                          .input = request.input,
@@ -214,13 +214,13 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
     const Served& served = kCollectives[static_cast<std::size_t>(request.kind)];
     if (request.kind == Kind::alltoall && (request.input_bytes || request.result_bytes)) {
         if (request.bytes % (request.combiner.element_bytes * members) != 0)
-            return Error{FI_EINVAL, fmt::format("{} elements cannot be dealt to {} members",
+            return Error{FI_EINVAL, fmt::format("{} elements cannot be divided among {} members",
                                                 request.bytes / request.combiner.element_bytes, members)};
         request.bytes /= members;
     }
     if (served.root != Root::none && index_of(request.root) >= members)
-        return Error{FI_EINVAL,
-                     fmt::format("the root is {}, must be a rank below {}", index_of(request.root), members)};
+        return Error{FI_EINVAL, fmt::format("the root is {}, but must be a rank below {}",
+                                            index_of(request.root), members)};
     if ((served.input == Extent::all_parts || served.result == Extent::all_parts) &&
         request.bytes > SIZE_MAX / members)
         return Error{FI_EINVAL,
@@ -231,7 +231,7 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
         if (served.root == only && request.root != self) return std::size_t{0};
         const std::size_t needed = extent_bytes(extent, request, index_of(self), members);
         if (said && *said != needed)
-            return Error{FI_EINVAL, fmt::format("{} has {} bytes, must have {}", what, *said, needed)};
+            return Error{FI_EINVAL, fmt::format("{} has {} bytes, but must have {}", what, *said, needed)};
         if (needed > 0 && memory == nullptr) return Error{FI_EINVAL, fmt::format("{} is NULL", what)};
         return needed;
     };
@@ -244,7 +244,7 @@ Result<void> fit_to_group(Request& request, Rank self, std::size_t members) {
         request.input == place_in_place(served, request, index_of(self)))
         return {};
     if (overlap(request.input, input.value(), request.buffer, result.value()))
-        return Error{FI_EINVAL, "input and result overlap, but not as they may"};
+        return Error{FI_EINVAL, "input and result overlap in a way that is not supported"};
     return {};
 }
 

@@ -87,8 +87,9 @@ void Station::look_for_strangers(Nanoseconds time) {
         });
     if (ended > 0 && !stranger_pace_.is_alert())
         log_line(Level::warn,
-                 "{} connections of hosts that are no members', such as {}, kept members' messages from this "
-                 "process, and were ended; a firewall should keep such hosts from port {}",
+                 "closed {} connections from hosts that are not members, for example {}: they occupied all "
+                 "receive buffers, so that no message of a member arrived; block such hosts from port {} "
+                 "with a firewall",
                  ended, one.to_string(), listens_at_->port());
     strangers_ended_ += ended;
     stranger_pace_.has_looked(ended > 0, time);
@@ -297,7 +298,7 @@ void Station::write_report() {
     if (written) written = report_->write(report);
     if (written) return;
     report_given_up_ = true;
-    log_line(Level::info, "mcastcoll-topo will not show this process: {}", written.error().message);
+    log_line(Level::info, "mcastcoll-topo cannot show this process: {}", written.error().message);
 }
 
 }  // namespace mcastcoll::ofi

@@ -65,11 +65,12 @@ std::uint32_t scope_of(Bytes inner_address) {
 
 // The inner addresses of a set's members, by rank.
 Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av) {
-    if (set.av() != av) return Error{FI_EINVAL, "the set is of another address vector than the endpoint's"};
+    if (set.av() != av)
+        return Error{FI_EINVAL, "the set belongs to another address vector than the endpoint"};
     const std::vector<fi_addr_t> members = set.members();
     if (members.empty()) return Error{FI_EINVAL, "the set is empty"};
     if (members.size() > FI_MCASTCOLL_MAX_MEMBERS)
-        return Error{FI_E2BIG, fmt::format("the set has {} members, ranks count to {}", members.size(),
+        return Error{FI_E2BIG, fmt::format("the set has {} members, the maximum is {}", members.size(),
                                            FI_MCASTCOLL_MAX_MEMBERS)};
     std::vector<wire::ByteString> addresses;
     for (fi_addr_t member : members) {
@@ -97,8 +98,8 @@ Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString&
     if (settings.security == wire::Security::off) return wire::JoinKey();
     if (!secret && !settings.munge && settings.security)
         return Error{FI_ENOKEY,
-                     "FI_MCASTCOLL_SECURITY wants a secret, and there is neither FI_MCASTCOLL_KEY_FILE nor a "
-                     "comm_key of 16 bytes"};
+                     "FI_MCASTCOLL_SECURITY needs a secret: set FI_MCASTCOLL_KEY_FILE, or pass a comm_key of "
+                     "at least 16 bytes"};
     if (!secret) return wire::JoinKey();
     return wire::JoinKey(wire::derive(settings.key ? *settings.key : wire::Key{}, "join", set_key));
 }
@@ -135,12 +136,12 @@ Result<void> Station::open() {
     std::byte name[wire::kMostAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint.inner->fid, name, &length); rc != 0 || length > sizeof name)
-        return Error{FI_EADDRNOTAVAIL, "the endpoint does not know its own address yet; is it enabled?"};
+        return Error{FI_EADDRNOTAVAIL, "the endpoint has no address yet: enable it first"};
     own_address_ = normalise_address(Bytes(name, length));
     const topology::Discovery found = find_own_place(settings.topology, own_address_);
     place = topology::encode(found.place);
     const std::string text = found.place.to_string();
-    log_line(Level::info, "this process is at {}", text.empty() ? "no known place" : text);
+    log_line(Level::info, "this process is at {}", text.empty() ? "an unknown place" : text);
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
     if (!found.no_memory.empty()) say_no_shared_memory(found.no_memory);
 
@@ -158,7 +159,7 @@ Result<void> Station::open() {
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
-    log_line(Level::debug, "own messages go through {}", inner->fabric_attr->prov_name);
+    log_line(Level::debug, "the private endpoint uses provider {}", inner->fabric_attr->prov_name);
     auto opened_messenger = Messenger::open(fabric.get(), inner.get(), *this);
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
@@ -331,7 +332,8 @@ void Station::write_statistics() const {
     groups_.sum_counters(total, levels);
     if (total.operations_submitted == 0 && total.probes_sent == 0 && levels.host_operations == 0) return;
     log_line(Level::info,
-             "multicast {} datagrams, {} fragments heard, {} repaired, {} duplicates; {} messages, {} asks",
+             "multicast {} datagrams; {} fragments received by multicast, {} repaired, {} duplicates; {} "
+             "messages, {} requests",
              total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
              total.messages_sent, total.asks_sent);
     if (settings.stats.empty()) return;

@@ -32,7 +32,8 @@ bool Greetings::same_host(const wire::ByteString& one, const wire::ByteString& o
 
 void Greetings::foreign_version(const group::Source& source, std::uint8_t version) {
     log_line(Level::warn,
-             "{} greets in version {} of the join, and this is {}: all members need the same release",
+             "{} uses version {} of the join protocol, but this process uses {}: all members need the same "
+             "release of mcastcoll",
              RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
 }
 

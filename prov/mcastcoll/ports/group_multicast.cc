@@ -20,7 +20,8 @@ int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     Carrier carrier = choose_carrier(guests, placement);
     auto made = sockets_.new_identity(carrier);
     if (!made && carrier == Carrier::verbs) {
-        log_line(Level::info, "{}: over UDP, not over verbs: {}", group_name_, made.error().message);
+        log_line(Level::info, "{}: multicasts go over UDP instead of verbs: {}", group_name_,
+                 made.error().message);
         carrier = Carrier::udp;
         made = sockets_.new_identity(carrier);
     }
@@ -42,8 +43,8 @@ Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
         log_line(Level::info, "{}: multicasts go over verbs", group_name_);
         return Carrier::verbs;
     }
-    log_line(Level::info, "{}: over UDP, not over verbs: rank {} {}", group_name_, hindrance.rank,
-             hindrance.why);
+    log_line(Level::info, "{}: multicasts go over UDP instead of verbs: rank {} {}", group_name_,
+             hindrance.rank, hindrance.why);
     return Carrier::udp;
 }
 
@@ -99,13 +100,13 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
 
 void GroupMulticast::explain_choice(const Loan& loan, const engine::PlanChoice& choice) const {
     if (choice.scarce)
-        return log_line(Level::info, "{}: part of {}: takes {}, because a member can join no further address",
+        return log_line(Level::info, "{}: part of {}: uses {}, because a member can join no more addresses",
                         group_name_, loan.name, engine::name_of(choice.plan));
-    log_line(Level::info,
-             "{}: part of {}, {} ranges: takes {} (costs: parent's {:.1f}, chained {:.1f}, tree {:.1f}, "
-             "own {:.1f})",
-             group_name_, loan.name, choice.cover.size(), engine::name_of(choice.plan), choice.costs.parent,
-             choice.costs.chained, choice.costs.tree, choice.costs.own);
+    log_line(
+        Level::info,
+        "{}: part of {}, {} ranges: uses {} (costs: parent {:.1f}, chained {:.1f}, tree {:.1f}, own {:.1f})",
+        group_name_, loan.name, choice.cover.size(), engine::name_of(choice.plan), choice.costs.parent,
+        choice.costs.chained, choice.costs.tree, choice.costs.own);
 }
 
 void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement& placement) {
@@ -124,7 +125,7 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
     for (const wire::ByteString& encoded : welcome.group_addresses) {
         const auto address = decode_address(encoded);
         if (!address) {
-            why_not_ = "the group's address is not understood";
+            why_not_ = "the multicast address in the welcome is invalid";
             return;
         }
         outlets.push_back({*address, false});

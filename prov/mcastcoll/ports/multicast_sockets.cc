@@ -101,7 +101,7 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
         verbs_window_ = verbs_->receives() / kReceivesShare;
     } else {
         log_line(settings_.transport == Carrier::verbs ? Level::warn : Level::info,
-                 "no multicast over verbs: {}", verbs.error().message);
+                 "multicasts do not go over verbs: {}", verbs.error().message);
     }
     hub_ = paths.get();
     transport_ = std::move(paths);
@@ -117,7 +117,7 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
 Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
     if (settings_.transport == Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_TRANSPORT=udp"};
     if (settings_.transport == Carrier::automatic && !inner_is_verbs)
-        return Error{FI_ENODEV, "the inner provider is none of verbs"};
+        return Error{FI_ENODEV, "the inner provider is not verbs"};
     VerbsOptions options{multicast_options(settings_, *choice_)};
     options.receives = settings_.receives;
     auto opened = open_verbs(options);
@@ -131,7 +131,7 @@ Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(b
         if (verbs.sends_anywhere()) return tried.error();
         if (const auto any = verbs.join_any(); !any) return tried.error();
         verbs_chooses_ = true;
-        log_line(Level::info, "{}; groups have addresses that the subnet manager chooses",
+        log_line(Level::info, "{}; the subnet manager chooses the addresses of groups",
                  tried.error().message);
     }
     log_line(Level::info, "multicast on {} over verbs: {}, datagrams of {} bytes, {} can wait",
@@ -181,11 +181,11 @@ Result<GroupIdentity> MulticastSockets::new_identity(Carrier carrier) {
 Result<Membership> MulticastSockets::join(const SocketAddress& group) {
     if (!transport_) return Error{FI_ENODEV, why_not_};
     if (group.port() != 0) return hub_->join(group);
-    if (verbs_ == nullptr) return Error{FI_ENODEV, "the group is of verbs"};
+    if (verbs_ == nullptr) return Error{FI_ENODEV, "the group uses verbs, which this process does not have"};
     auto joined = verbs_->join(group);
     if (!joined && joined.error().code != FI_ENOBUFS) {
         verbs_failed_ = true;
-        log_line(Level::warn, "{}; groups to come go over UDP", joined.error().message);
+        log_line(Level::warn, "{}; further groups use UDP", joined.error().message);
     }
     return joined;
 }

@@ -4,7 +4,7 @@
 namespace mcastcoll::ofi {
 
 MungeAnswer munge_encode_bytes(const std::string&, Bytes) {
-    return {.reason = "this build of mcastcoll has no MUNGE"};
+    return {.reason = "this build of mcastcoll does not support MUNGE"};
 }
 
 MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential) {

@@ -58,7 +58,8 @@ MungeCall MungeCall::begin(bool encodes, const std::string& socket, Bytes bytes)
     std::unique_ptr<MungeWork> work(
         new MungeWork{encodes, socket, wire::ByteString(bytes.begin(), bytes.end()), call.outcome_});
     if (const int error = MungeWork::start(std::move(work)); error != 0) {
-        call.outcome_->answer.reason = fmt::format("no thread to ask munged: {}", std::strerror(error));
+        call.outcome_->answer.reason =
+            fmt::format("cannot create the thread that calls munged: {}", std::strerror(error));
         call.outcome_->state = State::unavailable;
     }
     return call;

@@ -106,7 +106,7 @@ bool is_for_this_user_alone(munge_ctx* context, uid_t maker) {
 MungeAnswer munge_encode_bytes(const std::string& socket, Bytes payload) {
     if (!library().why_not.empty()) return {.reason = library().why_not};
     const Context context = make_context(socket);
-    if (!context) return {.reason = "MUNGE: no context"};
+    if (!context) return {.reason = "MUNGE: cannot create a context"};
     // The administrator's defaults may leave the content unencrypted or open for all users.
     munge_err_t error = library().set(context.get(), MUNGE_OPT_UID_RESTRICTION, ::geteuid());
     if (error == EMUNGE_SUCCESS)
@@ -127,7 +127,7 @@ MungeAnswer munge_encode_bytes(const std::string& socket, Bytes payload) {
 MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential) {
     if (!library().why_not.empty()) return {.reason = library().why_not};
     const Context context = make_context(socket);
-    if (!context) return {.reason = "MUNGE: no context"};
+    if (!context) return {.reason = "MUNGE: cannot create a context"};
     const std::string text(reinterpret_cast<const char*>(credential.data()), credential.size());
     void* read = nullptr;
     int size = 0;
@@ -141,7 +141,7 @@ MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential) {
         return no(is_of_credential(error) ? MungeCall::State::refused : MungeCall::State::unavailable, error,
                   context.get());
     if (payload == nullptr || size <= 0 || !is_for_this_user_alone(context.get(), maker))
-        return {MungeCall::State::refused, {}, "MUNGE: a credential that is not for this user alone"};
+        return {MungeCall::State::refused, {}, "MUNGE: the credential is not restricted to this user"};
     return {MungeCall::State::done, bytes_of(payload.get(), static_cast<std::size_t>(size)), ""};
 }
 

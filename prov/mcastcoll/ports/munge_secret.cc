@@ -12,7 +12,7 @@ constexpr Nanoseconds kGoodFor = Nanoseconds::from_ms(60'000);
 // How often a sleeping thread checks a call in progress: the end of the call does not wake the thread.
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
-constexpr const char* kSilent = "munged does not answer";
+constexpr const char* kSilent = "munged does not respond";
 
 }  // namespace
 

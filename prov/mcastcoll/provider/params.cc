@@ -38,91 +38,95 @@ constexpr long kMostMs = 3'600'000;
 constexpr Param kParams[] = {
     {"inner", FI_PARAM_STRING, "",
      "auto, tcp, tcp;ofi_rxm, net, shm, verbs;ofi_rxm or another provider's name",
-     "Provider underneath, which carries everything point-to-point. tcp means reliable datagrams over TCP "
-     "under whatever name this libfabric has them; before libfabric 1.18 that is tcp;ofi_rxm, and net for "
-     "who asks for untagged messages only (net blocks when tagged ones are not received in the order of "
-     "their sending). (default: auto: verbs;ofi_rxm where there is a device, else tcp)"},
+     "Inner provider, which carries all point-to-point messages. tcp: reliable datagrams over TCP by "
+     "whatever name this libfabric has (before 1.18: tcp;ofi_rxm, and net for applications that request "
+     "untagged messages only, because net blocks when tagged messages are not received in the order in which "
+     "they were sent). (default: auto: verbs;ofi_rxm if there is a device, else tcp)"},
     {"multicast", FI_PARAM_STRING, "auto", "auto or off",
-     "auto: use multicast where the join finds it working; off: collectives are point-to-point"},
+     "auto: use multicast where the join finds it working; off: collectives use point-to-point messages "
+     "only"},
     {"transport", FI_PARAM_STRING, "auto", "auto, udp or verbs",
-     "What carries multicasts. verbs: UD queue pairs of RDMA devices; groups some of whose hosts cannot go "
-     "over UDP. auto: verbs where the inner provider is verbs, too"},
+     "Transport of the multicasts of collectives. verbs: UD queue pairs of RDMA devices; a group with a host "
+     "that cannot use them goes over UDP. auto: verbs if the inner provider is verbs, too, else udp"},
     {"receives", FI_PARAM_INT, "1024", Allowed(64, 16384),
-     "Datagrams that can wait in a UD queue pair to be received"},
+     "Datagrams that can wait in a UD queue pair until they are received"},
     {"iface", FI_PARAM_STRING, "", "the name or an address of an interface",
-     "Interface of endpoints and multicasts, by name or address, or by the name of its RDMA device (default: "
-     "endpoints that lead to other hosts come first, and multicasts use the endpoint's interface)"},
+     "Interface of endpoints and multicasts, by name, by address or by the name of its RDMA device (default: "
+     "endpoints that lead to other hosts are offered first, and multicasts use the endpoint's interface)"},
     {"ip", FI_PARAM_STRING, "auto", "auto, 4 or 6",
-     "IP version of the multicasts; auto is that of the inner endpoint"},
-    {"ttl", FI_PARAM_INT, "1", Allowed(0, 255), "How many routers a multicast may cross"},
+     "IP version of the multicasts; auto: the version of the inner endpoint"},
+    {"ttl", FI_PARAM_INT, "1", Allowed(0, 255), "Maximum number of routers that a multicast may cross"},
     {"port", FI_PARAM_INT, "0", Allowed(0, 65535),
-     "UDP port of the multicasts; 0 is a random one per endpoint that leads groups"},
+     "UDP port of the multicasts of collectives; 0: a random port for each endpoint that leads groups"},
     {"memberships", FI_PARAM_INT, "256", Allowed(1, 65535),
-     "Multicast addresses that an endpoint joins at most; further groups share those of others"},
+     "Maximum number of multicast addresses that an endpoint joins; further groups share the addresses of "
+     "other groups"},
     {"plan", FI_PARAM_STRING, "auto", "auto, parent, chained, tree or own",
-     "Multicast addresses of a group whose members are all in another one: the other one's (parent), those "
-     "of ranges of its ranks (chained or tree), one more (own), or the cheapest"},
+     "Multicast addresses of a group whose members all belong to another group: the address of that group "
+     "(parent), addresses of ranges of its ranks (chained or tree), an address of its own (own), or the "
+     "cheapest of these (auto)"},
     {"rcvbuf", FI_PARAM_SIZE_T, "4194304", Allowed(0, kMostBuffer),
-     "Bytes of receive buffer to ask the kernel for, per multicast socket; 0 leaves the system's default"},
+     "Receive buffer to request from the kernel for each multicast socket, in bytes; 0: the system's "
+     "default"},
     {"sndbuf", FI_PARAM_SIZE_T, "0", Allowed(0, kMostBuffer),
-     "Bytes of send buffer to ask the kernel for, per multicast socket; 0 leaves the system's default"},
+     "Send buffer to request from the kernel for each multicast socket, in bytes; 0: the system's default"},
     {"repair", FI_PARAM_STRING, "pull", "push, pull, sync or auto",
-     "push: every member hands what it has on to its ring successor; pull: only who misses something asks "
-     "its ring predecessor for it; sync: it asks the root, which multicasts it again; auto: each member "
-     "chooses by what it sees lost"},
+     "Repair of lost multicasts. push: every member forwards its data to its ring successor; pull: a member "
+     "requests missing data from its ring predecessor; sync: a member requests missing data from the root, "
+     "which multicasts the data again; auto: each member chooses by the loss that it observes"},
     {"redundancy", FI_PARAM_STRING, "auto", "auto, off or on",
-     "Whether roots multicast more than a message has, so that a lost datagram need not be asked for. auto: "
-     "while so much is lost that it is worth it; on: always a little"},
+     "Whether roots multicast copies or parity in addition to the message, so that a lost datagram costs no "
+     "retransmission. auto: while the losses justify it; on: always a little"},
     {"channels", FI_PARAM_INT, "16", Allowed(1, 64),
-     "Broadcast channels of the sync policy: operations between two agreements on what everybody has"},
+     "With repair sync: number of broadcasts in flight between two agreements on what all members have "
+     "received"},
     {"root_sync", FI_PARAM_STRING, "none", "none, delay:USEC (0 to 100000), random or adaptive",
-     "What a root waits for before it multicasts. none: nothing; delay:USEC: so many microseconds; random: "
-     "until one other process, drawn for each operation, says that it has entered it; adaptive: whichever "
-     "of these the losses call for"},
+     "Delay before a root multicasts. none: no delay; delay:USEC: this number of microseconds; random: until "
+     "one other process, drawn for each operation, has reported that it entered the operation; adaptive: one "
+     "of these, chosen by the observed losses"},
     {"window", FI_PARAM_INT, "0", Allowed(0, 65535),
      "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold"},
     {"join_timeout", FI_PARAM_INT, "120000", Allowed(1, kMostMs),
-     "Milliseconds after which a join that is not complete fails"},
+     "Milliseconds after which an incomplete join fails"},
     {"host_timeout", FI_PARAM_INT, "120000", Allowed(1, kMostMs),
-     "Milliseconds after which a host that answers nothing counts as dead; operations with its processes "
-     "then "
-     "fail. Only a host without power or network is found so: the end of a process is noticed at once"},
+     "Milliseconds without a response after which a host counts as dead and operations with its processes "
+     "fail. This timeout is for hosts without power or network: the end of a process is detected at once"},
     {"peer_timeout", FI_PARAM_INT, "5000", Allowed(1, kMostMs),
-     "Of reliable multicast messages: milliseconds without progress after which a receiver is expelled, and "
-     "without a packet after which a sender that owes something is given up"},
+     "Reliable multicast messages only: milliseconds without progress after which a receiver is expelled, "
+     "and without a packet after which a sender with missing messages counts as lost"},
     {"linger", FI_PARAM_INT, "2000", Allowed(0, kMostMs),
-     "Milliseconds that closing an endpoint waits at most for members that may still need a repair"},
+     "Maximum of milliseconds that closing an endpoint waits for members that may still need a repair"},
     {"stall_timeout", FI_PARAM_INT, "0", Allowed(0, 2147483647),
-     "Seconds without progress after which an operation fails with FI_ETIMEDOUT, and its group with it; 0: "
-     "never, since a process may lawfully compute for hours while others wait for it in a collective. Dead "
-     "processes are noticed anyway"},
+     "Seconds without progress after which an operation and its group fail with FI_ETIMEDOUT; 0: never, "
+     "because a process may compute for hours while others wait for it in a collective. The end of a process "
+     "is detected independently of this setting"},
     {"topology", FI_PARAM_STRING, "auto",
-     "auto, flat, or a comma list of -LEVEL, LEVEL=NAME, site=NAME:SUBNET,.. and ALGORITHM@LEVEL, or a "
-     "file's path that contains a slash",
-     "Which levels groups have: site, segment, host, and inside it package, numa, l3, l2, core. flat: one, "
-     "every process is a host of its own; -host: no shared memory; site=A:10.1.0.0/16,B:10.2.0.0/16: sites "
-     "by the process's own address. mcastcoll-topo shows what comes of it"},
+     "auto, flat, or a comma-separated list of -LEVEL, LEVEL=NAME, site=NAME:SUBNET,.. and ALGORITHM@LEVEL, "
+     "or a file's path that contains a slash",
+     "Levels of groups: site, segment, host, and inside a host package, numa, l3, l2, core. flat: one level, "
+     "every process counts as a host of its own; -host: no shared memory; site=A:10.1.0.0/16,B:10.2.0.0/16: "
+     "sites by the process's own address. mcastcoll-topo shows the result"},
     {"selection", FI_PARAM_STRING, "auto",
      "auto, or the path of a file with rows of operation, members, hosts, bytes, algorithm",
-     "Which algorithm carries out which operation: a file whose rows come before the built-in ones. The "
-     "file of a group's rank 0 holds for the group. mcastcoll-topo --selection prints the table"},
+     "Algorithm of each operation: a file of rules that are applied before the built-in ones. The file of "
+     "rank 0 applies to the whole group. mcastcoll-topo --selection prints the table"},
     {"security", FI_PARAM_STRING, "auto", "auto, off, authenticate or encrypt",
-     "off: a checksum; authenticate: members take only what a member has sent; encrypt: and nobody else can "
-     "read "
-     "it; auto: authenticate where a group has a secret, from FI_MCASTCOLL_KEY_FILE, from its MPI, or as its "
-     "set's "
-     "comm_key, else off"},
+     "off: a checksum, which does not authenticate; authenticate: members accept only packets from members; "
+     "encrypt: packets are encrypted, too; auto: authenticate if a group has a secret (from "
+     "FI_MCASTCOLL_KEY_FILE, from its MPI, or from the comm_key of its address vector set), else off"},
     {"mac", FI_PARAM_STRING, "auto", "auto, umac64 or gmac",
-     "How members prove what is not encrypted: umac64, by tags of 64 bits, or gmac, by tags of 128 bits "
-     "(AES-128-GMAC), if all members say so; auto: gmac where the processor makes it the faster one"},
+     "Authentication of packets that are not encrypted: umac64, tags of 64 bits, or gmac, tags of 128 bits "
+     "(AES-128-GMAC), if all members select gmac; auto: gmac on processors where gmac is faster"},
     {"key_file", FI_PARAM_STRING, "",
-     "the path of a file of 16 to 4096 bytes that is yours alone (chmod 600), or munge:, or munge:SOCKET",
-     "The secret of all groups, the same file on all hosts; munge: rank 0 of each group draws one, and MUNGE "
-     "carries it to the other processes of the same user, whose hosts all need munged (default: none)"},
+     "the path of a file of 16 to 4096 bytes that only its owner can access (chmod 600), or munge:, or "
+     "munge:SOCKET",
+     "File with the secret of all groups, the same on all hosts. munge: rank 0 of each group draws a secret, "
+     "and MUNGE carries it to the other members, which must run as the same user; all hosts need munged "
+     "(default: none)"},
     {"fault", FI_PARAM_STRING, "",
-     "a comma list of loss=PERCENT, burst=PERCENT, burst_length=MEAN, nth=N, duplicate=PERCENT, "
+     "a comma-separated list of loss=PERCENT, burst=PERCENT, burst_length=MEAN, nth=N, duplicate=PERCENT, "
      "corrupt=PERCENT, delay=DATAGRAMS, seed=N",
-     "For tests only: spoils received multicasts, for example loss=5,duplicate=1,corrupt=1,delay=3,seed=7 "
+     "For tests only: damage received multicasts, for example loss=5,duplicate=1,corrupt=1,delay=3,seed=7 "
      "(default: none)"},
     {"stats", FI_PARAM_STRING, "", "a path",
      "Write counters to PATH.HOST.PID.json when an endpoint that took part in collectives is closed "
@@ -146,7 +150,7 @@ std::string full_name(const Param& param) {
 
 Error refuse(Known name, std::string_view value, std::string_view why = {}) {
     const auto& [words, least, most] = name.param->allowed;
-    return {FI_EINVAL, fmt::format("{}={} is not understood{}{}: it may be {}", full_name(*name.param), value,
+    return {FI_EINVAL, fmt::format("{}={} is not valid{}{}; allowed: {}", full_name(*name.param), value,
                                    why.empty() ? "" : ", ", why,
                                    words != nullptr ? words : fmt::format("{} to {}", least, most))};
 }

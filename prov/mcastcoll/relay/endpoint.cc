@@ -55,7 +55,7 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
     } else if (inet_pton(AF_INET6, name.c_str(), endpoint.address.data()) == 1) {
         endpoint.family = Family::v6;
     } else {
-        return bad(text, "is no IPv4 or IPv6 address");
+        return bad(text, "is not an IPv4 or IPv6 address");
     }
     return unmapped(endpoint);
 }

@@ -51,16 +51,15 @@ class Parser {
             return wrong(in_quotes(text) + " is neither [site NAME], [trunks] nor NAME = VALUE");
         const std::string_view key = trim(text.substr(0, equals)), value = trim(text.substr(equals + 1));
         if (value.empty()) return wrong(in_quotes(key) + " has no value");
-        if (where_ == Where::nowhere)
-            return wrong(in_quotes(key) + " stands before any [site NAME] or [trunks]");
+        if (where_ == Where::nowhere) return wrong(in_quotes(key) + " must follow [site NAME] or [trunks]");
         if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
-            return wrong(in_quotes(key) + " is there twice in its section");
+            return wrong(in_quotes(key) + " appears twice in its section");
         seen_.emplace_back(key);
         return where_ == Where::site ? site_line(key, value) : trunk_line(key, value);
     }
     Result<void> end() {
         if (auto done = close_section(); !done) return done;
-        if (all_.sites.empty()) return wrong("no [site NAME] in this file");
+        if (all_.sites.empty()) return wrong("no [site NAME] in this file: it must describe the sites");
         return {};
     }
     Sites take() { return std::move(all_); }
@@ -94,7 +93,7 @@ class Parser {
         if (text.back() != ']') return wrong(in_quotes(text) + " lacks the closing bracket");
         const std::string_view words = trim(text.substr(1, text.size() - 2));
         if (words == "trunks") {
-            if (trunks_seen_) return wrong("[trunks] is there twice");
+            if (trunks_seen_) return wrong("[trunks] appears twice");
             trunks_seen_ = true;
             where_ = Where::trunks;
             return {};
@@ -104,8 +103,8 @@ class Parser {
         const std::string_view name = trim(words.substr(5));
         if (!good_name(name))
             return wrong(in_quotes(name) +
-                         " is no name of a site: 1 to 23 letters, digits, '-', '_' and '.' make one");
-        if (all_.named(name) != nullptr) return wrong("site " + in_quotes(name) + " is there twice");
+                         " is not the name of a site: use 1 to 23 letters, digits, '-', '_' and '.'");
+        if (all_.named(name) != nullptr) return wrong("site " + in_quotes(name) + " appears twice");
         if (all_.sites.size() >= kMaxSites) return wrong("more than 256 sites");
         all_.sites.push_back({std::string(name), {}, {}, {}, {}});
         where_ = Where::site;
@@ -117,7 +116,8 @@ class Parser {
         if (key == "gateway") return endpoint(value, all_.sites.back().gateway);
         if (key == "wan") return endpoint(value, all_.sites.back().wan);
         if (key == "reach") return reach(value);
-        return wrong("a site has no " + in_quotes(key) + "; it has networks, gateway, wan and reach");
+        return wrong("a site has no setting " + in_quotes(key) +
+                     "; the settings are networks, gateway, wan and reach");
     }
 
     Result<void> reach(std::string_view value) {
@@ -155,7 +155,7 @@ class Parser {
     Result<void> endpoint(std::string_view value, Endpoint& into) {
         auto parsed = Endpoint::parse(value);
         if (!parsed) return wrong(parsed.error().message);
-        if (parsed.value().port == 0) return wrong(in_quotes(value) + " has no port: ADDRESS:PORT is wanted");
+        if (parsed.value().port == 0) return wrong(in_quotes(value) + " has no port: give ADDRESS:PORT");
         into = parsed.value();
         return {};
     }
@@ -167,16 +167,17 @@ class Parser {
                 return wrong("streams = " + std::string(value) + ": allowed are 1 to 32");
         } else if (key == "congestion") {
             if (!good_name(value) || value.size() > 15)
-                return wrong(in_quotes(value) + " is no name of a congestion control");
+                return wrong(in_quotes(value) + " is not the name of a congestion control");
             trunks.congestion = value;
         } else if (key == "cap") {
             if (!read_number(value, std::uint64_t{0}, std::uint64_t{10'000'000}, trunks.cap_mbit))
                 return wrong("cap = " + std::string(value) +
-                             ": allowed are 0 (none) to 10000000 Mbit/s, in whole numbers");
+                             ": allowed are 0 (no limit) to 10000000 Mbit/s, in whole numbers");
         } else if (key == "key") {
             trunks.key_file = value;
         } else {
-            return wrong("[trunks] has no " + in_quotes(key) + "; it has streams, congestion, cap and key");
+            return wrong("[trunks] has no setting " + in_quotes(key) +
+                         "; the settings are streams, congestion, cap and key");
         }
         return {};
     }

@@ -42,7 +42,7 @@ Result<Subnet> own_subnet(Bytes address) {
         const bool loopback = family == AF_INET && own.value().address_bytes()[0] == std::byte{127};
         if (loopback ? subnet.contains(address) : alone.contains(address)) return subnet;
     }
-    return Error{EADDRNOTAVAIL, "no interface has the own address"};
+    return Error{EADDRNOTAVAIL, "no interface has the address of this process"};
 }
 
 Discovery discover_host() {
@@ -51,7 +51,7 @@ Discovery discover_host() {
         found.place.set(Level::host, host_id(identity.value()), host_name());
     } else {
         found.no_memory = identity.error().message;
-        found.notes.push_back(fmt::format("shares no memory with other processes: {}", found.no_memory));
+        found.notes.push_back(fmt::format("no shared memory with other processes: {}", found.no_memory));
     }
     if (auto machine = Machine::of_this_system())
         machine.value().locate(machine.value().own(), found.place);
@@ -81,7 +81,7 @@ Discovery discover(const Override& override, Bytes address) {
             found.place.set_named(Level::site, subnet.value().to_string());
             found.place.set_named(Level::segment, subnet.value().to_string());
         } else {
-            found.notes.push_back(fmt::format("site and segment are not known: {}", subnet.error().message));
+            found.notes.push_back(fmt::format("site and segment are unknown: {}", subnet.error().message));
         }
     }
     override.apply(found.place, address);
@@ -104,7 +104,7 @@ Result<HostIdentity> read_host_identity() {
         *inode = found.st_ino;
     }
     if (::stat("/dev/shm", &found) != 0) return system_error(errno, "/dev/shm");
-    if (!S_ISDIR(found.st_mode)) return Error{ENOTDIR, "/dev/shm is no folder"};
+    if (!S_ISDIR(found.st_mode)) return Error{ENOTDIR, "/dev/shm is not a folder"};
     if (::access("/dev/shm", W_OK | X_OK) != 0) return system_error(errno, "/dev/shm");
     identity.shm_device = found.st_dev;
     identity.shm_inode = found.st_ino;

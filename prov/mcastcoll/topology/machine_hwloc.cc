@@ -77,10 +77,10 @@ Result<Machine> Machine::load(const char* synthetic) {
     Topology topology(handle, &hwloc_topology_destroy);
     if (synthetic != nullptr && hwloc_topology_set_synthetic(handle, synthetic) != 0)
         return Error{EINVAL, std::string("hwloc does not understand the machine \"") + synthetic +
-                                 "\"; it is to be like \"package:2 l3:2 core:4 pu:2\""};
+                                 "\"; write it like \"package:2 l3:2 core:4 pu:2\""};
     hwloc_topology_set_flags(handle, wanted_flags());
     if (hwloc_topology_load(handle) != 0)
-        return system_error(errno != 0 ? errno : EIO, "hwloc cannot look at the machine");
+        return system_error(errno != 0 ? errno : EIO, "hwloc cannot read the topology of this machine");
     return Machine(std::move(topology));
 }
 

@@ -6,7 +6,7 @@
 namespace mcastcoll::topology {
 
 Result<Machine> Machine::load(const char*) {
-    return Error{EOPNOTSUPP, "built without hwloc: what is inside a host is not known"};
+    return Error{EOPNOTSUPP, "built without hwloc: the topology inside a host is unknown"};
 }
 Processors Machine::own() const {
     return {};

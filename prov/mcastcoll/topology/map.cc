@@ -162,11 +162,11 @@ std::string Map::why(Level level) const {
     if (policy_.off.has(level)) return "left out by the policy";
     if (!policy_.counts(level)) return "left out with the host";
     if (level != Level::wan && !known_.has(level))
-        return "no member knows its " + std::string(name_of(level));
+        return "no member has a known " + std::string(name_of(level));
     if (members_ == 1) return "there is only one member";
     if (clusters(level) == members_) return "every " + std::string(name_of(level)) + " has a single member";
     const std::string speaker(name_of(speakers_[index_of(level)]));
-    if (clusters(level) == 1) return "everybody is in the same " + speaker;
+    if (clusters(level) == 1) return "all members are in the same " + speaker;
     return "divides as the " + speaker + " does";
 }
 
@@ -181,7 +181,8 @@ std::vector<ReportedLevel> describe_levels(const Map& map) {
         if (!one.connects) continue;
         if (is_inside_host(level)) {
             one.connects = false;
-            one.why = "only barriers go by it: in a host all read what one has written";
+            one.why =
+                "only barriers use it: inside a host all processes read the data that one process wrote";
             continue;
         }
         one.algorithm = map.policy().algorithms.at(level).name();

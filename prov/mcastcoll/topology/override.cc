@@ -40,7 +40,8 @@ std::string quote(std::string_view text) {
 constexpr std::string_view kWords =
     "allowed are auto, flat, -LEVEL, ALGORITHM@LEVEL, and site=, segment= or host= with NAME or "
     "NAME:SUBNET,...";
-constexpr std::string_view kLines = "a line begins with auto, flat, level, algorithm, site, segment or host";
+constexpr std::string_view kLines =
+    "a line must begin with auto, flat, level, algorithm, site, segment or host";
 
 }  // namespace
 
@@ -62,8 +63,8 @@ class OverrideParser {
     void take_switch(Token name, bool on) {
         const auto level = level_named(name.text);
         if (!level || *level == Level::wan)
-            return complain(
-                name, quote(name.text) + " is no level that can be switched; allowed are " + level_names());
+            return complain(name, quote(name.text) + " is not a level that can be switched; allowed are " +
+                                      level_names());
         if (on)
             override_.policy_.off.remove(*level);
         else
@@ -73,10 +74,10 @@ class OverrideParser {
         const auto level = level_named(level_name.text);
         if (!level)
             return complain(level_name,
-                            quote(level_name.text) + " is no level; allowed are wan, " + level_names());
+                            quote(level_name.text) + " is not a level; allowed are wan, " + level_names());
         const auto algorithm = algorithm_named(name.text);
         if (!algorithm || !algorithm->allowed_at(*level))
-            return complain(name, quote(name.text) + " is no algorithm of the level " +
+            return complain(name, quote(name.text) + " is not an algorithm of the level " +
                                       std::string(name_of(*level)) + "; allowed are " +
                                       algorithm_names(*level));
         override_.policy_.algorithms.set(*level, *algorithm);
@@ -108,8 +109,8 @@ class OverrideParser {
                                      (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
                           });
         if (!fits)
-            complain(name, quote(name.text) + " is no name of a " + std::string(name_of(level)) + ": 1 to " +
-                               std::to_string(Name::kMost) +
+            complain(name, quote(name.text) + " is not the name of a " + std::string(name_of(level)) +
+                               ": 1 to " + std::to_string(Name::kMost) +
                                " letters, digits, '.', '_' and '-', the first no '-'");
         return fits;
     }
@@ -132,7 +133,7 @@ void take_line(OverrideParser& parser, std::span<const Token> words) {
     const Token first = words.front();
     const auto expect = [&](std::size_t count, const char* form) {
         if (words.size() == count) return true;
-        parser.complain(words[std::min(count, words.size() - 1)], std::string("the line is to be ") + form);
+        parser.complain(words[std::min(count, words.size() - 1)], std::string("the line must read ") + form);
         return false;
     };
     if (const auto level = OverrideParser::named_level(first.text)) {
@@ -183,7 +184,7 @@ Result<Override> Override::parse_words(std::string_view text) {
             const auto level = OverrideParser::named_level(token.text.substr(0, equals));
             if (!level)
                 parser.complain(token, quote(token.text.substr(0, equals)) +
-                                           " cannot be given; allowed are site=, segment= and host=");
+                                           " is not allowed; allowed are site=, segment= and host=");
             else if (take_value(parser, *level, token.part(equals + 1)))
                 list = *level;
         } else if (at_sign != std::string_view::npos) {

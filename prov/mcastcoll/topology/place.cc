@@ -78,7 +78,7 @@ std::string Place::to_string() const {
         text += coordinates_[i]->name.empty() ? std::to_string(coordinates_[i]->id)
                                               : std::string(coordinates_[i]->name.view());
     }
-    return text.empty() ? "nowhere in particular" : text;
+    return text.empty() ? "an unknown place" : text;
 }
 
 // FNV-1a with the finaliser of SplitMix64, because FNV alone leaves the high bits of short names alike.

@@ -139,7 +139,7 @@ Result<FileDescriptor> open_report_folder(const std::string& folder, bool make) 
     struct stat found = {};
     if (::fstat(opened.get(), &found) != 0) return system_error(errno, folder);
     if (found.st_uid != ::geteuid() || (found.st_mode & 077) != 0)
-        return Error{EPERM, fmt::format("{} is open to other users; it is left alone", folder)};
+        return Error{EPERM, fmt::format("{} is open to other users; it is ignored", folder)};
     return opened;
 }
 

@@ -51,7 +51,7 @@ Result<Subnet> Subnet::parse(std::string_view text) {
     if (::inet_pton(AF_INET, address.c_str(), bytes.data()) != 1) {
         size = 16;
         if (::inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1)
-            return wrong("is no subnet: write ADDRESS or ADDRESS/BITS, like 10.77.0.0/24 or fd00::/64");
+            return wrong("is not a subnet: write ADDRESS or ADDRESS/BITS, like 10.77.0.0/24 or fd00::/64");
     }
     unsigned bits = static_cast<unsigned>(8 * size);
     if (slash != std::string_view::npos) {

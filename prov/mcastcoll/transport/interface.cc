@@ -122,7 +122,7 @@ Result<Interface> find_interface_by_name(std::string_view name) {
 
 Result<Interface> find_interface_by_address(const SocketAddress& address) {
     if (!address.valid())
-        return Error{EINVAL, "an interface is found by an IPv4 or IPv6 address, and none was given"};
+        return Error{EINVAL, "finding an interface needs an IPv4 or IPv6 address, and none was given"};
     auto interfaces = list_interfaces();
     if (!interfaces) return interfaces.error();
     if (address.is_wildcard()) {

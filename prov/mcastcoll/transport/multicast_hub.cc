@@ -47,7 +47,7 @@ Result<std::unique_ptr<MulticastHub>> MulticastHub::open(const UdpMulticastOptio
 Result<Membership> MulticastHub::join(const SocketAddress& group) {
     if (group.family() != options_.address_family() || !group.is_multicast() || group.port() == 0)
         return Error{EINVAL,
-                     fmt::format("{} is no IPv{} multicast group with a port", group, options_.family)};
+                     fmt::format("{} is not an IPv{} multicast group with a port", group, options_.family)};
     auto share = shares_.find(group);
     if (share == shares_.end()) {
         if (options_.most_memberships > 0 && shares_.size() >= options_.most_memberships)

@@ -127,8 +127,9 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     fresh.reachable = point.listener.valid() && !point.listener.is_wildcard() && point.listener.port() != 0;
     fresh.neighbour = point.pid != 0 && point.host != 0 && point.host == local_point_.host;
     if (!fresh.reachable && !fresh.neighbour)
-        return Error{EOPNOTSUPP,
-                     fmt::format("peer {} has no address to watch it at and is no neighbour", id)};
+        return Error{
+            EOPNOTSUPP,
+            fmt::format("peer {} has no address at which it can be watched, and is not on this host", id)};
     fresh.since = now;
     fresh.give_up = now + timeout_;
     const int code = restart(fresh, now);
@@ -349,7 +350,7 @@ void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
         return mark_dead(watch, watch.unanswered,
                          fmt::format("it could not be watched for {}{}", text_of_time(silent_ms), error));
     mark_dead(watch, EHOSTDOWN,
-              fmt::format("{}its host answered nothing for {} at {}{}",
+              fmt::format("{}its host did not respond for {} at {}{}",
                           watch.closings > 0 ? "its connection broke, and " : "", text_of_time(silent_ms),
                           watch.point.listener, error));
 }

@@ -66,10 +66,12 @@ Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsign
     if (auto ip = SocketAddress::from_bytes(inner_address)) {
         const std::uint16_t port = ip.value().port();
         if (port == 0)
-            return Error{EINVAL, fmt::format("the address {} has no port to be found by", ip.value())};
+            return Error{
+                EINVAL,
+                fmt::format("the address {} has no port to derive the rendezvous address from", ip.value())};
         return from_bytes(ip.value().seen_from(scope).with_port(rendezvous_ports(port)[number]).bytes());
     }
-    if (inner_address.empty()) return Error{EINVAL, "an empty address cannot be found"};
+    if (inner_address.empty()) return Error{EINVAL, "an empty address has no rendezvous address"};
     while (!inner_address.empty() && inner_address.back() == std::byte{0})
         inner_address = inner_address.first(inner_address.size() - 1);
     const std::string name = fmt::format("mcastcoll-{:016x}{:016x}-{}", stable_hash(inner_address, kNameSeed),

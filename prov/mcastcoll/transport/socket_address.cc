@@ -31,7 +31,7 @@ Result<SocketAddress> SocketAddress::from_bytes(Bytes bytes) {
     sa_family_t& family = result.storage_.any.sa_family;
     if (bytes.size() >= sizeof family) std::memcpy(&family, bytes.data(), sizeof family);
     if (!result.valid() || bytes.size() < result.size())
-        return Error{EINVAL, fmt::format("{} bytes of family {} are no IPv4 or IPv6 socket address",
+        return Error{EINVAL, fmt::format("{} bytes of family {} are not an IPv4 or IPv6 socket address",
                                          bytes.size(), family)};
     std::memcpy(&result.storage_, bytes.data(), result.size());
     return result;

@@ -100,7 +100,7 @@ Result<void> check(const MulticastOptions& options) {
     if (!interface.up) return Error{ENETDOWN, fmt::format("interface {} is down", interface.name)};
     // On Linux the loopback does not have the multicast flag, but multicasts within the host.
     if (!interface.multicast && !interface.loopback)
-        return Error{EOPNOTSUPP, fmt::format("interface {} does not multicast", interface.name)};
+        return Error{EOPNOTSUPP, fmt::format("interface {} does not support multicast", interface.name)};
     if (!options.address())
         return Error{EADDRNOTAVAIL, fmt::format("interface {} has no IPv{} address to send from",
                                                 interface.name, options.family)};

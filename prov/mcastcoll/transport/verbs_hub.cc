@@ -159,7 +159,7 @@ Result<void> VerbsHub::open() {
         return Error{EINVAL, fmt::format("interface {} has no IPv{} address", options_.interface.name,
                                          options_.family)};
     // rdma-core would bind an identifier with a loopback address to an arbitrary device.
-    if (options_.interface.loopback) return Error{ENODEV, "the loopback is no RDMA device"};
+    if (options_.interface.loopback) return Error{ENODEV, "the loopback interface is not an RDMA device"};
     events_.reset(rdma_create_event_channel());
     if (!events_) return system_error(errno, "cannot open the RDMA connection manager");
     const int flags = ::fcntl(events_->fd, F_GETFL);
@@ -167,7 +167,7 @@ Result<void> VerbsHub::open() {
         return system_error(errno, "cannot wait for the RDMA connection manager");
     rdma_cm_id* id = nullptr;
     if (rdma_create_id(events_.get(), &id, nullptr, RDMA_PS_UDP) != 0)
-        return system_error(errno, "cannot ask the RDMA connection manager");
+        return system_error(errno, "cannot query the RDMA connection manager");
     id_.reset(id);
     SocketAddress own = address->with_port(0).with_scope(options_.interface.index);
     if (rdma_bind_addr(id, own.data()) != 0 || id->verbs == nullptr || id->pd == nullptr)
@@ -177,7 +177,7 @@ Result<void> VerbsHub::open() {
     ibv_port_attr port{};
     int code = ibv_query_device(id->verbs, &limits);
     if (code == 0) code = ibv_query_port(id->verbs, id->port_num, &port);
-    if (code != 0) return system_error(code, "cannot ask the RDMA device for its limits");
+    if (code != 0) return system_error(code, "cannot query the limits of the RDMA device");
     queue_ = std::make_unique<VerbsQueue>(*id);
     if (auto opened = queue_->open(options_, limits, port); !opened) return opened;
     describe(limits, port);
@@ -206,8 +206,8 @@ void VerbsHub::describe(const ibv_device_attr& limits, const ibv_port_attr& port
 Result<Membership> VerbsHub::join(const SocketAddress& group) {
     if ((group.family() != options_.address_family() && !is_assigned_group(group)) || !group.is_multicast() ||
         group.port() != 0)
-        return Error{EINVAL,
-                     fmt::format("{} is no IPv{} multicast group without a port", group, options_.family)};
+        return Error{
+            EINVAL, fmt::format("{} is not an IPv{} multicast group without a port", group, options_.family)};
     if (!has_joined(group)) {
         revive();
         if (gone_ || queue_->broken()) return Error{ENODEV, fmt::format("{} has failed", device_)};
@@ -226,13 +226,14 @@ Result<Membership> VerbsHub::join(const SocketAddress& group) {
 Result<Membership> VerbsHub::join_any() {
     const SocketAddress any =
         options_.family == 4 ? SocketAddress(in_addr{}, 0) : SocketAddress(in6_addr{}, 0);
-    if (!has_room()) return Error{ENOBUFS, fmt::format("{} can join no further group", device_)};
+    if (!has_room()) return Error{ENOBUFS, fmt::format("{} can join no more groups", device_)};
     if (auto joined = join_new(any); !joined) return joined.error();
     Gid gid{};
     std::memcpy(gid.data(), &shares_[any].route.grh.dgid, gid.size());
     const SocketAddress chosen = address_of(gid);
     Result<Membership> membership = Error{
-        EADDRNOTAVAIL, fmt::format("{} chose {}, which is no group to ask for by name", device_, chosen)};
+        EADDRNOTAVAIL,
+        fmt::format("the subnet manager of {} chose {}, which cannot be joined by address", device_, chosen)};
     if (is_assigned_group(chosen)) membership = join(chosen);
     ++shares_[any].users;
     leave(any);
@@ -277,7 +278,7 @@ Result<void> VerbsHub::await(Share& share) {
         if (share.answered) break;
         if (gone_) return Error{ENODEV, "the device was removed"};
         const int left = end.left_ms();
-        if (left == 0) return Error{ETIMEDOUT, fmt::format("no answer in {} ms", options_.join_timeout_ms)};
+        if (left == 0) return Error{ETIMEDOUT, fmt::format("no response in {} ms", options_.join_timeout_ms)};
         pollfd ready{events_->fd, POLLIN, 0};
         if (::poll(&ready, 1, left) < 0 && errno != EINTR) return system_error(errno, "poll");
     }

@@ -115,7 +115,7 @@ Result<void> VerbsQueue::open_queue_pair() {
 Result<void> VerbsQueue::post_first_receives() {
     for (std::size_t slot = 0; slot < receives_; ++slot) post_again(slot);
     flush_posts();
-    if (broken_) return Error{EIO, "the UD queue pair takes no requests to receive"};
+    if (broken_) return Error{EIO, "the UD queue pair accepts no receive requests"};
     return {};
 }
 

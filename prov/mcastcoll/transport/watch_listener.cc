@@ -55,9 +55,10 @@ WatchListener::~WatchListener() {
 Result<SocketAddress> WatchListener::open(const SocketAddress& local, std::uint32_t token) {
     const SocketAddress at = local.with_port(0);
     FileDescriptor opened(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!opened.valid()) return system_error(errno, "cannot open the socket that peers watch us by");
+    if (!opened.valid())
+        return system_error(errno, "cannot open the socket by which peers watch this process");
     if (::bind(opened.get(), at.data(), at.size()) != 0 || ::listen(opened.get(), kBacklog) != 0)
-        return system_error(errno, fmt::format("cannot listen at {} for peers to watch us", at));
+        return system_error(errno, fmt::format("cannot listen at {}, where peers watch this process", at));
     auto bound = SocketAddress::of_socket(opened.get());
     if (!bound) return bound.error();
     ForkedListeners& listeners = ForkedListeners::of_process();

@@ -69,7 +69,7 @@ Result<WatchPoint> decode_watch_point(Bytes bytes) {
                                        wire::get<std::uint32_t>(&bytes[kScopeAt]));
     if (point.listener.valid() && (port == 0 || point.listener.is_multicast()))
         return Error{EINVAL, fmt::format("a watch point cannot be at {}", point.listener)};
-    if (point.pid > INT32_MAX) return Error{EINVAL, fmt::format("{} is no process number", point.pid)};
+    if (point.pid > INT32_MAX) return Error{EINVAL, fmt::format("{} is not a process number", point.pid)};
     if (!point.listener.valid() && point.pid == 0)
         return Error{EINVAL, "a watch point has neither a listener nor a process"};
     return point;

@@ -24,25 +24,25 @@ Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
     if (channel == nullptr) {
         const bool even = header.channel % 2 == 0;
         if (even == config_.even || header.channel == 0)
-            return violation("a frame of a channel that we did not open");
+            return violation("a frame of a channel that was not opened here");
         if (channels_.size() >= 2 * config_.max_channels) return violation("too many channels");
         channel = &channels_.create(header.channel, false, 0, config_.first_window);
     }
     const std::uint32_t ahead = header.order - static_cast<std::uint32_t>(channel->expected);
     if (ahead >= SequenceWindow::kSize || channel->last_received)
-        return violation("a frame out of its channel's order");
+        return violation("a frame out of the order of its channel");
     if (header.type == FrameType::data && !channel->window.receive(cost_of(header.length)))
         return violation("more data than there is credit for");
     if (ahead > 0) {
         // Early data is bounded by credit. Of the other types a channel has at most two frames, and open must
         // be its first.
         if (header.type == FrameType::open)
-            return violation("a channel does not begin with open, or has another");
+            return violation("a channel that does not begin with open, or has two");
         constexpr auto is_word = [](const auto& one) { return one.second.type != FrameType::data; };
         if (header.type != FrameType::data && std::ranges::count_if(channel->early, is_word) >= kMostWords)
             return violation("more words than a channel has");
         const auto [place, inserted] = channel->early.try_emplace(channel->expected + ahead);
-        if (!inserted) return violation("two frames of the same order");
+        if (!inserted) return violation("two frames with the same sequence number");
         place->second.type = header.type;
         if (!channel->discarding) place->second.payload.assign(payload.begin(), payload.end());
         ++counters_.early_frames;
@@ -60,7 +60,7 @@ Result<void> Trunk::process(Channel& channel, FrameType type, Bytes payload) {
     const bool first = channel.expected++ == 0;
     if (channel.last_received) return violation("a frame after its channel's last");
     if ((first && !channel.ours) != (type == FrameType::open))
-        return violation("a channel does not begin with open, or has another");
+        return violation("a channel that does not begin with open, or has two");
     switch (type) {
         case FrameType::open:
             return on_open(channel, payload);
@@ -88,7 +88,7 @@ Result<void> Trunk::process(Channel& channel, FrameType type, Bytes payload) {
         case FrameType::welcome:
             break;
     }
-    return violation("a frame that has no order");
+    return violation("a frame without a sequence number");
 }
 
 Result<void> Trunk::on_open(Channel& channel, Bytes payload) {

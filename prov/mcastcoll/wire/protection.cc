@@ -78,14 +78,14 @@ Protection::~Protection() = default;
 const char* Protection::describe() const {
     switch (security_) {
         case Security::authenticate:
-            return mac_ ? "members prove what they send, by UMAC-64"
-                        : "members prove what they send, by AES-128-GMAC";
+            return mac_ ? "packets are authenticated by UMAC-64"
+                        : "packets are authenticated by AES-128-GMAC";
         case Security::encrypt:
-            return "members prove what they send, encrypted";
+            return "packets are encrypted and authenticated";
         case Security::off:
             break;
     }
-    return "strangers can forge packets: no secret, or FI_MCASTCOLL_SECURITY=off";
+    return "packets are not authenticated and can be forged: no secret, or FI_MCASTCOLL_SECURITY=off";
 }
 
 Protection::Tag Protection::tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second) {

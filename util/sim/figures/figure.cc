@@ -83,12 +83,12 @@ std::string write_text(const std::string& text, const std::string& path) {
 
 std::string draw(const Figure& figure, const std::string& path) {
     if (std::system("command -v gnuplot >/dev/null 2>&1") != 0)
-        return "drawing needs gnuplot: run util/install-deps, or ask for a .csv";
+        return "drawing needs gnuplot: run util/install-deps, or write a .csv";
     const std::unique_ptr<FILE, int (*)(FILE*)> gnuplot(::popen("gnuplot", "we"), ::pclose);
     if (!gnuplot) return fmt::format("cannot start gnuplot: {}", std::strerror(errno));
     const std::string script = script_of(figure, path);
     if (std::fwrite(script.data(), 1, script.size(), gnuplot.get()) != script.size())
-        return "gnuplot takes no orders";
+        return "gnuplot does not accept commands";
     return {};
 }
 

@@ -26,7 +26,7 @@ struct Words {
 std::string take_time(const std::string& text, Nanoseconds& time) {
     const auto value = parse_time(text);
     if (value) time = *value;
-    return value ? std::string{} : "'" + text + "' is no time; give one like 500ns, 20us or 1.5ms";
+    return value ? std::string{} : "'" + text + "' is not a time; write it like 500ns, 20us or 1.5ms";
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
@@ -156,54 +156,58 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
         arguments.option(name, words.times.emplace_back(), what)
             .check([&taken](const std::string& text) { return take_time(text, taken); }, "TIME");
     };
-    arguments.option("--ranks", e.ranks, "processes, one on each host").range(2U, kMostRanks);
+    arguments.option("--ranks", e.ranks, "number of processes, one on each host").range(2U, kMostRanks);
     arguments
         .option("--hosts", command.hosts,
-                "a whole group on so many hosts: it joins, does the collectives, and leaves")
+                "number of hosts of a whole group, which joins, runs the collectives, and leaves")
         .range(1, 65'536);
     arguments.option("--per-host", command.per_host, "processes on each of --hosts").range(1, 1024);
     arguments
         .option("--collectives", words.collectives,
-                "what a whole group does, each --ops times, with commas between [broadcast]")
+                "comma-separated collectives of a whole group, each --ops times [broadcast]")
         .commas_between()
         .one_of(collective_names());
     arguments.option(
         "--kill", words.kill,
-        "RANK or RANK:OPERATION: a rank of a whole group that dies in the middle of an operation, "
-        "counted from 0 on over all collectives [0], and not the last; all others must be told");
+        "RANK or RANK:OPERATION: a rank of a whole group that dies during an operation (counted from 0 over "
+        "all collectives [0], not the last one); all other ranks must detect the death");
     arguments.option("--size", words.size, "bytes of a broadcast, or of one member's part, with K, M or G");
-    arguments.option("--ops", e.operations, "broadcasts, or of each of --collectives").range(1, 1'000'000);
+    arguments.option("--ops", e.operations, "number of broadcasts, or of operations of each of --collectives")
+        .range(1, 1'000'000);
     arguments.option("--loss", command.loss_percent, "percentage of the multicasts that each receiver loses")
         .range(0.0, 100.0);
     arguments
-        .option("--policy", command.policy, "who repairs, or binomial: a tree of messages without an engine")
+        .option("--policy", command.policy,
+                "repair policy, or binomial: a tree of messages without an engine")
         .one_of({"push", "pull", "sync", "auto", "binomial"});
     arguments
         .option("--redundancy", words.redundancy,
-                "whether more is multicast than a message has: by the losses, never, always")
+                "whether copies or parity are multicast: depending on losses, never, always")
         .one_of({"auto", "off", "on"});
-    arguments.option("--seed", e.seed, "decides everything: the same seed gives the same run");
-    arguments.option("--root", words.root, "a rank, or rotate: every rank in turn");
+    arguments.option("--seed", e.seed, "seed of all random choices: the same seed gives the same run");
+    arguments.option("--root", words.root, "root: a rank, or rotate (every rank in turn)");
     arguments.option(
         "--arrival", words.arrival,
-        "when the ranks come to an operation: together, skew:TIME (each up to so late), root-first:TIME "
-        "(the others so late), root-late:TIME, one-late:TIME (another one every time)");
-    arguments.option("--faults", words.faults, "what goes wrong, in words that --help-all lists");
+        "when the ranks enter an operation: together, skew:TIME (each up to TIME late), root-first:TIME (the "
+        "others TIME late), root-late:TIME, one-late:TIME (another rank each time)");
+    arguments.option("--faults", words.faults, "faults to inject; --help-all lists the words");
     arguments.option("--root-sync", words.root_sync,
-                     "what a root waits for: none, delay:TIME, random, adaptive");
-    arguments.option("--groups", e.groups, "groups over the same hosts, all at work at once").range(1, 64);
-    arguments.option("--slots", e.slots, "operations between the slowest and the fastest member")
+                     "delay of a root before it multicasts: none, delay:TIME, random, adaptive");
+    arguments
+        .option("--groups", e.groups, "number of groups over the same hosts, which work at the same time")
+        .range(1, 64);
+    arguments.option("--slots", e.slots, "maximum of operations between the slowest and the fastest member")
         .range(8, 1024);
     arguments.option("--window", e.window, "fragments a root may be ahead").range(16, 4096);
     arguments.option("--fragment", e.fragment_bytes, "bytes of payload in a datagram").range(64, 8192);
     arguments
         .option("--stash", e.retransmit_bytes,
-                "bytes up to which a message counts as small: its retransmit buffer")
+                "maximum bytes of a small message, the size of its retransmit buffer")
         .range(64, 1 << 20);
     // Before options that change parts of the network: options are applied in this order.
     arguments
         .option("--network", command.network,
-                fmt::format("a network of this name: {}", fmt::join(names_of(all_networks()), ", ")))
+                fmt::format("name of the network: {}", fmt::join(names_of(all_networks()), ", ")))
         .check(
             [&e](const std::string& name) {
                 const NamedNetwork* network = named(all_networks(), name);
@@ -213,32 +217,33 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
                                                         fmt::join(names_of(all_networks()), ", "));
             },
             "NAME");
-    time("--latency", e.model.latency, "of the wires between two hosts [10us]");
-    time("--overhead", e.model.send_overhead, "of a processor per packet sent or received [1us]");
-    time("--gap", e.model.gap, "between two packets of an adapter [500ns]");
+    time("--latency", e.model.latency, "latency of the wires between two hosts [10us]");
+    time("--overhead", e.model.send_overhead, "processor time for each packet sent or received [1us]");
+    time("--gap", e.model.gap, "time between two packets of an adapter [500ns]");
     arguments.option("--bandwidth", words.gigabits, "in Gbit/s [10]").range(0.001, 10'000.0);
     arguments.option("--port-buffer", e.model.port_buffer,
-                     "bytes of multicast that wait at an output port of the switch");
-    arguments.option("--socket-buffer", e.model.socket_buffer, "datagrams that wait for a host's processor");
-    time("--retransmission", e.model.retransmission, "of a lost message [4 round trips]");
+                     "bytes of multicast that an output port of the switch can buffer");
+    arguments.option("--socket-buffer", e.model.socket_buffer, "datagrams that a host can buffer");
+    time("--retransmission", e.model.retransmission,
+         "time until a lost message is sent again [4 round trips]");
     time("--settle", e.settle, "pause between two operations [200us]");
     arguments.flag("--json", command.json, "print one JSON object instead of a table");
     arguments
         .option("--campaign", command.campaign.seeds,
-                "run that many seeds, each its own scenario, under all oracles")
+                "number of seeds to run, each with its own scenario, with all checks")
         .range(1, 1'000'000'000);
     arguments.option("--first", command.campaign.first, "the first seed of a campaign");
-    arguments.option("--jobs", command.campaign.jobs, "processes of a campaign").range(1, 1024);
+    arguments.option("--jobs", command.campaign.jobs, "number of processes of a campaign").range(1, 1024);
     arguments.option("--figure", command.figure,
                      "compute a figure of the literature from this engine; list names them");
     arguments.option("--out", command.out,
-                     "where a figure goes: FILE.csv, FILE.svg (needs gnuplot), or both with a comma");
+                     "output of a figure: FILE.csv, FILE.svg (needs gnuplot), or both with a comma");
     arguments
         .option("--largest", command.largest,
                 "ranks of the largest group in the figure growth [65536, 256 with --quick]")
         .range(16, 65'536);
     arguments.flag("--quick", command.quick, "fewer and smaller points in a figure or in --acceptance");
-    arguments.flag("--acceptance", command.acceptance, "check the criteria that the protocol is held to");
+    arguments.flag("--acceptance", command.acceptance, "check the acceptance criteria of the protocol");
     arguments.flag("--full", command.full, "--acceptance with up to 65,536 ranks");
     arguments.daily(
         {"--ranks", "--hosts", "--per-host", "--collectives", "--size", "--ops", "--loss", "--policy",
