@@ -49,6 +49,9 @@ EXTRA_DIST += \
 	.clang-format \
 	HACKING.md \
 	%reldir%/build \
+	%reldir%/check-functions.sh \
+	%reldir%/check-report.sh \
+	%reldir%/check-steps \
 	%reldir%/check.sh \
 	%reldir%/cluster/README \
 	%reldir%/cluster/crossings \
