@@ -76,15 +76,19 @@ start_job() { # start_job STACK PML PHASE OPTION..: the job is $job
 
 # Prints how long the job was delayed, or why it failed.
 one() { # one STACK PML PHASE WHERE SECONDS
-    local job code=0
+    local job code=0 begun silent
     longest=$5
     start_job "$1" "$2" "$3"
+    begun=$EPOCHREALTIME
     silence "$4"
     touch "$work/mark.on"
     sleep "$5"
     speak
+    silent=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $begun }")
     touch "$work/mark.over"
     wait $job || code=$?
+    # On a machine that takes seconds to start a command the network is silent for longer than intended.
+    awk "BEGIN { exit !($silent <= 1.05 * $5 + 1) }" || { echo "skip silent for $silent s"; return 1; }
     sed -n 's/^mpi_silence: all right, held up for \([0-9.]*\) s$/\1/p' "$work/log" >"$work/held"
     [ $code = 0 ] && [ -s "$work/held" ] || { tail -n 30 "$work/log" >&2; echo "code $code"; return 1; }
     cat "$work/held"
@@ -92,7 +96,7 @@ one() { # one STACK PML PHASE WHERE SECONDS
 
 compare() { # compare PML PHASE WHERE SECONDS
     local what="$4 s, $3, $2, pml $1, $per a host" ours theirs
-    ours=$(one mcastcoll "$@") || { fail "$what: $ours"; return; }
+    ours=$(one mcastcoll "$@") || { case $ours in skip*) skip "$what: ${ours#skip }" ;; *) fail "$what: $ours" ;; esac; return; }
     awk "BEGIN { exit !($ours >= 0.8 * $4) }" || { fail "$what: held up for $ours s: the network was not silent"; return; }
     [ -n "$stock" ] || { pass "$what: held up for $ours s"; return; }
     theirs=$(one tcp "$@") || { skip "$what: Open MPI alone: $theirs"; return; }
