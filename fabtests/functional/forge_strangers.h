@@ -1,6 +1,6 @@
 // Non-members that address the members of live groups as if they took part in the join. The words of the
-// board show when the members' groups exist (ready), and count what has been sent (thrown); the non-member
-// ends when it has sent enough, and sets `done`.
+// board show when the members' groups exist (ready), and count the sent messages (thrown); after enough
+// messages the non-member sets `done` and ends.
 #pragma once
 
 #include <cstddef>
