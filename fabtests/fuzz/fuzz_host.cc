@@ -1,5 +1,5 @@
-// One member of a host's team, whose peers write anything into the shared memory: words of lines, lengths,
-// stages, the agreement. Only the process numbers never name another process.
+// A member of a host's team, whose peers write arbitrary values into the shared memory: words of lines,
+// lengths, stages, the agreement. Only the process numbers never name another process.
 #include <unistd.h>
 
 #include <cstring>

@@ -108,8 +108,8 @@ static rlim_t pages_in_use(void) {
     return pages;
 }
 
-// One rank has no memory to pack its data. This rank then waits for the other ranks, which must not wait for
-// this rank.
+// Packing fails on one rank for lack of memory. This rank then waits for the other ranks, which must not wait
+// for this rank.
 static void check_lack_of_memory(void) {
     const int poor = g_size - 1;
     MPI_Comm comm;
