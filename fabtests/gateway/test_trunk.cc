@@ -519,7 +519,7 @@ Test(trunk, survives_random_frames) {
                                   static_cast<std::uint32_t>(random() % 4), random() % 40});
         const auto header = get_header(bytes);
         if (!header) continue;
-        // Skips opens that only the simulated processes cannot handle.
+        // The simulated processes handle only opens of 20 bytes: a window and a preface of 16 bytes.
         if (header->type == FrameType::open && header->length != 20) continue;
         Bytes payload = Bytes(much).first(header->length);
         left.ends.clear();
