@@ -113,8 +113,8 @@ std::uint64_t now_us() {
 namespace {
 
 Outcome play(const Round& round, const Options& options, std::string& figures) {
-    // The bounded parts of a round, one after the other: joins, one operation that fails, and the work after
-    // it.
+    // The bounded parts of a round, in this order: joins, a failing operation, and the work after the
+    // failure.
     const unsigned most_s = ((round.groups + 1) * kJoinTimeoutMs + kHostTimeoutMs + 5 * kBusyMs) / 1000;
     const Preparation preparation(round, options.cluster);
     SharedBoard board;

@@ -204,7 +204,7 @@ std::vector<unsigned> up_to(unsigned count, unsigned without) {
     return ranks;
 }
 
-// A member that got an error stops using these groups, as programs do; the other members detect this only
+// After an error a member stops using these groups, as programs do; the remaining members detect this only
 // through the provider, or by a join that does not complete.
 void Worker::work() {
     const auto ranks = up_to(round_.members, round_.members);

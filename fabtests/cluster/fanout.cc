@@ -1,6 +1,7 @@
-// One publisher and its subscribers, by reliable multicast messages or by a TCP connection to each: the same
-// messages, checked byte by byte, so that both can be timed in turns. Members may run on hosts of the virtual
-// cluster. Of the multicast subscribers one may join late, one stall and one be killed.
+// One publisher and its subscribers, by reliable multicast messages or by a TCP connection to each
+// subscriber: the same messages, checked byte by byte, so that both ways can be timed in turns. Members may
+// run on hosts of the virtual cluster. With multicast a subscriber may join late, another stall, and a third
+// be killed.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,10 +1,10 @@
 // mpi_slow -- a large broadcast to a member that reads slowly, while the others exchange small broadcasts.
 //
-// A root that is paced by its slowest receiver must neither send too much, which would all have to be
-// repaired, nor delay other groups. A child process stops and continues the slow rank, which runs for a share
-// of each period; the slow rank is only in the large broadcast's communicator. The others run the small
-// broadcasts in a second thread, first alone, then until the large one has ended on all ranks (its root does
-// not return earlier). Every byte of both is checked.
+// The pace of a root is the pace of its slowest receiver: the root must neither send faster, because the
+// excess would have to be repaired, nor delay unrelated groups. A child process stops and continues the slow
+// rank, which runs for a share of each period; the slow rank is only in the large broadcast's communicator.
+// The remaining ranks run the small broadcasts in a second thread, first alone, then until the large
+// broadcast has ended on all ranks (the root does not return earlier). Every byte of both is checked.
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <pthread.h>
@@ -140,8 +140,8 @@ static void order(int pipe_end) {
     if (pipe_end >= 0 && write(pipe_end, "x", 1) != 1) MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-// Every rank is root in turn, so that none runs ahead and each waits for the one before. Rank 0 marks the
-// last round in the first byte.
+// Every rank is root in turn, so that each rank waits for the previous root and cannot run ahead. Rank 0
+// marks the last round in the first byte.
 static void* broadcast_small(void* argument) {
     Small* s = argument;
     int rank, size;

@@ -24,8 +24,8 @@ void still_works(Member& me, const Join& group) {
     me.finish(me.barrier(group));
 }
 
-// Checks that the call fails at once with this error and never completes: later operations would find its
-// context.
+// Checks that the call fails at once with this error and never completes: a late completion would surface in
+// a later operation.
 template <typename Call>
 void refused(Member& me, long error, const char* what, Call call) {
     Ticket& ticket = me.new_ticket();

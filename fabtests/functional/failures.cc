@@ -1,7 +1,7 @@
-// Fails every system call of the provider, one after the other: first only that call, then also every later
-// call. Opening, joining, traffic, leaving and closing must then end with an error or work without the call.
-// Crashes, hangs and leaks are errors, and the next attempt must succeed. Both members of a group are
-// endpoints of one process.
+// Fails each system call of the provider in turn: first only this call, then also every later call. Opening,
+// joining, traffic, leaving and closing must then end with an error or work without the call. Crashes, hangs
+// and leaks are errors, and the next attempt must succeed. Both members of a group are endpoints of one
+// process.
 #include <array>
 #include <optional>
 #include <thread>
@@ -16,8 +16,8 @@ using namespace mcastcoll::fabtest;
 constexpr std::uint64_t kMostCalls = 5000;
 // The number of calls tried is kTries times the logarithm of the number of calls.
 constexpr std::uint64_t kTries = 100, kGrowth = 8;
-// Timeouts for events that must come, because at most one call has failed, and for events that may stay out.
-// A process without processor time meanwhile still polls kLooks times.
+// Timeouts for required events, because at most one call has failed, and for optional events. A process
+// without processor time meanwhile still polls kLooks times.
 constexpr int kPatienceMs = 60'000, kImpatienceMs = 500;
 constexpr unsigned kLooks = 2000;
 

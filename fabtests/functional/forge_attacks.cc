@@ -150,8 +150,8 @@ wire::Hello hello_of(std::uint64_t list, std::uint32_t sequence, unsigned rank, 
 // Numbers of the members' future joins, counted from the earlier ones.
 constexpr std::uint32_t kNext = 1, kMaxNext = 8;
 
-// Another user of the members' host. A real attacker would try every port that the kernel's tables list; this
-// one takes only the members' ports, because other programs may run here.
+// Another user of the members' host. A real attacker would try every port in the kernel's tables; this
+// attacker takes only the members' ports, because unrelated programs may run here.
 class LocalUser {
   public:
     explicit LocalUser(const Scene& scene) {

@@ -118,7 +118,7 @@ class Greeter {
 void throw_greetings(Board& board, std::uint64_t seed, std::size_t done, std::size_t thrown,
                      std::size_t captured) {
     while (board.words[done].load() == 0 && !board.abandoned) {
-        // Members publish their addresses at their start.
+        // Members publish their addresses when they start.
         Greeter greeter(board, seed++);
         while (greeter.has_members() && board.words[done].load() == 0 && !board.abandoned) {
             greeter.capture();

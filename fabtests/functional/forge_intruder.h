@@ -92,8 +92,8 @@ class Intruder {
         listeners_.push_back(std::move(listener));
     }
 
-    // Stores members' packets for replay. The intruder's own packets are recognized by their source; any that
-    // are not may be replayed as well.
+    // Stores members' packets for replay. The intruder's own packets are recognized by their source; an
+    // unrecognized packet may be replayed as well.
     void capture() {
         std::array<std::byte, 65536> bytes;
         for (const auto& listener : listeners_) {

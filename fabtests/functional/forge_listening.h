@@ -31,9 +31,9 @@ class Wiretap {
     // Reads the join messages of these members since the last call.
     void listen(const Board& board, unsigned members);
     const std::vector<Heard>& heard() const { return heard_; }
-    // The latest list number that a hello was for.
+    // The list hash in the latest join message received.
     std::optional<std::uint64_t> list() const;
-    // All list numbers: a request for a secret uses another number than the hellos.
+    // All list hashes: a key request contains a different hash than the hellos.
     std::set<std::uint64_t> lists() const;
 
   private:

@@ -1,6 +1,6 @@
 // Non-members that address the members of live groups as if they took part in the join. The words of the
-// board show when the members' groups exist (ready), and count what has been sent (thrown); the non-member
-// ends when it has sent enough, and sets `done`.
+// board show when the members' groups exist (ready), and count the sent messages (thrown); after enough
+// messages the non-member sets `done` and ends.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct StrangerWords {
 // port without a member, and from the rendezvous ports that a member could use. No member may answer.
 void greet_as_members(Board& board, unsigned members, StrangerWords words);
 // Sends echoes, in the form of version 2 of the join's messages, to every address at which the members
-// listen. They name addresses to which no member may connect.
+// listen. The echoes name addresses to which no member may connect.
 void send_echoes(Board& board, const Options& options, unsigned members, StrangerWords words);
 
 }  // namespace mcastcoll::fabtest

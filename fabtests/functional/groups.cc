@@ -114,8 +114,8 @@ void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) 
              now.descriptors, before.descriptors, now.memberships, before.memberships);
 }
 
-// One permanent group of all members, and `count` short-lived groups: all members again, or some, with a
-// broadcast in every fourth.
+// One permanent group of all members, and `count` short-lived groups of all or some members, with a broadcast
+// in every fourth group.
 void come_and_go(Member& me, std::size_t count) {
     const Subgroup parent = make(me, all_ranks(me));
     const auto rounds = [&](std::size_t from, std::size_t to) {
@@ -179,7 +179,7 @@ void idle_ones(Member& me) {
     me.meet();
 }
 
-// All groups at once, with operations under way in each: data of one group must not appear in another.
+// All groups at once, with operations under way in each: data must stay in the data's group.
 void many_at_once(Member& me) {
     constexpr std::size_t kGroups = 64;
     std::vector<Subgroup> groups;

@@ -367,7 +367,8 @@ void close_while_others_work(Member& me) {
     me.meet();
 }
 
-// Repair mode set on the set: rank 0's counts, whatever the other members and the variables choose.
+// Repair mode set on the set: rank 0's mode applies, regardless of the modes of the remaining members and of
+// the variables.
 void policies_by_set(Member& me) {
     const auto set = me.everybody();
     fi_mcastcoll_set_ops* ops = nullptr;

@@ -272,7 +272,7 @@ void stopped_is_not_dead(Member& me) {
     me.meet();
 }
 
-// A member dies, and a new process takes over its address while the others still hold the group. The old
+// A member dies, and a new process takes over the address while the survivors still hold the group. The old
 // group ends with an error; a new one of the same addresses works, whichever member was restarted.
 constexpr std::size_t kGone = 1;
 constexpr unsigned kRestarted = 4;  // members of that case
@@ -303,7 +303,8 @@ void restarted(Member& me) {
     work_together(me, *again);
 }
 
-// No member waits for the dead one, so none monitors it: only the successor's hello reveals the death.
+// No operation waits for the dead member, so no member monitors this process: only the successor's hello
+// reveals the death.
 void restarted_unnoticed(Member& me) {
     constexpr unsigned kVictim = 2;
     const auto set = me.everybody();

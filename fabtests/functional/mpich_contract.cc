@@ -233,7 +233,7 @@ void calls_in_order(Member& me) {
     me.meet();
 }
 
-// Every call of MPICH either works or is refused with an error that MPICH handles, on all members alike.
+// Every call of MPICH works, or fails on every member with an error known to MPICH.
 void every_datatype(Member& me) {
     Mpich mpich(me);
     const Communicator world = mpich.create(everybody(me));

@@ -1,6 +1,6 @@
-// Groups whose secret MUNGE carries, with a munged of the test's own: they form, through one and through
-// several members that pass the secret on. A member that cannot get the secret joins no group, gets the
-// reason, and delays no other member beyond the stated times. fi_mcc_forge tests that packets are protected.
+// Groups with a secret carried by MUNGE, with a munged of the test's own: the groups form, and the secret
+// passes through one or several forwarding members. A member without the secret joins no group, gets the
+// reason, and delays no other member beyond the stated times. fi_mcc_forge tests the protection of packets.
 #include <unistd.h>
 
 #include <algorithm>

@@ -142,7 +142,7 @@ void blocking_mixed(Member& me) {
             open.push_back({std::move(exercise), &ticket});
         }
         if (open.size() >= 6) finish_one();
-        // Now and then some members have no operation under way while others have.
+        // Now and then completes all open operations, so that this member is idle while others may be busy.
         if (i % 20 == 19)
             while (!open.empty()) finish_one();
     }

@@ -23,8 +23,8 @@ std::uint64_t contents(unsigned sender, std::uint64_t tag) {
     return mix(sender, tag);
 }
 
-// Every member sends its messages to its successor at once, and receives its predecessor's messages from the
-// last to the first; the sends complete when the last message has been received.
+// Every member sends messages to the successor at once, and receives the predecessor's messages from the last
+// to the first; the sends complete when the last message has been received.
 void exchange_reversed(Member& me, std::size_t count, std::size_t bytes) {
     const unsigned next = (me.rank() + 1) % me.size(), before = (me.rank() + me.size() - 1) % me.size();
     std::deque<Buffer> out, in;

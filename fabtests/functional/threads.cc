@@ -165,7 +165,7 @@ void a_thread_that_reads(Member& me) {
 }
 
 // The same, but the posting thread also blocks on the queue before it posts, and then makes progress without
-// reading the queue: when its own sleep has ended, the other thread must still count as sleeping.
+// reading the queue: after the end of this thread's sleep the second thread must still count as sleeping.
 void two_threads_that_sleep(Member& me) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
@@ -284,8 +284,8 @@ void threads_with_sets(Member& me) {
     me.meet();
 }
 
-// All members but one post, and then compute: the remaining member must complete without further calls on the
-// others, and their operations complete afterwards.
+// All members except one post, and then compute: the remaining member must complete without further calls on
+// the computing members, whose operations complete afterwards.
 void by_itself(Member& me) {
     constexpr std::size_t kDone = 0;  // word: operations that the remaining member has completed
     CHECK(me.info().domain_attr->data_progress == FI_PROGRESS_AUTO);

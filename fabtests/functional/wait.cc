@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLate{400};
 // A permanently polling waiter uses about kLate of processor time; a sleeping waiter almost none.
 constexpr milliseconds kBusyLimit{150};
-// Nothing here takes this long, however loaded the machine is: a waiter that sleeps this long was not woken.
+// Longer than any step here, even on a loaded machine: a waiter that sleeps this long was not woken.
 constexpr int kLongSleepMs = 60'000;
 
 milliseconds processor_time() {
@@ -154,8 +154,8 @@ void expect_open(long wanted, const char* what, int wait_obj, Open open) {
     if (rc == 0) CHECK_RETURNS(0, fi_close(&made->fid));
 }
 
-// The supported wait objects wake up for collectives; other wait objects are refused at opening, so that no
-// thread sleeps on them.
+// The supported wait objects wake up for collectives; unsupported wait objects are refused at opening, so
+// that no thread sleeps on such an object.
 void what_there_is(Member& me) {
     fi_wait_attr set_attr{};
     set_attr.wait_obj = FI_WAIT_FD;

@@ -1,4 +1,4 @@
-// An engine that receives any packet at any time from its peers, while its application posts operations.
+// An engine receives any packet at any time from its peers, while the application posts operations.
 #include <deque>
 
 #include "engine/engine.h"

@@ -1,4 +1,4 @@
-// Whole groups, from the hello to the end of their first operations, with one malicious member: its messages
+// Whole groups, from the hello to the end of their first operations, with a malicious member, whose messages
 // are changed, lost, duplicated, or invented. This member may be rank 0, which creates the welcome, may
 // gather hellos of other members, lead a host, or be any other. Every request of the honest members must
 // complete or fail.
@@ -162,7 +162,7 @@ class World final {
         }
     }
 
-    // A table of addresses is compressed, so random changes of its bytes would hardly ever yield a valid one.
+    // A table of addresses is compressed, so random changes of bytes would hardly ever yield a valid table.
     void change_part(wire::WelcomePart part, ByteString& bytes) {
         auto welcome = part.offset == 0 ? wire::decode_welcome(part.bytes, members) : std::nullopt;
         if (!welcome) {

@@ -1,5 +1,5 @@
-// One member of a host's team, whose peers write anything into the shared memory: words of lines, lengths,
-// stages, the agreement. Only the process numbers never name another process.
+// A member of a host's team, whose peers write arbitrary values into the shared memory: words of lines,
+// lengths, stages, the agreement. Only the process numbers never name another process.
 #include <unistd.h>
 
 #include <cstring>
@@ -56,8 +56,8 @@ class Liars {
             card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
             card.can_copy.store(1);
         }
-        // Threads of this process, or no process: an input must never touch another process. With two members
-        // each may write into the other's buffer, so there the number is kNoProcess.
+        // The members' process is this process, or none: an input must never touch another process. With two
+        // members each may write into the peer's buffer, so the number is then kNoProcess.
         pid_ = members > 2 && in.flag() ? static_cast<std::uint32_t>(::getpid()) : kNoProcess;
         Agreement& agreement = header_.agreement;
         agreement.single_copy = in.flag();

@@ -1,5 +1,5 @@
-// Sealed or authenticated messages of members, changed on their way, sent to another member, or replayed:
-// none is accepted. An unchanged one is, once.
+// The receiver must drop sealed or authenticated messages that were changed on the way, sent to a different
+// member, or replayed, and accept an unchanged message exactly once.
 #include <algorithm>
 
 #include "fuzz.h"
@@ -62,7 +62,8 @@ ByteString changed(fuzz::Input& in, ByteString bytes, Bytes other) {
     return bytes;
 }
 
-// Returns the packet as the receiver unsealed it, or nothing. Unsealing changes the packet.
+// Returns the unsealed packet, or nothing if the receiver refuses the packet. Works on a copy, since
+// unsealing changes the packet.
 std::optional<ByteString> unseal(wire::Protection& receiver, ByteString packet, Rank to) {
     return receiver.unseal(packet, to) ? std::optional(std::move(packet)) : std::nullopt;
 }

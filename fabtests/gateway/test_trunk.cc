@@ -502,8 +502,8 @@ Test(trunk, hostile_frames_are_violations) {
     cr_assert_not(trunk.on_frame(0, {FrameType::open, 8, 1, 1, 5}, eight, world.now).ok());
 }
 
-// Random frames, with field values of real ones: the trunk detects violations, and works again after it was
-// abandoned.
+// Random frames, with the field values of real frames: the trunk detects violations, and works again after
+// being abandoned.
 Test(trunk, survives_random_frames) {
     std::mt19937_64 random(23);
     const std::vector<std::byte> much(kMaxPayload, std::byte{1});
@@ -519,7 +519,7 @@ Test(trunk, survives_random_frames) {
                                   static_cast<std::uint32_t>(random() % 4), random() % 40});
         const auto header = get_header(bytes);
         if (!header) continue;
-        // Skips opens that only the simulated processes cannot handle.
+        // The simulated processes handle only opens of 20 bytes: a window and a preface of 16 bytes.
         if (header->type == FrameType::open && header->length != 20) continue;
         Bytes payload = Bytes(much).first(header->length);
         left.ends.clear();

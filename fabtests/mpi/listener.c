@@ -1,5 +1,5 @@
 // Preloaded into the processes of an MPI job. Records the random bytes that the component or the interposer
-// draws from the kernel, and searches everything that the process sends for these bytes.
+// draws from the kernel, and searches the sent data of the process for these bytes.
 //
 // Secrets and private keys are draws of 32 bytes, which must never be sent. A wrapped secret begins with a
 // draw of 16 bytes, its salt, which must be found; otherwise this library does not see the traffic. At its

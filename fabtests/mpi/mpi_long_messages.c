@@ -1,4 +1,4 @@
-// Very long messages, at a bound: one element less, exactly, and one more.
+// Very long messages: at a bound, one element below, and one element above.
 //
 // Elements are 64-bit words computed from operation and position, so that a misplaced word is detected. If
 // there are more words than an int can count, a datatype contains many of them. Broadcasts start at the first

@@ -1,6 +1,6 @@
 // A group forms while the 30,000th or a later non-blocking collective of a communicator is active. libnbc
-// gives each such collective the next lower tag. If the component's own messages had a tag of that range,
-// some collective would receive them. Every element is verified. Exit status 0 if all elements are right.
+// gives each such collective the next lower tag. A message of the component with a tag of this range would be
+// received by a collective. Every element is verified. Exit status 0 if all elements are right.
 
 #include "mpi_support.h"
 

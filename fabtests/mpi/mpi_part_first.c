@@ -1,6 +1,6 @@
-// First a communicator without the last rank forms its group, then all ranks call collectives together. If
-// the last rank's host has no network in common with the other hosts, the other ranks must detect this
-// although their endpoints are already open. A hang is a failure, too: the caller sets the timeout.
+// First a communicator without the last rank forms a group, then all ranks call collectives together. If the
+// last rank's host shares no network with the first hosts, the first ranks must detect this although their
+// endpoints are already open. A hang is a failure, too: the caller sets the timeout.
 
 #include "mpi_support.h"
 

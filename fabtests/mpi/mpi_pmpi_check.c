@@ -8,8 +8,8 @@
 // Values are small integers, so that reductions are exact in any order.
 //
 // Errors of MPICH 4.0.2 itself are avoided: MIN and MAX of unsigned elements, which it compares as signed;
-// and MPI_Reduce in place with a root other than rank 0, or without a result buffer on other ranks, which
-// crashes.
+// and MPI_Reduce on one host in place with a nonzero root, or without a result buffer on ranks other than the
+// root, which crashes.
 
 #include "mpi_pmpi_calls.h"
 

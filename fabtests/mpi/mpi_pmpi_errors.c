@@ -108,8 +108,8 @@ static rlim_t pages_in_use(void) {
     return pages;
 }
 
-// One rank has no memory to pack its data. This rank then waits for the other ranks, which must not wait for
-// this rank.
+// Packing fails on one rank for lack of memory. This rank then waits for the other ranks, which must not wait
+// for this rank.
 static void check_lack_of_memory(void) {
     const int poor = g_size - 1;
     MPI_Comm comm;
@@ -129,7 +129,7 @@ static void check_lack_of_memory(void) {
         for (int i = 0; i < poor; ++i)
             MPI_Recv(NULL, 0, MPI_BYTE, i, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
-        // If a rank has received its bytes before the failure, the next call fails.
+        // A rank may have received its bytes before the failure: then its next call fails.
         if (code == MPI_SUCCESS) code = MPI_Barrier(comm);
         check(code != MPI_SUCCESS, "the others get an error, too");
         MPI_Send(NULL, 0, MPI_BYTE, poor, kTag, MPI_COMM_WORLD);

@@ -27,15 +27,15 @@ struct Case {
     RelayFaults faults{};
 };
 
-// split_cross.cc: two processes that connect to each other at once.
+// split_cross.cc: two processes, each connecting to the peer at the same time.
 void client_crosses(const relay::Endpoint& server);
 void server_crosses(int listener);
 
 std::span<const Case> all_cases();
 
-// split_relay.cc: both sites' gateways in one process, as plain as possible.  Listens at both, writes the two
-// ports to a descriptor, and until it is killed reads prefaces, connects to the targets from the other
-// gateway's address, sends the preface there, and carries bytes both ways.
+// split_relay.cc: both sites' gateways in one process, as plain as possible. Listens at both, writes the two
+// ports to a descriptor, and until killed reads prefaces, connects to the targets from the other gateway's
+// address, sends the preface there, and carries bytes both ways.
 [[noreturn]] void run_relay(const RelayFaults& faults, int tell_fd);
 
 // One site's gateway in a process of its own, equally plain: a connection between gateways for each

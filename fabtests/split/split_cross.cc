@@ -1,7 +1,8 @@
-// Two processes that connect to each other at once, with the same calls as Open MPI's btl/tcp: each sends its
-// name on the connection it opens; the lesser keeps its own connection and ends the accepted one, the greater
-// drops its own and answers on the accepted one.  Neither may see a reset, and each peer's address must be
-// true as soon as its name was read.
+// Two processes connect to each other at once, with the same calls as Open MPI's btl/tcp: each process sends
+// its name on the opened connection; the process with the lesser name keeps the opened connection and ends
+// the accepted connection, the process with the greater name drops the opened connection and answers on the
+// accepted connection. Neither may see a reset, and each peer's address must be true as soon as its name was
+// read.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/time.h>
@@ -114,7 +115,8 @@ class Side {
     bool known_ = false;  // the other's connection has arrived, too
 };
 
-// Each round begins when both have announced it on a connection that stays open, with a short random offset.
+// Each round begins when both processes have announced the round on a permanent connection, with a short
+// random offset.
 void cross(int listener, const Endpoint& other, int control, bool greater) {
     Side side(listener, other, greater);
     for (int round = 0; round < kRounds; round++) {

@@ -64,8 +64,8 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
     close(far);
 }
 
-// A preface for a target in the own site comes from another gateway; other prefaces go to the gateway of the
-// target's site.
+// If the preface's target is in the own site, the preface comes from another gateway: connects to the target.
+// Otherwise connects to the gateway of the target's site.
 void serve_between(int near, const relay::Sites& sites, const relay::Site& own) {
     std::array<std::byte, relay::kPrefaceSize> bytes;
     const std::size_t got = receive_all(near, bytes.data(), bytes.size());

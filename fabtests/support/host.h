@@ -5,7 +5,7 @@
 
 namespace mcastcoll::fabtest {
 
-// Hides the kernel's symbols from this process and its children. libfabric 1.17 reads all of them twice in
+// Hides the kernel's symbols from this process and its children. libfabric 1.17 reads the symbols twice in
 // each process, to look for devices absent here: 70 ms of a core, most of the run time of a short process.
 // Without the necessary privilege the function has no effect.
 void hide_kernel_symbols();

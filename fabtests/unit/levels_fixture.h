@@ -127,8 +127,8 @@ class Group {
         return sum;
     }
 
-    // The sender of the last message to a rank, if there was one; and the last broadcaster among the members
-    // of a host, or the hosts of a segment, by its position there.
+    // The sender of the last message to a rank, if any; and the last broadcaster among the members of a host,
+    // or the hosts of a segment, by its position there.
     std::optional<std::uint32_t> sender_to(std::uint32_t rank) const {
         const auto found = senders_.find(rank);
         return found == senders_.end() ? std::nullopt : std::optional(found->second);

@@ -1,4 +1,4 @@
-// Members that cause long delays, and messages that are duplicated or come from the wrong member.
+// Members with long delays, and messages that are duplicates or come from the wrong member.
 #include "engine_fixture.h"
 
 using namespace mcastcoll;

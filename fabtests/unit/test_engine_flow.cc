@@ -40,7 +40,8 @@ std::size_t fragments_asked(const std::vector<Out>& all) {
     return sum;
 }
 
-// A root (rank 0 of 3) that has submitted a large broadcast: its report children are 1 and 2, it supplies 1.
+// A root (rank 0 of 3) with a submitted large broadcast: the report children are 1 and 2, the root supplies
+// 1.
 struct Root : Bench {
     Root() : Bench(config_of(0, 3)), buffer(content(std::uint64_t{kFragments} * 1424)) {
         join();

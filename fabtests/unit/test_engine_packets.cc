@@ -289,8 +289,8 @@ Test(packets, members_that_disagree_about_the_length_end) {
         cr_assert_eq(out.front().status, EMSGSIZE);
     }
 }
-// For each policy, and with and without multicast: a member that received data of a different length before
-// the post sends a NAK, so that its supplier can report the mismatch.
+// For each policy, with and without multicast: data of a different length arrives before the post; the member
+// sends a NAK, so that the supplier can report the mismatch.
 Test(packets, lengths_that_contradict_early_data) {
     for (auto repair : {engine::Repair::pull, engine::Repair::push})
         for (bool deaf : {false, true})

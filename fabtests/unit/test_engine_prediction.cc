@@ -1,4 +1,4 @@
-// Packets that match the prediction take a fast path, within one turn. The fast path and the slow path must
+// Packets matching the prediction take a fast path, within one turn. The fast path and the slow path must
 // have the same effect.
 #include <cstdlib>
 #include <functional>

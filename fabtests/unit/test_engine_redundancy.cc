@@ -128,7 +128,7 @@ Test(redundancy, copies_are_bought_by_loss_and_size_and_given_back) {
     RedundancyPolicy pair = policy_of(Redundancy::automatic);
     pair.adopt({.lacking = 50'000, .worst = 50'000});
     cr_assert_eq(pair.copies(1), 1U);
-    // Slightly below the threshold the copies stay; far below it the root gives them up.
+    // Slightly below the threshold the root keeps multicasting copies, far below the threshold not.
     const std::uint64_t changes = policy.changes();
     policy.adopt(all_lose(4));
     cr_assert_eq(policy.copies(1), 2U);

@@ -31,7 +31,7 @@ Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
     bench.join();
     ByteString buffer(kLongBytes);
     cr_assert(bench.broadcast(0, buffer).ok());
-    // Its client requests the whole message, and the member does not forward this NAK.
+    // The member's client requests the whole message, and the member does not forward this NAK.
     bench.message(question());
     cr_assert_eq(of_kind(bench.drain(), Kind::ask).size(), 0U);
     const auto own = of_kind(bench.pass(Nanoseconds::from_ms(100)), Kind::ask);

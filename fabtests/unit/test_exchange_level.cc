@@ -1,5 +1,5 @@
-// The level of messages between all members: every algorithm and number of members, small windows, members
-// that contradict each other, and the messages sent.
+// The level of messages between all members: every algorithm and number of members, small windows,
+// contradictory members, and the messages sent.
 #include <algorithm>
 
 #include "levels_fixture.h"
@@ -320,9 +320,9 @@ Test(exchange_level, unposted_pieces_are_bounded) {
     }
 }
 
-// A member that will send more than its window may borrow credit, and returns the credit with the data: at no
-// time do all members together hold more than their windows and the borrowed credit. A member without
-// borrowed credit still makes progress.
+// For data beyond the window a member may borrow credit, and returns the credit with the data: the sum over
+// all members never exceeds the windows and the borrowed credit. A member without borrowed credit still makes
+// progress.
 Test(exchange_level, loans_are_bounded_and_given_back) {
     constexpr std::uint32_t kMembers = 300, kWindow = 4096, kBlock = 40000;
     ExchangeConfig config;
@@ -368,7 +368,7 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
     }
 }
 
-// A member that has sent its share may have left: no further message goes to it.
+// A member may leave after sending its share: no further message goes to this member.
 Test(exchange_level, no_grant_to_who_has_sent_all) {
     ExchangeLevel root = member(0, 3), done = member(1, 3);
     const std::size_t bytes = 900 << 10;

@@ -49,14 +49,14 @@ Test(losses, who_has_gone_is_an_error_when_it_is_needed) {
 }
 
 Test(losses, whom_a_member_tells) {
-    // A member without a leading role: the shared memory of its host and its leader's engine inform the
-    // others.
+    // Loss of a member without a leading role: the shared memory of the host and the engine of the leader
+    // inform the survivors.
     cr_assert(told_by(1, rank_of(3)).empty());
     cr_assert(told_by(2, rank_of(3)).empty());
     // The leader of a site informs the leaders of the other sites.
     cr_assert(told_by(0, rank_of(3)) == Ranks{4});
     cr_assert(told_by(0, kNoRank) == Ranks{4});
-    // The members around a dead leader exchange losses that their engine does not report.
+    // The members around a dead leader exchange losses not reported by the engine.
     cr_assert(told_by(0, rank_of(2)) == (Ranks{3, 4}));
     cr_assert(told_by(3, rank_of(2)) == Ranks{0});
     cr_assert(told_by(4, rank_of(0)) == (Ranks{1, 2}));

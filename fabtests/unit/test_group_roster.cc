@@ -1,4 +1,4 @@
-// The members of a group as one member reaches them: each is resolved at the first message to it.
+// The addresses of a group's members: each address is resolved at the first message to the member.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -227,7 +227,7 @@ struct Process final : Port, Multicast {
     RoundTrips measured;
 };
 
-// Each member's address is its rank plus one, and each member has a host of its own, except perhaps the last
+// The address of a member is the rank plus one, and each member has a separate host, except perhaps the last
 // two.
 wire::Welcome welcome_of_many(bool two_on_a_host) {
     topology::Place place;

@@ -114,7 +114,7 @@ Test(groups, a_death_is_heard_of_by_everybody) {
         }
 }
 
-// The new process counts its joins from zero, while the others have joined before. If it restarts before any
+// The new process counts joins from zero, while the survivors have joined before. If it restarts before any
 // hello was received, it is a normal member; later, every member of the group with the old process gets an
 // error.
 Test(groups, a_process_that_starts_again) {
@@ -211,12 +211,12 @@ Test(groups, large_ones_may_take_longer) {
     cr_assert_lt(most_steps(everybody(1, 1, 1)), 21'000'000);
 }
 
-// Causes of these failures. 83: a timer of a finished source fired for ever. 10785: so did that of a site
-// whose group had failed before its first hello. 978, 1060: a member closed the group while it formed, and
-// the others waited for this member. 2989, 19380: the leader of a host had closed its part of the group, and
-// its members did not learn that the group had failed. 94767: a failed engine sent its last probe, and so
-// joined. 10433, 33314, 41975: a restarted process counted its joins anew, and took the message about the
-// group's end for another group's.
+// Causes of these failures. 83: a timer of a finished source fired for ever. 10785: likewise a timer of a
+// site whose group had failed before its first hello. 978, 1060: a member closed the forming group, and the
+// remaining members waited for this member. 2989, 19380: the leader of a host had closed the group locally,
+// and the host's members did not learn of the group's failure. 94767: a failed engine sent its last probe,
+// and so joined. 10433, 33314, 41975: a restarted process counted joins anew, and applied the message about
+// the group's end to a different group.
 Test(groups, seeds_that_went_wrong) {
     for (const std::uint64_t seed : {83, 978, 1'060, 2'989, 10'433, 10'785, 19'380, 33'314, 41'975, 94'767}) {
         const std::string wrong = run_groups(seed);

@@ -203,7 +203,8 @@ Test(host_parts, a_ring_is_written_until_somebody_has_not_left) {
 }
 
 // A waiter polls a single member, and its last reading of each other member is a lower bound, however old. Up
-// to 64 members each waits for all; above, the first member waits for all, and all wait for the first.
+// to 64 members, every member waits for all members; in larger groups the first member waits for all, and the
+// rest for the first.
 Test(host_parts, of_many_members_the_first_one_meets_all) {
     const auto add = test::add;
     for (const std::uint32_t members : {kMaxFlat - 1, kMaxFlat, kMaxFlat + 1, 2 * kMaxFlat})

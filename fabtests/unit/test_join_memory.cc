@@ -118,7 +118,7 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     }
 }
 
-// A hello of a restarted process is never late, whatever its number: the process counts from zero.
+// A hello of a restarted process is never late, regardless of the number: the process counts from zero.
 Test(join_memory, a_greeting_for_a_join_that_is_over_comes_late) {
     JoinMemory memory;
     const wire::Hello fourth = hello_of(4, 1);

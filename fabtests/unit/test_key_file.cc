@@ -1,4 +1,4 @@
-// The file with a group's secret: its permissions and its length.
+// The permissions and the length of the file with a group's secret.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// Authentication tags that only members can create: these packets are accepted, and no others.
+// Authentication tags, which only members can create: packets without a valid tag are dropped.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -125,7 +125,7 @@ Test(protection, a_message_that_comes_again_is_refused) {
     for (int i = 0; i < 2; ++i) cr_assert(unseal(receiver, cast, kNoRank).has_value(), "the protocol knows");
 }
 
-// A rendezvous may end after many later messages; messages to other members must not make it old.
+// A rendezvous may end after many later messages; messages to different members must not age the rendezvous.
 Test(protection, a_message_is_not_old_because_of_messages_to_others) {
     constexpr std::size_t kOthers = 3000;
     for (const Way& way : {kByUmac, kByGmac, kEncrypted}) {
@@ -139,7 +139,7 @@ Test(protection, a_message_is_not_old_because_of_messages_to_others) {
     }
 }
 
-// A message sent long ago is refused by its tag, although its position looks like a future one.
+// A message sent long ago is refused because of the tag, although the position looks like a future position.
 Test(protection, a_message_far_behind_the_last_is_refused) {
     wire::Protection sender = protection(kByUmac), receiver = protection(kByUmac);
     std::vector<wire::ByteString> sent;

@@ -118,7 +118,7 @@ Test(ranges, a_block_has_one_name) {
             cr_assert(seen.emplace(cover[0].level, cover[0].index).second);
         }
     }
-    // [4, 6) of six is both (1, 2) and (2, 1).
+    // In a parent of six, the ranks [4, 6) are the block of level 1, index 2, and also of level 2, index 1.
     cr_assert(exact_cover(run(4, 6), 6) == (std::vector<AlignedRange>{{1, 2}}));
 }
 

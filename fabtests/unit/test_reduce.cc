@@ -1,7 +1,7 @@
 // Every pair of datatype and operator compared with a reference without types: elements become a sign, an
 // integer of 128 bits or two numbers of 113 bits' precision, are combined there, and are converted back. Sums
-// and products of float and double are exact there before they are rounded once, so bits can be compared;
-// those of longer types use numbers small enough to be exact in all of them.
+// and products of float and double are exact there before a single rounding, so bits can be compared; tests
+// of longer types use numbers small enough for exact results in every type.
 #include <criterion/criterion.h>
 #include <rdma/fi_collective.h>
 

@@ -1,4 +1,4 @@
-// A turn visits only the items that are ready or due, however many others there are.
+// A turn visits only items that are ready or due, regardless of the number of idle items.
 #include <criterion/criterion.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A member dies: at the join, in the middle, among the last operations, in every role. All others must end in
-// time, and the operations reported as successful must be correct.
+// A member dies: at the join, in the middle, among the last operations, in every role. The survivors must end
+// in time, and operations reported as successful must be correct.
 #include <cerrno>
 
 #include "simulator_cases.h"
@@ -91,9 +91,9 @@ Test(death, of_a_member_served_point_to_point) {
         }
 }
 
-// All members but the root have finished a large broadcast, and the root waits for the report of a member
-// that itself waits for the dead member: the waiting member must have the dead member monitored, although it
-// has no open operation.
+// All members except the root have finished a large broadcast, and the root waits for the report of a member,
+// which in turn waits for the dead member: the waiting member must have the dead member monitored, even
+// without an open operation.
 Test(death, of_who_had_still_to_report) {
     for (std::uint32_t dead : {8U, 9U, 12U})
         for (std::uint64_t at = 1; at <= 20; ++at) {

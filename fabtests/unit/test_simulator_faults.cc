@@ -1,5 +1,5 @@
-// Faults by table: exactly this datagram is lost for exactly this member. Canaries: faults that the protocol
-// cannot survive, to prove that the simulator detects them.
+// Faults by table: exactly this datagram is lost for exactly this member. Canaries: the protocol cannot
+// survive these faults, and the simulator must detect each fault.
 #include <algorithm>
 #include <cerrno>
 #include <random>

@@ -29,8 +29,8 @@ double repaired_share(const World& world, std::uint32_t member) {
 
 }  // namespace
 
-// The other members wait for the slow one now and then. They must not mistake this for an outage and request
-// fragments by message before the root multicasts them.
+// The fast members wait for the slow member now and then, and must not mistake this wait for an outage: no
+// fragment may be requested by message before the root's multicast.
 Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
     for (engine::Repair repair : {engine::Repair::pull, engine::Repair::sync, engine::Repair::automatic})
         for (std::uint64_t seed : seeds(1, 2)) {

@@ -154,8 +154,8 @@ Options large_lane_options(std::uint32_t members) {
 
 }  // namespace
 
-// Above 256 members few speak in an election, but a suspected member speaks in the very next one: when its
-// packets stop arriving, and when they arrive again.
+// Above 256 members few speak in an election, but a suspected member speaks in the very next election: when
+// the member's packets stop arriving, and when packets arrive again.
 Test(lane, a_single_root_of_many) {
     std::vector<std::uint32_t> sizes{255, 256, 257, 1024};
     if (std::getenv("MCC_QUICK") != nullptr) sizes = {257};  // builds with sanitizers are slow

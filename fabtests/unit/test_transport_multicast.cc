@@ -132,8 +132,8 @@ std::string numbered(std::size_t number, std::size_t size) {
     return text;
 }
 
-// Batches of 1 to 100 datagrams: equal sizes, a short last one, a short or an empty one inside or last, and
-// sizes that grow.
+// Batches of 1 to 100 datagrams: equal sizes, a short last datagram, a short or an empty datagram inside or
+// last, and growing sizes.
 std::vector<std::vector<std::string>> run_shapes(std::size_t max_payload) {
     const std::size_t full = std::min<std::size_t>(max_payload, 1472);
     std::vector<std::vector<std::string>> shapes;

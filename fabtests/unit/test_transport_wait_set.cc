@@ -1,4 +1,4 @@
-// WaitSet: a thread that sleeps on it wakes for its descriptors and at the alarm.
+// WaitSet: a sleeping thread wakes for the set's descriptors and at the alarm.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <unistd.h>

@@ -25,7 +25,7 @@ SocketAddress lo_address() {
     return SocketAddress::parse("127.0.0.1").value();
 }
 
-// A peer that opens a PeerWatch, sends its watch point, runs `then`, and stays alive.
+// A peer process: opens a PeerWatch, sends the watch point, runs `then`, and stays alive.
 int live(const PeerWatchOptions& options, const Pipe& point, const std::function<void(PeerWatch&)>& then) {
     auto own = PeerWatch::open(options);
     if (!own) return 2;
@@ -125,8 +125,8 @@ Test(transport_watch_limits, silence_that_ends_is_no_death) {
     expect_end_of_process(*watch);
 }
 
-// The watched process computes, so the connections of strangers stay in its backlog. A peer that is
-// unreachable because of its full backlog is still alive.
+// The watched process computes, so the connections of strangers stay in its backlog. A peer with a full
+// backlog is unreachable, but alive.
 Test(transport_watch_limits, idle_connections_of_strangers_make_nobody_dead) {
     enter_network_namespace();
     shell("echo 16 > /proc/sys/net/core/somaxconn");

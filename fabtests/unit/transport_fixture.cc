@@ -104,7 +104,7 @@ FarHost::FarHost(const Body& body) : child_([&] { return live(body); }) {
     shell("ip link set mc1 netns " + std::to_string(pid()));
     go.put('g');
     cr_assert_eq(ready.get(kPatienceMs), 'u');
-    // The kernel forwards nothing until it has detected both ends of the cable as up.
+    // The kernel forwards no packet before both ends of the cable are detected as up.
     shell(
         "for i in $(seq 500); do ip link show mc0 | grep -q 'state UP' && exec sleep 0.1; sleep 0.02; "
         "done; exit 1");

@@ -35,8 +35,8 @@ inline constexpr int kPatienceMs = 60'000;
 // Calls `ready` until it is true, sleeping a little, for at most `milliseconds`.
 bool eventually(int milliseconds, const std::function<bool()>& ready);
 
-// A process that runs `body` and exits with its result; killed when its parent dies. The destructor kills and
-// reaps the process.
+// A child process: runs `body`, exits with the result of `body`, and is killed when the parent dies. The
+// destructor kills and reaps the process.
 class Child {
   public:
     explicit Child(const std::function<int()>& body);
@@ -93,7 +93,7 @@ struct OneGroupOptions : UdpMulticastOptions {
 // A random multicast group on this interface.
 OneGroupOptions multicast_options(const std::string& interface, int family);
 
-// A hub that has joined one group and sends to it.
+// A hub with one joined group, and the sends to this group.
 struct OneGroup {
     static Result<std::unique_ptr<OneGroup>> open(const OneGroupOptions& options);
 

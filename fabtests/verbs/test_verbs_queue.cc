@@ -90,7 +90,7 @@ Test(verbs_queue, without_receives_posted_datagrams_are_lost_and_no_more) {
     const Membership of_a = join_or_fail(*a, group), of_b = join_or_fail(*b, group);
     cr_assert_eq(b->receives(), 64);
     for (unsigned i = 0; i < 300; ++i) say(*a, group, bytes_of(64, i));
-    // The loss is not reported: the first datagrams arrive, followed by later ones that find room.
+    // The loss is not reported: the first datagrams arrive, then later datagrams as room becomes free.
     const auto heard = hear(*b, 64);
     cr_assert_geq(heard.size(), 64);
     for (unsigned i = 0; i < 64; ++i) cr_assert(heard[i].text == bytes_of(64, i), "datagram %u", i);

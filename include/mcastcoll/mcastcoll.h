@@ -71,15 +71,16 @@ struct fi_mcastcoll_request {
     enum fi_collective_op collective; /* any */
     const void* input;                /* this member's contribution. For FI_SCATTER (root only) and
                                          FI_ALLTOALL: the parts for all members, in rank order. May equal
-                                         `buffer` (reductions, alltoall). One of `input` and `buffer` may lie
-                                         at the position of this member's part in the other (allgather,
-                                         gather; scatter, at the root). Any other overlap is an error. */
+                                         `buffer` (reductions, alltoall). For allgather and gather `input` may
+                                         lie at the position of this member's part in `buffer`; for scatter, at
+                                         the root, `buffer` at this position in `input`. Any other overlap is
+                                         an error. */
     void* buffer;                     /* broadcast: the data to send or receive; otherwise the result. For
                                          FI_REDUCE and FI_GATHER used on the root only. For FI_ALLGATHER,
                                          FI_GATHER and FI_ALLTOALL with room for the parts of all members, in
                                          rank order. For FI_REDUCE_SCATTER with room for this member's slice:
-                                         count / members elements, and one more on each of the first
-                                         count % members ranks. */
+                                         count / members elements, and an additional element on each of the
+                                         first count % members ranks. */
     size_t count;                     /* elements in one member's part; for FI_REDUCE_SCATTER in the whole
                                          vector; the same on all members */
     enum fi_datatype datatype;        /* FI_VOID counts bytes, except in reductions */
@@ -87,8 +88,8 @@ struct fi_mcastcoll_request {
     uint32_t root;                    /* for collectives with a root: a rank of the group */
 };
 
-/* The numbers of a group's members, hosts and sites. Segments that no multicast connects count as separate
- * sites, even if they are close to each other. */
+/* The numbers of a group's members, hosts and sites. Segments without a multicast connection count as
+ * separate sites, even if the segments are close to each other. */
 struct fi_mcastcoll_group_shape {
     unsigned members;
     unsigned hosts;
@@ -101,20 +102,20 @@ struct fi_mcastcoll_group_ops {
     size_t size;
     /* -FI_EOPBADSTATE until the join is complete. */
     int (*get_settings)(struct fid_mc* mc, struct fi_mcastcoll_group_settings* settings);
-    /* Runs one collective and returns when it has completed. No completion is written to a queue. While the
-     * call waits it repeatedly calls meanwhile(argument), unless `meanwhile` is NULL. meanwhile() returns 0
+    /* Runs one collective and returns when it has completed. No completion is written to a queue. While
+     * waiting, run() repeatedly calls meanwhile(argument), unless `meanwhile` is NULL. meanwhile() returns 0
      * if it had no work and the thread may sleep briefly. meanwhile() may use the group's endpoint and
      * queues, but must not start an operation on this group. A group's operations, blocking or not, take
-     * place in the order of the calls, which must be the same on all members. Several threads may call run()
-     * at the same time, each for another group, while other threads use the endpoint and the queues, whatever
-     * the domain's threading model: no lock is held while a call waits.
+     * place in the order of the calls, which must be the same on all members. With every threading model of
+     * the domain, several threads may call run() at the same time, each for a different group, while further
+     * threads use the endpoint and the queues: no lock is held while a call waits.
      *
-     * Returns 0, or one of these errors, after which no operation was started:
+     * Returns 0, or one of these errors if no operation was started:
      *   -FI_EINVAL       a NULL pointer, an enumerator or a root out of range, input and result that
      *                    overlap, or a `size` that is too small
      *   -FI_EOPNOTSUPP   no reduction of this datatype with this operator
-     *   -FI_ENOSYS       this group does not support this collective. The error depends on the group and the
-     *                    collective only, so all members get it or none does.
+     *   -FI_ENOSYS       this group does not support this collective. The result depends only on the group
+     *                    and the collective, and is the same on all members.
      *   -FI_EAGAIN       too many operations are in progress; call again
      *   -FI_EOPBADSTATE  the join is not complete
      *   -FI_ESHUTDOWN    the group is closed

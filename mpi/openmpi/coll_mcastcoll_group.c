@@ -81,7 +81,8 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
         mcc_report_off(comm, reason);
         return false;
     }
-    // At least two hosts, even if their names are equal.
+    // Hosts are counted by name, and several hosts may have the same name: members on more than one host
+    // count as at least two hosts.
     m->hosts = one_host ? 1 : m->hosts < 2 ? 2 : m->hosts;
     return mcc_select(c->rules, m, size);
 }

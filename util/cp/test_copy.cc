@@ -393,7 +393,7 @@ Test(copy, root_does_not_take_what_others_have_planted) {
     cr_assert_neq(mode_of(target), 04755U);
 }
 
-// Another user who made the partial file in advance has no open descriptor of the file written by root.
+// A user may create the partial file in advance and keep a descriptor open: root must write a different file.
 Test(copy, root_does_not_write_into_others_partial_files) {
     if (::geteuid() != 0) return;
     const Folder from, to;

@@ -48,8 +48,8 @@ class GroupEnvironment : public Simulation {
     virtual bool may_send(std::uint32_t endpoint) = 0;
     virtual void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) = 0;
     virtual void watch(std::uint32_t endpoint, Address peer) = 0;
-    // The memory of the processes of this process's host: made by their leader, found by the others. Null: no
-    // such memory.
+    // The shared memory of a host's processes: created by the leader, found by the remaining processes. Null:
+    // no such memory.
     virtual std::shared_ptr<HostMemory> make_memory(const group::HostMembers& members,
                                                     const GroupProcess& leader) = 0;
     virtual std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const = 0;

@@ -144,7 +144,8 @@ int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexce
     return accepted;
 }
 
-// The peer as the program sees it; invalid if the kernel's answer is right.
+// The peer's address to show to the program instead of the kernel's answer, which names the gateway. Invalid
+// if the kernel's answer is right.
 relay::Endpoint true_peer(int fd) noexcept {
     if (own == nullptr) return {};
     if (!nothing_unsettled()) may_read(fd, MSG_DONTWAIT);  // takes a preface that has arrived

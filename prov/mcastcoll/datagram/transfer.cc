@@ -69,8 +69,8 @@ ssize_t Endpoint::post(Pieces pieces, void* context, std::uint64_t flags) {
     if (!enabled()) return -FI_EOPBADSTATE;
     if ((directions_ & FI_RECV) == 0) return -FI_EOPNOTSUPP;
     if (!received_.receiver.post(posted)) return -FI_EAGAIN;
-    // Makes sleeping threads watch the sockets from now on. Reliable messages that wait for a buffer are
-    // taken at once.
+    // A buffer is available now, so sleeping threads must watch the sockets. For reliable messages the
+    // threads also wake up, to take messages that waited for a buffer.
     if (reliable_)
         wake();
     else

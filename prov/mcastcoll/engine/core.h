@@ -100,7 +100,8 @@ struct Core {
                  std::uint64_t total = 0, Bytes payload = {});
     bool packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment = 0,
                 std::uint64_t total = 0, Bytes payload = {});
-    // Sets the next address for a datagram. Returns true if that was the last address.
+    // Sets the datagram's address to target `next` and counts `next` up. Returns true, with `next` 0, after
+    // the last target.
     bool take_target(std::uint32_t& next, Effect& effect) const;
 
   private:

@@ -34,7 +34,8 @@ std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std
         std::uint32_t run = first;
         for (std::size_t i = at; i < subset.size() && subset[i] == run; ++i) ++run;
         AlignedRange range{0, first};
-        // The largest block that begins here; growing a cut block further adds nothing.
+        // Finds the largest block that begins here. A block cut off at the parent's size is not enlarged
+        // further.
         while (range.end(parent_members) < parent_members && range.index % 2 == 0) {
             const AlignedRange wider{range.level + 1, range.index / 2};
             if (wider.end(parent_members) > run) break;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kBurstyFor = 64;
 // Number of reports after the start of copies that may include operations without copies: four reports fit in
 // the slots, and as many are on their way up and down the tree.
 constexpr std::uint32_t kFreshFor = 8;
-// Copies do not help if one loss in this many affects the copy too.
+// Copies do not help if more than one in three lost fragments has a lost copy, too.
 constexpr std::uint64_t kHelpless = 3;
 
 // Weight of a fragment among `fragments`, out of kMeant.

@@ -195,7 +195,7 @@ void Repairer::ask_onward(Slot& slot) {
 // a few fragments may have been lost just before the root began to wait for this member, and a whole window
 // would arrive both by message and by multicast.
 void Repairer::continue_chain(Slot& slot) {
-    // Restored by parity, which is no evidence about the multicast.
+    // The requested fragment was restored by parity: no answer, and no evidence that the multicast works.
     if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {
         slot.asking.polled = kNothingPolled;
         slot.asking.at = core_.now + core_.deadlines.silence(slot);

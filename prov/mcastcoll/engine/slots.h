@@ -382,7 +382,8 @@ class Turns {
     void mark(std::uint64_t operation) {
         marked_.set(static_cast<std::uint32_t>(operation % marked_.capacity()));
     }
-    // Offers turns in order, by operation number modulo the slots, until an operation sends.
+    // Offers a turn to each marked operation, beginning after the operation that sent last, until an
+    // operation sends. Clears the mark of an idle operation. Returns false if no operation sends.
     template <typename Offer>
     bool next(Offer offer) {
         const std::uint32_t bits = marked_.capacity();  // a multiple of the slots

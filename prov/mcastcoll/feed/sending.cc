@@ -25,7 +25,8 @@ void Feed::leave(Nanoseconds now) {
     flush(now);
     Header farewell = header(Kind::leave, kEverybody);
     farewell.number = outgoing_.next();
-    // A receiver that misses every copy detects the end by the peer timeout.
+    // Repeated, because datagrams may be lost. A receiver that misses every copy detects the end of this
+    // member by the peer timeout.
     for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
 }
 

@@ -73,7 +73,8 @@ class LevelSet {
     // Members outside the engine that have been awaited for long since the last call, each once.
     std::vector<std::uint32_t> take_awaited_long() { return std::exchange(awaited_long_, {}); }
 
-    // A failure that the engine, or another process of this host, detected. Error 0: no failure.
+    // The failure detected by the engine, and the failure detected by another process of this host. Error 0:
+    // no failure.
     Losses::Loss engine_failure() const { return engine_failure_; }
     Losses::Loss host_failure() const;
     // The lost member named in the host's memory, or kNoRank.

@@ -113,9 +113,10 @@ std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank
 // arrive first without the lost rank, or for two ranks.
 constexpr std::size_t kMostDeathsTold = 3;
 
-// Tracks members that are awaited for long. While an operation is open each is asked every second for a
-// failure of its part of the group, because no other member may be left to report the failure. Also
-// implements the user's stall timeout, which ends a group with stalled operations.
+// Tracks late members, for which an operation has waited for long. While an operation is open each late
+// member is asked every second whether its part of the group has failed, because no other member may be left
+// to report the failure. Also implements the user's stall timeout, which ends a group with stalled
+// operations.
 class Patience {
   public:
     // kNever: operations may stall forever.
@@ -135,7 +136,7 @@ class Patience {
         return moved_at_ + stall_timeout_ + Nanoseconds{with_engine ? stall_timeout_.value / 2 : 0};
     }
 
-    // This member has just become late. It is asked at once.
+    // A member has just become late. The next request is due at once.
     void add_late(std::uint32_t rank, Nanoseconds now) {
         late_.push_back(rank);
         ask_at_ = now;

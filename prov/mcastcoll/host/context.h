@@ -148,8 +148,8 @@ enum class Way : std::uint8_t { undecided, direct, slots };
 
 // The progress of the oldest open operation. Its steps start at Context::step.
 struct Cursor {
-    // This member's progress in the first step: nothing; published; combined its slice; left the step, while
-    // peers may still read.
+    // This member's progress in the first step: not published yet; published; own slice combined; step left,
+    // while peers may still read.
     enum class Phase : std::uint8_t { fresh, published, combined, left };
 
     Phase phase = Phase::fresh;

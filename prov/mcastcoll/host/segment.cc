@@ -56,7 +56,8 @@ std::unique_ptr<DIR, int (*)(DIR*)> open_folder() {
     return {::opendir(kFolder), &::closedir};
 }
 
-// Allocates in pieces: a program's timer may interrupt the call, which then has done nothing.
+// Allocates in pieces: a signal, such as of the program's timer, cancels the whole posix_fallocate(), so one
+// call for the whole size might never succeed.
 int allocate(int file, std::size_t bytes) {
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     for (std::size_t at = 0; at < bytes;) {

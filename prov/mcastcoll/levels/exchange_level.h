@@ -33,7 +33,7 @@ namespace mcastcoll::levels {
 enum class ExchangeAlgorithm : std::uint8_t { linear, binomial, pairwise, bruck, ring };
 
 struct ExchangeConfig : MessageConfig {
-    // Limits for the sum of the windows, and for each window.
+    // Limit for the sum of the windows, and the smallest and the largest window.
     std::uint32_t memory_bytes = 32 << 20, least_window_bytes = 512, most_window_bytes = 1 << 20;
 };
 

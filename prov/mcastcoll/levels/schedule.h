@@ -54,7 +54,7 @@ struct Outbound : Message {
     std::size_t follows = SIZE_MAX;  // the receive to follow, if any
 };
 
-// A message from this member itself is its own contribution, which is not sent.
+// If the sender is this member, the data is this member's own contribution and no message is sent.
 struct Inbound : Message {
     std::byte* data = nullptr;
     const std::byte* own = nullptr;
@@ -65,8 +65,8 @@ struct Schedule {
     enum class Order : std::uint8_t { any, in_turn, in_place };
     Order order = Order::any;
     bool streams = false;  // a send follows a receive
-    // Work at the end: the first copied_bytes of the scratch memory move into the result, or all its blocks
-    // do, where block i is from rank self - i.
+    // Copies from the scratch memory into the result at the end: the first copied_bytes, or, with
+    // `unrotates`, every block; block i of the scratch memory is the block of rank self - i.
     std::size_t copied_bytes = 0;
     bool unrotates = false;
     std::vector<Outbound> sends;

@@ -5,7 +5,7 @@
 
 namespace mcastcoll::levels {
 
-// Open operations span no more numbers than the engine has slots and pending operations.
+// One place per slot and per pending operation of the engine: open operations never span more numbers.
 SegmentLevel::SegmentLevel(engine::Engine& engine)
     : engine_(engine),
       legs_(std::size_t{engine.config().operation_slots} + engine.config().pending_operations) {

@@ -88,7 +88,7 @@ std::uint64_t longest_buffer(Kind kind, std::size_t bytes, std::size_t members);
 // The rows for one group.
 class Selection {
   public:
-    // Only operations through the levels, and messages for blocks.
+    // An empty table: operations go through the levels, and blocks as messages.
     Selection() = default;
     // The user's rows come first, then the built-in ones.
     Selection(std::span<const Row> user, std::uint32_t members, std::size_t hosts);

@@ -154,7 +154,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // Handles a multicast datagram with this group's key.
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
 
-    // Returns 0 or -FI_E*. over: receives the outcome of a blocking call; null: completion queue.
+    // Returns 0 or -FI_E*. over: receives the outcome of a blocking call; null: the outcome goes to the
+    // completion queue.
     ssize_t submit(const Request& request, int* over, Nanoseconds now);
     // Lets a blocking call use the host's shared memory directly, without the lock and past all other layers.
     // After a result of true the caller must call leave_team().

@@ -39,7 +39,7 @@ struct FabricName {
     std::string fabric;
 };
 std::optional<FabricName> parse_fabric_name(std::string_view name);
-// The same for the name in ofi_rxm's requests for message endpoints.
+// Parses the fabric name in ofi_rxm's requests for message endpoints.
 std::optional<FabricName> parse_message_name(std::string_view name);
 
 // Inner providers in order of preference for these hints (may be null). Empty if the user names an invalid

@@ -270,8 +270,8 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
 }
 
 // Before the secret is known, the list is identified by a hash without the secret, which every process can
-// compute. Its joins are counted under that hash, because secrets may arrive in another order than the joins
-// were called.
+// compute. Joins of the list are counted under this hash, because the order in which secrets arrive may
+// differ from the order of the join calls.
 Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
     const auto nobodys = draw_key(), nonce = draw_key();
     if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();
@@ -284,8 +284,8 @@ Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key
     plan.core.means.key = nobodys.value();
     plan.make_words_key();
     plan.munge = {.socket = *settings.munge,
-                  // Ends before the join's deadline, and before Open MPI's component continues without a
-                  // group after 10 s, so that the warning names the reason.
+                  // At most 7.5 s: MUNGE's failure is reported before the join's deadline, and before Open
+                  // MPI's component continues without a group (after 10 s), so the warning names the reason.
                   .patience = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
                                        Nanoseconds::from_ms(7500)),
                   .request = {.id = plan.core.id,

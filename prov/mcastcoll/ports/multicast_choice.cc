@@ -41,7 +41,8 @@ UdpMulticastOptions udp_options(const Settings& settings, const MulticastChoice&
     UdpMulticastOptions options{multicast_options(settings, choice)};
     options.receive_buffer_bytes = settings.rcvbuf;
     options.send_buffer_bytes = settings.sndbuf;
-    // Injected faults must hit single datagrams, as faults of a network do.
+    // Without segmentation offload an injected fault hits a single datagram, as a fault of the network does;
+    // with offload a fault would hit a whole run of datagrams.
     options.offload = !settings.fault.spoils();
     return options;
 }

@@ -22,7 +22,7 @@ class ProcessWatch {
     wire::ByteString own_point() const;
 
     void watch(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
-    // The same for a peer that may be gone: the watch checks the peer at once.
+    // Watches a peer that may be gone, and checks the peer at once.
     void look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
     // any_silent(): whether the host of a watched peer is not answering at present. look_at_all() makes such
     // silence visible within one or two seconds.

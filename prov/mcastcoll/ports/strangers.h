@@ -34,7 +34,7 @@ class StrangerPace {
         looked_at_ = now;
         not_before_ = now + pause_;
     }
-    // True if foreign connections were found within the last minute; such hosts may connect again.
+    // True for a minute after foreign connections were found, because the same hosts may connect again.
     bool is_alert() const { return alert_until_ > Nanoseconds{}; }
 
   private:

@@ -73,8 +73,9 @@ class PeerWatch {
 
     struct Death {
         Id id = 0;
-        // ECONNRESET: its process has ended. EHOSTDOWN: its host was silent for the host timeout. Otherwise
-        // the shortage in this process during the whole timeout.
+        // ECONNRESET: the peer's process has ended. EHOSTDOWN: the peer's host was silent for the host
+        // timeout. Any other errno: the shortage (descriptors, memory) that prevented checks in this process
+        // during the whole timeout.
         int error = 0;
         std::string reason;  // text for the user: the evidence, and the peer
     };

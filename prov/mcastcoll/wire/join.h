@@ -66,7 +66,7 @@ struct Hello {
     JoinId id;
     Rank rank{};
     std::uint32_t members = 0;
-    std::uint32_t datagram_bytes = 0;  // longest datagram that it can multicast, 0: no multicast
+    std::uint32_t datagram_bytes = 0;  // longest multicast of this member, 0: no multicast
     std::uint32_t window = 0;          // fragments that fit in its receive buffer
     std::uint8_t address_family = 0;   // 4 or 6
     std::uint8_t room = 0;             // 1: can join another multicast address
