@@ -18,7 +18,7 @@
 
 #include "../mpi/mpi_support.h"
 
-enum { kSmallBytes = 64, kMostSamples = 1 << 20 };
+enum { kSmallBytes = 64, kMaxSamples = 1 << 20 };
 
 typedef struct {
     uint64_t bytes, alone, period_us;
@@ -154,7 +154,7 @@ static void* broadcast_small(void* argument) {
             buffer[b] = rank == root ? pattern_byte(s->count, b) : 0xa5;
         if (rank == 0 && root == 0)
             buffer[0] =
-                (s->count >= s->least && atomic_load(s->over)) || s->count + (uint64_t)size >= kMostSamples;
+                (s->count >= s->least && atomic_load(s->over)) || s->count + (uint64_t)size >= kMaxSamples;
         const double start = now_us();
         const int rc = MPI_Bcast(buffer, (int)sizeof buffer, MPI_BYTE, root, s->comm);
         s->samples[s->count] = (float)(now_us() - start);
@@ -248,7 +248,7 @@ static uint64_t run(const Options* o, int rank, int size, int brake_pipe) {
     MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1 || rank == o->slow ? MPI_UNDEFINED : 0, rank,
                    &small_comm);
     const bool both = small_comm != MPI_COMM_NULL;
-    float* samples = both ? malloc(kMostSamples * sizeof(float)) : NULL;
+    float* samples = both ? malloc(kMaxSamples * sizeof(float)) : NULL;
     if (both && samples == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
     Small small = {small_comm, o->alone, &over, samples, 0};
     Figure alone = {0}, beside = {0};

@@ -13,7 +13,7 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-constexpr std::uint64_t kMostCalls = 5000;
+constexpr std::uint64_t kMaxCalls = 5000;
 // The number of calls tried is kTries times the logarithm of the number of calls.
 constexpr std::uint64_t kTries = 100, kGrowth = 8;
 // Timeouts for required events, because at most one call has failed, and for optional events. A process
@@ -323,7 +323,7 @@ void every_call(Member& me, const Kind& kind) {
     const std::size_t descriptors = descriptors_in_use();
     const std::int64_t memory = pieces_of_memory();
     const std::uint64_t tries = me.options().operations != 0 ? me.options().operations : kTries;
-    std::uint64_t refused = 0, shrugged = 0, most = kMostCalls;
+    std::uint64_t refused = 0, shrugged = 0, most = kMaxCalls;
     for (const Fails how : {Fails::once, Fails::onward}) {
         std::uint64_t nth = 1;
         for (Clock::time_point begin = Clock::now(); attempt(kind, me.options(), nth, how, outcome);

@@ -19,7 +19,7 @@ namespace {
 using wire::ByteString;
 
 constexpr std::size_t kIpHeader = 20, kUdpHeader = 8;
-constexpr std::size_t kMostKept = 256;
+constexpr std::size_t kMaxKept = 256;
 
 class Greeter {
   public:
@@ -54,7 +54,7 @@ class Greeter {
             if (bytes < kIpHeader + kUdpHeader || packet[9] != std::byte{IPPROTO_UDP}) continue;
             const Bytes body(packet.data() + kIpHeader + kUdpHeader, bytes - kIpHeader - kUdpHeader);
             if (!wire::join_kind(body)) continue;
-            if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
+            if (kept_.size() == kMaxKept) kept_.erase(kept_.begin());
             kept_.emplace_back(body.begin(), body.end());
         }
     }

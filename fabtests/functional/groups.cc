@@ -157,7 +157,7 @@ void ten_thousand(Member& me) {
 
 // A progress call visits the active group and few of the idle ones.
 void idle_ones(Member& me) {
-    constexpr std::size_t kIdle = 200, kMostVisits = 8;
+    constexpr std::size_t kIdle = 200, kMaxVisits = 8;
     constexpr int kBarriers = 500;
     std::vector<Subgroup> groups;
     for (std::size_t i = 0; i <= kIdle; ++i) groups.push_back(make(me, all_ranks(me)));
@@ -174,7 +174,7 @@ void idle_ones(Member& me) {
     for (int i = 0; i < kBarriers; ++i) me.finish(me.barrier(busy));
     const std::uint64_t turns = counted("turns") - turns_before,
                         visits = counted("group_visits") - visits_before;
-    if (turns == 0 || visits > kMostVisits * turns)
+    if (turns == 0 || visits > kMaxVisits * turns)
         fail("{} turns visited {} groups, of which one is busy and {} are idle", turns, visits, kIdle);
     me.meet();
 }

@@ -29,7 +29,7 @@ using host::Operation;
 
 namespace {
 
-constexpr std::size_t kMostSamples = 10'000;
+constexpr std::size_t kMaxSamples = 10'000;
 constexpr std::size_t kBlocks = 5;
 
 struct Variant {
@@ -47,8 +47,8 @@ struct Plan {
 
 // Start and end times of every member, in shared memory.
 struct Samples {
-    std::int64_t begin[kMostSamples];
-    std::int64_t end[kMostSamples];
+    std::int64_t begin[kMaxSamples];
+    std::int64_t end[kMaxSamples];
 };
 
 struct Row {
@@ -165,7 +165,7 @@ class Meter {
         const std::size_t parts = kind < Kind::allgather || kind == Kind::reduce_scatter ? 1 : outer_.size();
         const std::size_t cost = 1 + bytes * parts / 4096 + outer_.size() / 4;
         const std::size_t block =
-            std::clamp<std::size_t>(plan_.count / kBlocks / cost, 4, kMostSamples / kBlocks);
+            std::clamp<std::size_t>(plan_.count / kBlocks / cost, 4, kMaxSamples / kBlocks);
         std::vector<std::vector<double>> times(teams_.size());
         std::vector<std::vector<double>> rates(teams_.size());
         for (std::size_t turn = 0; turn < kBlocks; ++turn)

@@ -19,7 +19,7 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::microseconds;
 
-constexpr unsigned kMostRoots = 100;
+constexpr unsigned kMaxRoots = 100;
 // Words of the board: sums over all members.
 enum Word : std::size_t {
     kBegun,
@@ -27,7 +27,7 @@ enum Word : std::size_t {
     kPssBefore,
     kPssJoined,
     kPssWorked,
-    kMostWorked,
+    kMaxWorked,
     kMulticasts,
     kSegments,
     kSplitBegun,
@@ -90,7 +90,7 @@ class Large {
 
     void broadcasts() {
         me_.stage("broadcasting");
-        const unsigned roots = std::min(kMostRoots, me_.size());
+        const unsigned roots = std::min(kMaxRoots, me_.size());
         for (unsigned i = 0; i < roots; ++i) {
             const unsigned root = i * me_.size() / roots;
             Buffer buffer(kSizes[i % kSizes.size()]);
@@ -179,7 +179,7 @@ class Large {
     void leave() {
         const std::uint64_t pss = pss_kib();
         count(kPssWorked, pss);
-        raise(word(kMostWorked), pss);
+        raise(word(kMaxWorked), pss);
         me_.stage("leaving");
         me_.meet();
         // All members of a host read the same counters.
@@ -211,7 +211,7 @@ class Large {
             "KiB before it, {} with the group, {} "
             "after work (most: {}); the host that sent most sent {} datagrams and {} segments of TCP\n",
             me_.size(), static_cast<double>(word(kJoinUs)) / 1000, static_cast<double>(word(kSplitUs)) / 1000,
-            mean(kPssBefore), mean(kPssJoined), mean(kPssWorked), word(kMostWorked).load(),
+            mean(kPssBefore), mean(kPssJoined), mean(kPssWorked), word(kMaxWorked).load(),
             word(kMulticasts).load(), word(kSegments).load());
     }
 

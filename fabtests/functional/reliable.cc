@@ -234,7 +234,7 @@ void publish_and_subscribe(Member& me) {
         subscriber(me, count);
 }
 
-constexpr std::size_t kMostGrowth = std::size_t{64} << 20;
+constexpr std::size_t kMaxGrowth = std::size_t{64} << 20;
 
 // Member 0 publishes for a while undisturbed and in each phase of an attack; the others check every byte.
 void among_strangers(Member& me) {
@@ -274,7 +274,7 @@ void among_strangers(Member& me) {
                (me.rank() == 0 || (reader.next.count(0) != 0 && reader.next[0] == words[kSent]));
     });
     if (me.rank() != 0) CHECK(reader.first[0] == 0 && reader.next.size() == 1);
-    if (kMeasuresMemory && resident_bytes() > before + kMostGrowth)
+    if (kMeasuresMemory && resident_bytes() > before + kMaxGrowth)
         fail("grew from {} to {} bytes", before, resident_bytes());
     me.meet();
 }

@@ -73,7 +73,7 @@ class Stranger {
             const Bytes packet(bytes, static_cast<std::size_t>(got));
             const auto header = feed::decode(packet);
             if (!header.ok() ||
-                static_cast<std::uint64_t>(header.value().from) < kFirstOfNobody + kMostOfNobody)
+                static_cast<std::uint64_t>(header.value().from) < kFirstOfNobody + kMaxOfNobody)
                 continue;
             if (captured_.size() < 256)
                 captured_.emplace_back(packet.begin(), packet.end());
@@ -88,9 +88,9 @@ class Stranger {
             case Phase::rare_joins:
                 if (now - joined_ < std::chrono::seconds(1)) return;
                 joined_ = now;
-                return join(feed::kReceives, kFirstOfNobody + joins_++ % kMostOfNobody);
+                return join(feed::kReceives, kFirstOfNobody + joins_++ % kMaxOfNobody);
             case Phase::many_joins:
-                return join(feed::kReceives | feed::kSends, kFirstOfNobody + joins_++ % kMostOfNobody);
+                return join(feed::kReceives | feed::kSends, kFirstOfNobody + joins_++ % kMaxOfNobody);
             case Phase::senders:
                 for (unsigned i = 0; i < kSenders; ++i) {
                     if (ahead_ % 64 == 0) join(feed::kSends, kFirstOfNobody + i);
@@ -136,7 +136,7 @@ class Stranger {
         board_.words[words_.thrown].fetch_add(1);
     }
 
-    static constexpr std::uint64_t kFirstOfNobody = 2, kMostOfNobody = 1'000'000;
+    static constexpr std::uint64_t kFirstOfNobody = 2, kMaxOfNobody = 1'000'000;
     Board& board_;
     const sockaddr_in group_;
     const AssaultWords words_;

@@ -27,7 +27,7 @@ constexpr unsigned kAllS = 700;
 const unsigned kPlenty = quick() ? 4 : 8;
 // Below this limit hardly any step works; a single walk tests this range.
 constexpr unsigned kOpens = 16;
-constexpr unsigned kMostDescriptors = 400;
+constexpr unsigned kMaxDescriptors = 400;
 // Step between limits in quick runs.
 constexpr unsigned kQuickStep = 3;
 // Words of the board.
@@ -147,7 +147,7 @@ void walk_limits(const Options& options, const Walk& walk, unsigned first, unsig
 int main(int argc, char** argv) {
     Options options;
     options.wait_s = kHangsAfterS;
-    unsigned first = 4, last = kMostDescriptors;
+    unsigned first = 4, last = kMaxDescriptors;
     std::vector<std::string> only;
     mcastcoll::Arguments arguments("fi_mcc_shortage", "Every limit of descriptors, from too few to plenty",
                                    PACKAGE_VERSION);

@@ -206,7 +206,7 @@ class World final {
                 welcome.range_of[some] = in.between<std::uint8_t>(0, 17);
                 break;
             case 9:
-                welcome.group_addresses.resize(in.between<std::size_t>(0, wire::kMostGroupAddresses));
+                welcome.group_addresses.resize(in.between<std::size_t>(0, wire::kMaxGroupAddresses));
                 break;
             case 10:
                 welcome.peers[some] = welcome.peers[in.between(0U, members - 1)];
@@ -281,7 +281,7 @@ group::Plan Process::plan() const {
             .policy = policy,
             .selection = rows[world_.selection],
             .means = {.message_bytes = group::kMessageBytes,
-                      .most_open = kMostOpen,
+                      .most_open = kMaxOpen,
                       .memory = {},
                       .stall_timeout = Nanoseconds::from_ms(500)}};
 }
@@ -396,7 +396,7 @@ Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMe
         world_.memories[members.name.leader_point] = {
             segment, {header.size, header.slots, header.slot_bytes}, team.value()->table()};
     return std::unique_ptr<group::HostLevel>(
-        std::make_unique<ofi::TeamLevel>(std::move(team).value(), kMostOpen + 2));
+        std::make_unique<ofi::TeamLevel>(std::move(team).value(), kMaxOpen + 2));
 }
 
 int Process::offer(wire::Welcome& welcome, const group::Guests& guests) {

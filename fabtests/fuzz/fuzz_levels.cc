@@ -18,7 +18,7 @@ const std::vector<MemberPlace> kShapes[] = {{{0, 0, 0}, {1, 1, 1}},
                                             {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 3, 3}, {4, 4, 4}}};
 constexpr const char* kSelections[] = {"", "allgather * * * chains:1\nallreduce * * * split:2\n",
                                        "allgather * * * reduction\n", "allgather * * * chains:3\n"};
-constexpr std::size_t kMostOpen = 8;
+constexpr std::size_t kMaxOpen = 8;
 
 Selection selection(unsigned which, const Placement& placement) {
     static const auto rows = [] {
@@ -55,7 +55,7 @@ class Member final : private Owner {
           site_(placement_, {config_of(placement_), shape_of_tree(in.between(0U, 2U)),
                              shape_of_tree(in.between(0U, 2U))}),
           exchange_(exchange_config(placement_)),
-          planner_(placement_, {nullptr, nullptr, &site_, &exchange_}, kMostOpen, *this,
+          planner_(placement_, {nullptr, nullptr, &site_, &exchange_}, kMaxOpen, *this,
                    selection(in.between(0U, 3U), placement_)) {
         site_.start(now_);
     }
@@ -133,7 +133,7 @@ class Member final : private Owner {
         while (planner_.progress(now_)) fuzz::check(++turns < 10'000, "progress comes to an end");
         send_all(site_);
         send_all(exchange_);
-        fuzz::check(planner_.open_operations() <= kMostOpen, "no more are open than may be");
+        fuzz::check(planner_.open_operations() <= kMaxOpen, "no more are open than may be");
         fuzz::check(planner_.open_operations() == open_, "what is open has not ended");
         fuzz::check(planner_.next_deadline().value >= 0, "a deadline is a time");
     }

@@ -30,8 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ::putenv(variable.data());
     if (const auto settings = ofi::read_settings()) {
         const ofi::Settings& read = settings.value();
-        fuzz::check(read.group.channels >= 1 && read.group.channels <= group::kMostChannels, "channels");
-        fuzz::check(read.group.root_delay_us <= group::kMostRootDelayUs, "a root's delay");
+        fuzz::check(read.group.channels >= 1 && read.group.channels <= group::kMaxChannels, "channels");
+        fuzz::check(read.group.root_delay_us <= group::kMaxRootDelayUs, "a root's delay");
         fuzz::check(read.receives >= 1 && read.memberships >= 1, "as many as there have to be");
         fuzz::check(read.join_timeout_ms >= 1 && read.peer_timeout_ms >= 1 && read.host_timeout_ms >= 1 &&
                         read.stall_timeout_s >= 0,

@@ -17,7 +17,7 @@ using group::Outbox;
 using wire::ByteString;
 
 constexpr std::uint64_t kList = 0x1157;
-constexpr std::size_t kMostOpen = 8, kOperations = 3;
+constexpr std::size_t kMaxOpen = 8, kOperations = 3;
 
 enum class Way : std::uint8_t { datagram, word, message, multicast };
 

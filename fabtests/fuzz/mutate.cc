@@ -30,8 +30,8 @@ namespace {
 using Text = std::vector<std::uint8_t>;
 using Random = std::mt19937_64;
 
-constexpr std::size_t kMostBytes = 1024;
-constexpr unsigned kMostSeconds = 25;  // limit for one input
+constexpr std::size_t kMaxBytes = 1024;
+constexpr unsigned kMaxSeconds = 25;  // limit for one input
 
 Text current;
 char finding[512];
@@ -85,12 +85,12 @@ void change_once(Random& random, Text& text, const Text& other) {
             if (at < text.size()) *place = static_cast<std::uint8_t>(random() % 2 == 0 ? 0 : 255);
             break;
     }
-    if (text.size() > kMostBytes) text.resize(kMostBytes);
+    if (text.size() > kMaxBytes) text.resize(kMaxBytes);
 }
 
 void run(const std::string& prefix, const std::string& name) {
     std::snprintf(finding, sizeof finding, "%s-%s", prefix.c_str(), name.c_str());
-    ::alarm(kMostSeconds);
+    ::alarm(kMaxSeconds);
     // With no spare bytes, so that sanitizers detect accesses beyond the end.
     const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[current.size()]);
     std::ranges::copy(current, exact.get());

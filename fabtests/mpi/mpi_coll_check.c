@@ -12,7 +12,7 @@
 
 #include "mpi_coll_cases.h"
 
-enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs = 2000, kMostOpen = 8 };
+enum { kPartEvery = 50, kClockEvery = 10, kUnevenCount = 300, kTag = 7, kSleepUs = 2000, kMaxOpen = 8 };
 
 typedef struct {
     uint64_t max, count, seed, seconds;
@@ -160,8 +160,8 @@ static Kind draw_kind(const Options* o, uint64_t* state) {
 // start or in reverse order.
 static unsigned check_many(const Options* o, const Part* part, uint64_t key, int rank, uint64_t number) {
     uint64_t state = key ^ part->salt;
-    Case cases[kMostOpen];
-    const size_t count = next_random(&state) % 2 == 0 ? 1 : random_between(&state, 2, kMostOpen);
+    Case cases[kMaxOpen];
+    const size_t count = next_random(&state) % 2 == 0 ? 1 : random_between(&state, 2, kMaxOpen);
     unsigned bad = 0;
     for (size_t i = 0; i < count; ++i) {
         const bool waits = next_random(&state) % (count == 1 ? 2 : 4) == 0;

@@ -10,7 +10,7 @@
 
 #include "mpi_coll_cases.h"
 
-enum { kMostThreads = 64, kMostOpen = 16 };
+enum { kMaxThreads = 64, kMaxOpen = 16 };
 
 typedef struct {
     uint64_t threads, count, open, max, seed;
@@ -36,9 +36,9 @@ static const char kHelp[] =
 static Options parse(int argc, char** argv, int rank) {
     Options o = {.threads = 8, .count = 2000, .open = 4, .max = 4 << 10, .seed = 1};
     const Option options[] = {
-        {"threads", &o.threads, 1, kMostThreads, NULL, NULL}, {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
-        {"open", &o.open, 1, kMostOpen, NULL, NULL},          {"max", &o.max, 32, 16 << 20, NULL, NULL},
-        {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},         {0}};
+        {"threads", &o.threads, 1, kMaxThreads, NULL, NULL}, {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
+        {"open", &o.open, 1, kMaxOpen, NULL, NULL},          {"max", &o.max, 32, 16 << 20, NULL, NULL},
+        {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},        {0}};
     parse_options(argc, argv, rank, "mpi_coll_threads", kHelp, options);
     return o;
 }
@@ -58,19 +58,19 @@ static void check(Worker* w, Case* c) {
 static void* work(void* argument) {
     Worker* w = argument;
     const Options* o = w->options;
-    Case cases[kMostOpen];
+    Case cases[kMaxOpen];
     uint64_t state = w->seed, begun = 0, ended = 0;
     const uint64_t count = o->count / o->threads;
     MPI_Barrier(w->part.comm);
     while (begun < count) {
-        if (begun - ended == o->open) check(w, &cases[ended++ % kMostOpen]);
-        Case* c = &cases[begun++ % kMostOpen];
+        if (begun - ended == o->open) check(w, &cases[ended++ % kMaxOpen]);
+        Case* c = &cases[begun++ % kMaxOpen];
         const Kind kind = (Kind)(next_random(&state) % kKinds);
         const bool waits = next_random(&state) % 8 == 0;
         case_draw(c, &w->part, kind, next_random(&state), o->max, waits);
         case_start(c);
     }
-    while (ended < begun) check(w, &cases[ended++ % kMostOpen]);
+    while (ended < begun) check(w, &cases[ended++ % kMaxOpen]);
     MPI_Comm_free(&w->part.comm);
     return NULL;
 }
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const Options o = parse(argc, argv, rank);
     if (provided < MPI_THREAD_MULTIPLE) leave(rank, 77, "mpi_coll_threads: no MPI_THREAD_MULTIPLE here\n");
-    static Worker workers[kMostThreads];
+    static Worker workers[kMaxThreads];
     for (uint64_t i = 0; i < o.threads; ++i) {
         MPI_Comm comm;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -14,13 +14,13 @@
 
 #include "mpi_support.h"
 
-enum { kPipeBytes = 4096, kMostRanks = 64 };
+enum { kPipeBytes = 4096, kMaxRanks = 64 };
 
 typedef struct {
     uint64_t barriers;
     uint64_t stop_ms;     // 0: the rank dies
     uint64_t suspend_ms;  // then all ranks are stopped for this time
-    int size, processes[kMostRanks];
+    int size, processes[kMaxRanks];
     int read_end, real_stderr;
 } Plan;
 
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
                               {"suspend", &plan.suspend_ms, 0, 100000, NULL, NULL},
                               {0}};
     parse_options(argc, argv, rank, "mpi_forming_trouble", kHelp, options);
-    if (size > kMostRanks) leave(rank, 2, "mpi_forming_trouble: too many ranks\n");
+    if (size > kMaxRanks) leave(rank, 2, "mpi_forming_trouble: too many ranks\n");
     plan.size = size;
     const int self = getpid();
     MPI_Allgather(&self, 1, MPI_INT, plan.processes, 1, MPI_INT, MPI_COMM_WORLD);

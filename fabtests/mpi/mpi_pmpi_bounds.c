@@ -8,7 +8,7 @@
 
 #include "mpi_pmpi_calls.h"
 
-enum { kKept = 1 << 20, kDeepest = 8, kMostOrphans = 32 };
+enum { kKept = 1 << 20, kDeepest = 8, kMaxOrphans = 32 };
 
 // The size that crosses the limit: a block, the blocks of a call, these blocks twice (input and output), or a
 // block and an element (a member's slice has room for an additional element).
@@ -208,7 +208,7 @@ static void cross_depth(Run* r, const Part* part) {
 
 static void cross_orphans(Run* r) {
     static const Case kSmall = {.operation = kBcast, .shape = kAlike};
-    for (int i = 0; i < kMostOrphans + 2; ++i) {
+    for (int i = 0; i < kMaxOrphans + 2; ++i) {
         MPI_Comm comm;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         const Part part = pmpi_make_part(comm);

@@ -8,7 +8,7 @@
 
 #include "mpi_support.h"
 
-enum { kMostMembers = 1024 };
+enum { kMaxMembers = 1024 };
 
 typedef enum {  // in the order of the library's counters
     kBcast,
@@ -55,7 +55,7 @@ typedef struct {
 } Plan;
 
 typedef struct {
-    int counts[kMostMembers], places[kMostMembers], largest, sum;
+    int counts[kMaxMembers], places[kMaxMembers], largest, sum;
 } Lists;
 
 Part pmpi_make_part(MPI_Comm comm);

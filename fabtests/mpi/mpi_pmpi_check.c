@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         leave(world.rank, 0, "mpi_pmpi_check " MCC_VERSION "\n");
     for (int i = 1; i < argc && !bad; ++i) bad = parse_size(argv[i], &numbers[i - 1]) != 0;
-    if (bad || numbers[1] < 32 || numbers[1] > 1 << 24 || world.size > kMostMembers) {
+    if (bad || numbers[1] < 32 || numbers[1] > 1 << 24 || world.size > kMaxMembers) {
         leave(world.rank, 2, "mpi_pmpi_check: up to three numbers, BYTES from 32 to 16M; see --help\n");
     }
     Part part = {.comm = MPI_COMM_NULL};

@@ -76,13 +76,13 @@ typedef struct {
     bool* given;
 } Option;
 
-enum { kMostOptions = 12, kFirstOption = 256 };
+enum { kMaxOptions = 12, kFirstOption = 256 };
 
 // The last of `options` has no name. --help and --version are added.
 static inline void parse_options(int argc, char** argv, int rank, const char* program, const char* help,
                                  const Option* options) {
-    struct option all[kMostOptions + 3] = {{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'v'}};
-    for (int i = 0; i < kMostOptions && options[i].name != NULL; ++i)
+    struct option all[kMaxOptions + 3] = {{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'v'}};
+    for (int i = 0; i < kMaxOptions && options[i].name != NULL; ++i)
         all[i + 2] = (struct option){options[i].name, options[i].given == NULL, NULL, kFirstOption + i};
     bool bad = false;
     opterr = rank == 0;

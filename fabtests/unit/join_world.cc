@@ -11,7 +11,7 @@ namespace mcastcoll::test {
 namespace {
 
 constexpr std::uint64_t kListHash = 0x1157;
-constexpr std::size_t kMostDatagram = 1400;  // of a service socket, as in transport/rendezvous.h
+constexpr std::size_t kMaxDatagram = 1400;  // of a service socket, as in transport/rendezvous.h
 
 wire::ByteString private_address(Rank rank, std::uint64_t incarnation) {
     const std::uint64_t word = incarnation << 32 | index_of(rank);
@@ -213,7 +213,7 @@ bool JoinWorld::lives(Rank rank, std::uint64_t incarnation) const {
 }
 
 void JoinWorld::datagram(Rank from, Rank to, Bytes bytes) {
-    if (bytes.size() > kMostDatagram) complain("a datagram is too long for its socket");
+    if (bytes.size() > kMaxDatagram) complain("a datagram is too long for its socket");
     const Nanoseconds far = distance ? distance(from, to) : Nanoseconds{};
     for (int copies = random_.chance(network_.doubled) ? 2 : 1; copies > 0; --copies) {
         if (random_.chance(network_.loss)) continue;

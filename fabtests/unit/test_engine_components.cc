@@ -140,13 +140,13 @@ Test(admission, listens_from_the_leaves_up) {
         for (int i = 0; i < 12; ++i) {
             const Nanoseconds before = p.core.now;
             p.core.now = admission.next_deadline();
-            cr_assert(p.core.now - before >= interval && p.core.now - before <= kMostReadyInterval);
+            cr_assert(p.core.now - before >= interval && p.core.now - before <= kMaxReadyInterval);
             interval = p.core.now - before;
             admission.on_timeout();
             cr_assert(said(next).kind == Kind::ready);
             cr_assert(said(next).kind == Kind{}, "once");
         }
-        cr_assert(interval == kMostReadyInterval);
+        cr_assert(interval == kMaxReadyInterval);
         p.core.phase = Phase::probing;
         cr_assert_eq(admission.next_deadline(), kNever, "it has");
     }

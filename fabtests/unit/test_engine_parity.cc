@@ -32,7 +32,7 @@ void lose_and_restore(std::uint32_t fragment_bytes, std::size_t bytes, std::vect
 Test(parity, any_single_fragment_comes_back_from_any_row) {
     for (std::uint32_t count : {1U, 2U, 8U, 63U, 64U})
         for (std::uint32_t index = 0; index < count; ++index)
-            lose_and_restore(64, count * 64 - 5, {index}, {index % kMostParity});
+            lose_and_restore(64, count * 64 - 5, {index}, {index % kMaxParity});
 }
 
 Test(parity, any_rows_bring_back_as_many_fragments) {
@@ -45,13 +45,13 @@ Test(parity, any_rows_bring_back_as_many_fragments) {
         const std::uint32_t fragment = 64 + next(3) * 680, count = 8 + next(57);
         const std::size_t bytes = std::size_t{count} * fragment - next(fragment);
         std::vector<std::uint32_t> missing, rows;
-        const std::uint32_t lost = 1 + next(kMostParity);
+        const std::uint32_t lost = 1 + next(kMaxParity);
         while (missing.size() < lost)
             if (const std::uint32_t index = next(count); std::ranges::count(missing, index) == 0)
                 missing.push_back(index);
         std::ranges::sort(missing);
         while (rows.size() < lost)
-            if (const std::uint32_t row = next(kMostParity); std::ranges::count(rows, row) == 0)
+            if (const std::uint32_t row = next(kMaxParity); std::ranges::count(rows, row) == 0)
                 rows.push_back(row);
         lose_and_restore(fragment, bytes, missing, rows);
     }

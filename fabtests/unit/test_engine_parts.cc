@@ -196,7 +196,7 @@ Test(departure, rank_0_alone_leaves_at_once) {
 }
 
 Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
-    Core core(parts_config(1, 2 * kMostWatched));
+    Core core(parts_config(1, 2 * kMaxWatched));
     FlowControl flow{core};
     Nacker nacker{core};
     Repairer repairer{core, nacker};
@@ -212,8 +212,8 @@ Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
     for (const Rank rank : {kNoRank, rank_of(1), rank_of(5), rank_of(5), rank_of(6), rank_of(5)})
         detector.watch(rank);
     cr_assert(asked() == (std::vector{rank_of(5), rank_of(6)}));
-    for (std::uint32_t i = 0; i < kMostWatched - 1; ++i) detector.watch(rank_of(100 + i));  // 5 is removed
-    cr_assert_eq(asked().size(), kMostWatched - 1);
+    for (std::uint32_t i = 0; i < kMaxWatched - 1; ++i) detector.watch(rank_of(100 + i));  // 5 is removed
+    cr_assert_eq(asked().size(), kMaxWatched - 1);
     for (const std::uint32_t rank : {6U, 5U}) detector.watch(rank_of(rank));
     cr_assert(asked() == (std::vector{rank_of(5)}));
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kFragmentSize = 1424, kGroup = 5, kReceiver = 1, kCount = 180;
 // The clocks of a pair differ by a nanosecond for each packet of a turn; deadlines that differ do so by
 // milliseconds.
-constexpr Nanoseconds kMostApart = Nanoseconds::from_us(100);
+constexpr Nanoseconds kMaxApart = Nanoseconds::from_us(100);
 
 // Both engines get the same packets: the first many per turn, the second one per turn.
 struct Pair {
@@ -60,7 +60,7 @@ struct Pair {
                          "%s", counter.name);
         cr_assert_eq(quick.engine.arrived(kFirst), slow.engine.arrived(kFirst));
         const Nanoseconds one = quick.engine.next_deadline(), other = slow.engine.next_deadline();
-        cr_assert_lt(std::abs(one.value - other.value), kMostApart.value,
+        cr_assert_lt(std::abs(one.value - other.value), kMaxApart.value,
                      "one will ask, or tell, before the other");
     }
     void expect_all() {

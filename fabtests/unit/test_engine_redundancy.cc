@@ -122,8 +122,8 @@ Test(redundancy, copies_are_bought_by_loss_and_size_and_given_back) {
     cr_assert_eq(policy.copies(1), 1U);
     policy.adopt(all_lose(5));
     cr_assert_eq(policy.copies(1), 2U);
-    cr_assert_eq(policy.copies(RedundancyPolicy::kMostCopied), 2U);
-    cr_assert_eq(policy.copies(RedundancyPolicy::kMostCopied + 1), 0U);
+    cr_assert_eq(policy.copies(RedundancyPolicy::kMaxCopied), 2U);
+    cr_assert_eq(policy.copies(RedundancyPolicy::kMaxCopied + 1), 0U);
     // A single receiver with the same average loss justifies fewer copies.
     RedundancyPolicy pair = policy_of(Redundancy::automatic);
     pair.adopt({.lacking = 50'000, .worst = 50'000});
@@ -164,7 +164,7 @@ Test(redundancy, where_copies_are_lost_with_what_they_copy_they_go_apart) {
         cr_assert(policy.copies(1) == 1 && !policy.spreads(), "report %d", report);
     }
     policy.adopt(bursts);
-    cr_assert(policy.copies(1) == RedundancyPolicy::kMostCopies && policy.spreads());
+    cr_assert(policy.copies(1) == RedundancyPolicy::kMaxCopies && policy.spreads());
     // The spread mode lasts for a while, and then is reevaluated.
     unsigned reports = 0;
     for (bursts.missed = 0; policy.spreads() && reports < 1000; ++reports) policy.adopt(bursts);
@@ -437,7 +437,7 @@ Test(redundancy, parity_of_liars_is_dropped) {
     Packet packet = parity_of(2, sent, 0);
     refused(packet, "not the root");
     packet = parity_of(0, sent, 0);
-    packet.fragment = engine::kMostParity;
+    packet.fragment = engine::kMaxParity;
     refused(packet, "no row");
     packet.fragment = engine::kBlockFragments;
     refused(packet, "no block");

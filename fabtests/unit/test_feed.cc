@@ -283,7 +283,7 @@ Test(feed_members, the_slowest_receiver_is_waited_for) {
 
 Test(feed_members, the_longest_silent_makes_room_if_nobody_waits_for_it) {
     Members members;
-    for (std::uint64_t i = 1; i <= Members::kMostMembers; ++i) {
+    for (std::uint64_t i = 1; i <= Members::kMaxMembers; ++i) {
         cr_assert(!members.full());
         members.add(id(i), {}, ms(static_cast<std::int64_t>(i))).answered = true;
     }

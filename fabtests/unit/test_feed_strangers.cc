@@ -281,11 +281,11 @@ Test(feed_strangers, who_has_not_answered_makes_room) {
     Network network(20, 0);
     Node& sender = network.add(true, false);
     network.run_ms(100);
-    for (std::uint64_t i = 0; i < 2 * Members::kMostMembers; ++i) {
+    for (std::uint64_t i = 0; i < 2 * Members::kMaxMembers; ++i) {
         const MemberId nobody{1000 + i};
         sender.hear(join_of(nobody, kReceives | kSends), place(nobody), network.now());
     }
-    cr_assert_eq(sender.feed().receivers(), Members::kMostMembers);
+    cr_assert_eq(sender.feed().receivers(), Members::kMaxMembers);
     Node& node = network.add(false, true);
     network.run_ms(100);
     sender.publish(network.now());

@@ -262,13 +262,13 @@ Test(join, echoes_are_answered_up_to_a_bound) {
     JoinProcess& member = world.process(1);
     member.call(world.now() + ms(1'000));
     const wire::Echo echo{{member.hello.id, 0, rank_of(0)}, 1, false};
-    for (std::size_t i = 0; i + 1 < group::SurveyRound::kMostEchoes; ++i)
+    for (std::size_t i = 0; i + 1 < group::SurveyRound::kMaxEchoes; ++i)
         member.join->on_echo(echo, world.now());
-    cr_assert_eq(member.echoes_sent, group::SurveyRound::kMostEchoes - 1);
+    cr_assert_eq(member.echoes_sent, group::SurveyRound::kMaxEchoes - 1);
     member.join->on_echo(echo, world.now());
-    cr_assert_eq(member.echoes_sent, group::SurveyRound::kMostEchoes);
+    cr_assert_eq(member.echoes_sent, group::SurveyRound::kMaxEchoes);
     member.join->on_echo(echo, world.now());
-    cr_assert_eq(member.echoes_sent, group::SurveyRound::kMostEchoes);
+    cr_assert_eq(member.echoes_sent, group::SurveyRound::kMaxEchoes);
 }
 
 Test(join, nobody_but_rank_0_asks_for_a_survey) {

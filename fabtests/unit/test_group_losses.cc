@@ -171,7 +171,7 @@ class Members {
         if (!told(one.rank)) {
             if (joined_) pass_on(view.host());
             if (view.leads_host()) pass_on(view.segment());
-        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMostDeathsTold : 1)) {
+        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMaxDeathsTold : 1)) {
             return;
         }
         if (!said_[one.rank].insert(one.lost).second) return;

@@ -59,11 +59,10 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
         std::uint32_t least, most;
     };
     const Bound bounds[] = {
-        {"fragment", [](auto& one, auto value) { one.fragment_bytes = value; }, kLeastFragment,
-         kMostFragment},
-        {"window", [](auto& one, auto value) { one.window = value; }, kLeastWindow, kMostWindow},
-        {"channels", [](auto& one, auto value) { one.channels = value; }, 1, kMostChannels},
-        {"delay", [](auto& one, auto value) { one.root_delay_us = value; }, 0, kMostRootDelayUs},
+        {"fragment", [](auto& one, auto value) { one.fragment_bytes = value; }, kLeastFragment, kMaxFragment},
+        {"window", [](auto& one, auto value) { one.window = value; }, kLeastWindow, kMaxWindow},
+        {"channels", [](auto& one, auto value) { one.channels = value; }, 1, kMaxChannels},
+        {"delay", [](auto& one, auto value) { one.root_delay_us = value; }, 0, kMaxRootDelayUs},
         {"repair", [](auto& one, auto value) { one.repair = static_cast<std::uint8_t>(value); }, 0,
          engine::kRepairCount - 1U},
         {"redundancy", [](auto& one, auto value) { one.redundancy = static_cast<std::uint8_t>(value); }, 0,

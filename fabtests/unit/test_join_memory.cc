@@ -43,7 +43,7 @@ Test(join_memory, the_latest_greeting_from_a_place_counts) {
 
 // A source of many hellos does not use the room of other sources. Tested at limit - 1, limit and limit + 1.
 Test(join_memory, early_greetings_of_a_place_are_bounded) {
-    constexpr std::uint32_t kMost = EarlyGreetings::kMostOfSource;
+    constexpr std::uint32_t kMost = EarlyGreetings::kMaxOfSource;
     for (const std::uint32_t count : {kMost - 1, kMost, kMost + 1, 3 * kMost}) {
         EarlyGreetings early;
         early.keep({hello_of(0, 7), {}, place(1)});
@@ -97,14 +97,14 @@ Test(join_memory, keys_of_lists_are_the_latest) {
 
 Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
     wire::Hello hello = hello_of(0, 1);
-    hello.peer.place.resize(wire::kMostAddressBytes);
-    hello.peer.watch_point.resize(wire::kMostAddressBytes);
+    hello.peer.place.resize(wire::kMaxAddressBytes);
+    hello.peer.watch_point.resize(wire::kMaxAddressBytes);
     const auto each = [&] { return EarlyHello{hello, {}, place(0)}.bytes(); };
-    cr_assert_geq(each(), sizeof hello + 2 * wire::kMostAddressBytes);
-    cr_assert_gt(EarlyGreetings::kMostBytes / each(), 64 * 32,
+    cr_assert_geq(each(), sizeof hello + 2 * wire::kMaxAddressBytes);
+    cr_assert_gt(EarlyGreetings::kMaxBytes / each(), 64 * 32,
                  "of dozens of joins that this member gathers for");
     hello.peer.place.resize(10'000);  // larger, so that fewer fit and the test is quick
-    const std::size_t most = EarlyGreetings::kMostBytes / each();
+    const std::size_t most = EarlyGreetings::kMaxBytes / each();
     for (const std::size_t count : {most - 1, most, most + 1}) {
         EarlyGreetings early;
         for (std::uint32_t i = 0; i < count; ++i) {

@@ -181,7 +181,7 @@ Test(ranges, the_cheapest_is_chosen) {
         const Subset subset = random_subset(random, members);
         if (subset.empty()) continue;
         const PlanChoice choice = choose_plan(subset, members, true);
-        const bool few = choice.cover.size() <= kMostRanges;
+        const bool few = choice.cover.size() <= kMaxRanges;
         const PlanCosts& costs = choice.costs;
         double least = std::min(costs.parent, costs.own);
         if (few) least = std::min({least, costs.chained, costs.tree});

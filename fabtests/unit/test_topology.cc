@@ -74,7 +74,7 @@ Test(topology_place, survives_its_encoding) {
         cr_assert(back.has_value());
         cr_assert(*back == one, "%s became %s", one.to_string().c_str(), back->to_string().c_str());
     }
-    cr_assert_eq(encode(all.back()).size(), kMostPlaceBytes, "the longest is tested");
+    cr_assert_eq(encode(all.back()).size(), kMaxPlaceBytes, "the longest is tested");
 }
 
 Test(topology_place, hostile_bytes_are_refused) {

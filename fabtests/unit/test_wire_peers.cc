@@ -40,13 +40,13 @@ std::size_t welcome_bytes(const std::vector<wire::Peer>& peers) {
         return result;
     };
     wire::Welcome welcome;
-    welcome.group_addresses.assign(wire::kMostGroupAddresses, drawn(19));
-    welcome.policy = drawn(wire::kMostAddressBytes);
-    welcome.selection = drawn(wire::kMostTableBytes);
+    welcome.group_addresses.assign(wire::kMaxGroupAddresses, drawn(19));
+    welcome.policy = drawn(wire::kMaxAddressBytes);
+    welcome.selection = drawn(wire::kMaxTableBytes);
     welcome.peers = peers;
     welcome.range_of = ranges(peers.size());
     welcome.sequences = sequences(peers.size());
-    for (std::uint8_t& range : welcome.range_of) range %= wire::kMostGroupAddresses;
+    for (std::uint8_t& range : welcome.range_of) range %= wire::kMaxGroupAddresses;
     const ByteString bytes = wire::encode(welcome);
     const auto back = wire::decode_welcome(bytes, peers.size());
     cr_assert(back && back->peers == welcome.peers && back->range_of == welcome.range_of &&
@@ -111,10 +111,10 @@ Test(wire_peers, tables_of_all_sizes_and_lengths_come_back) {
          {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{100}, kMany - 1, kMany}) {
         std::vector<wire::Peer> peers(members);
         for (std::size_t rank = 0; rank < members; ++rank) {
-            const std::size_t length = rank % (wire::kMostAddressBytes + 1);
+            const std::size_t length = rank % (wire::kMaxAddressBytes + 1);
             peers[rank] = {ByteString(length, static_cast<std::byte>(rank)),
-                           ByteString(wire::kMostAddressBytes - length, std::byte{1}),
-                           ByteString(rank % 2 * wire::kMostAddressBytes, std::byte{2}),
+                           ByteString(wire::kMaxAddressBytes - length, std::byte{1}),
+                           ByteString(rank % 2 * wire::kMaxAddressBytes, std::byte{2}),
                            ByteString(rank == 0 ? 0 : 1, std::byte{3})};
         }
         const ByteString packed = wire::pack(peers, ranges(members), sequences(members));
@@ -153,7 +153,7 @@ Test(wire_peers, bombs_and_frames_that_lie_are_refused) {
         {"only ranges and numbers", compress(ByteString(table.begin(), table.begin() + 9 * kMembers))},
         {"a rank that is none", compress(with(table, kMembers, 1))},
         {"a rank twice", compress(with(table, 4 * kMembers + 1, 0))},
-        {"a string that is too long", compress(with(table, 9 * kMembers, wire::kMostAddressBytes + 1))},
+        {"a string that is too long", compress(with(table, 9 * kMembers, wire::kMaxAddressBytes + 1))},
         {"a string that is not there", compress(with(table, 9 * kMembers, 1))},
         {"a last string that is not there", compress(with(table, table.size() - 1, 1))},
         {"a frame that does not say how long it is", without_length(table)},

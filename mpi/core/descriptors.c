@@ -9,8 +9,8 @@
 #include "core/provider.h"
 
 unsigned mcc_descriptors_to_open(int processes) {
-    enum { kOfProvider = 64, kMostOfMpi = 256 };
-    return (unsigned)(kOfProvider + (processes < kMostOfMpi ? processes : kMostOfMpi));
+    enum { kOfProvider = 64, kMaxOfMpi = 256 };
+    return (unsigned)(kOfProvider + (processes < kMaxOfMpi ? processes : kMaxOfMpi));
 }
 
 // Counts the open descriptors below the limit; descriptors above the limit do not count. False: /proc is not

@@ -178,7 +178,7 @@ int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address) {
     return 1 == rc ? 0 : rc < 0 ? -rc : FI_EADDRNOTAVAIL;
 }
 
-enum { kMostEnding = 32 };
+enum { kMaxEnding = 32 };
 
 void mcc_join_add(MccProvider* p, MccJoin* j) {
     MccJoin** at = &p->joins;
@@ -221,10 +221,10 @@ static void find_extensions(MccJoin* j) {
 }
 
 // Where cores are few, ranks arrive at a join at different times, so every 64 members extend the timeout by
-// its initial length. At most kMostS counts of the time between two iterations: a process that was stopped
+// its initial length. At most kMaxS counts of the time between two iterations: a process that was stopped
 // and continues has not used up its timeout.
 int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who) {
-    static const double kMostS = 0.1;
+    static const double kMaxS = 0.1;
     double left_s = 1e-3 * timeout_ms * (1 + j->size / 64), seen_s = mcc_now_s();
     for (;;) {
         int rc = 0;
@@ -237,7 +237,7 @@ int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who),
         if (done) break;
         if (0 != rc && -FI_EAGAIN != rc) return -rc;
         const double now_s = mcc_now_s();
-        left_s -= now_s - seen_s < kMostS ? now_s - seen_s : kMostS;
+        left_s -= now_s - seen_s < kMaxS ? now_s - seen_s : kMaxS;
         seen_s = now_s;
         if (left_s < 0) return FI_ETIMEDOUT;
         const int error = step(who);
@@ -333,7 +333,7 @@ int mcc_joins_reap(MccProvider* p, bool all) {
     for (MccJoin **at = &p->joins, *j; NULL != (j = *at);) {
         if (!all && j->ends && is_open(j)) mcc_poll_joins(p);
         const bool unused = j->ends && 0 == j->users && !is_open(j);
-        const bool due = all || (unused && (now >= j->close_at_s || p->ending > kMostEnding));
+        const bool due = all || (unused && (now >= j->close_at_s || p->ending > kMaxEnding));
         if (due) {
             const int error = close_one(p, j);
             if (0 != error) worst = error;

@@ -30,9 +30,9 @@ static enum fi_collective_op choose(const MccJob* job) {
 
 // Returns whether the parameters leave a message, vector or block of `bytes` to the previous module.
 static bool is_left(const MccJob* job, enum fi_collective_op chosen, size_t bytes) {
-    enum { kMostTogether = 1 << 30 };
+    enum { kMaxTogether = 1 << 30 };
     const MccComponent* c = &mcc_component;
-    const size_t together = c->max_message < kMostTogether ? c->max_message : kMostTogether;
+    const size_t together = c->max_message < kMaxTogether ? c->max_message : kMaxTogether;
     switch (job->collective) {
         case kMccBarrier:
             return false;

@@ -156,8 +156,8 @@ static void put_off(MccModule* m) {
 // Schedules another attempt after a network failure, since a busy machine may be less busy later. Each
 // attempt may cost the join's timeout, so there are at most four, at growing distances.
 static void try_again(MccModule* m, int error) {
-    enum { kMostAttempts = 4 };
-    if (is_of_network(error) && ++m->attempts < kMostAttempts) put_off(m);
+    enum { kMaxAttempts = 4 };
+    if (is_of_network(error) && ++m->attempts < kMaxAttempts) put_off(m);
 }
 
 // A join between hosts usually times out for a reason that affects every communicator of the job, such as a

@@ -47,7 +47,7 @@ static const struct {
      "allreduce            * 2- 262145- previous\n",
      true}};
 
-enum { kWords = 5, kWordsWithPml, kMostRules = 1000, kLineBytes = 1024, kTextBytes = 160, kPmlBytes = 16 };
+enum { kWords = 5, kWordsWithPml, kMaxRules = 1000, kLineBytes = 1024, kTextBytes = 160, kPmlBytes = 16 };
 
 typedef struct {
     size_t low, high;
@@ -151,7 +151,7 @@ static bool read_from(MccRules** rules, FILE* stream, const char* name, bool in_
         const int found = whole ? parse_line(line, &rule) : -1;
         if (0 == found) continue;
         rule.in_site = in_site;
-        if (found > 0 && (*rules)->count < kMostRules) {
+        if (found > 0 && (*rules)->count < kMaxRules) {
             if (add(rules, &rule)) continue;
             break;
         }

@@ -12,9 +12,9 @@
 enum { kMessageTag = -2, kNoticeTag = -3 };
 _Static_assert(kNoticeTag > MCA_COLL_BASE_TAG_ALLGATHER, "Open MPI's collectives use these tags now");
 
-// Members on the same host check each other. A check covers at most kMostLooked processes, so that each
+// Members on the same host check each other. A check covers at most kMaxLooked processes, so that each
 // member spends only some milliseconds of processor time per second, for any number of members.
-enum { kMostLooked = 8 };
+enum { kMaxLooked = 8 };
 static const double kLookEveryS = 0.1, kFarewellS = 2;
 
 int mcc_tree_end(MccTree* t, int error, int lost) {
@@ -77,7 +77,7 @@ int mcc_tree_look(MccTree* t) {
     const double now_s = mcc_now_s();
     if (now_s < t->look_at_s) return 0;
     t->look_at_s = now_s + kLookEveryS;
-    for (size_t i = 0; i < kMostLooked && i < t->near_count; ++i) {
+    for (size_t i = 0; i < kMaxLooked && i < t->near_count; ++i) {
         const MccNear* one = &t->near[t->next_near++ % t->near_count];
         if (!mcc_process_gone(&one->process)) continue;
         (void)mcc_tree_end(t, FI_ECONNRESET, one->rank);

@@ -26,7 +26,7 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-enum { kMostStreams = 64, kBlock = 65536, kTick_ms = 5 };
+enum { kMaxStreams = 64, kBlock = 65536, kTick_ms = 5 };
 
 static char block[kBlock];
 
@@ -51,13 +51,13 @@ static int64_t now_ms(void) {
 
 static void sink(int port) {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    struct pollfd polled[1 + kMostStreams] = {{.events = POLLIN}};
+    struct pollfd polled[1 + kMaxStreams] = {{.events = POLLIN}};
     int one = 1;
     nfds_t count = 1;
     polled[0].fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     setsockopt(polled[0].fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (polled[0].fd < 0 || bind(polled[0].fd, (struct sockaddr*)&here, sizeof here) ||
-        listen(polled[0].fd, kMostStreams))
+        listen(polled[0].fd, kMaxStreams))
         die("listen");
     for (;;) {
         if (poll(polled, count, -1) < 0 && errno != EINTR) die("poll");
@@ -69,7 +69,7 @@ static void sink(int port) {
             polled[i] = polled[--count];
         }
         int fd = polled[0].revents ? accept(polled[0].fd, NULL, NULL) : -1;
-        if (fd >= 0 && count <= kMostStreams)
+        if (fd >= 0 && count <= kMaxStreams)
             polled[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
         else if (fd >= 0)
             close(fd);
@@ -96,7 +96,7 @@ static int connected(const char* host, int port) {
 }
 
 static void source(const char* host, int port, int streams, int on, int off) {
-    struct pollfd polled[kMostStreams];
+    struct pollfd polled[kMaxStreams];
     for (int i = 0; i < streams; i++) polled[i] = (struct pollfd){.fd = connected(host, port)};
     int64_t start = now_ms();
     for (;;) {
@@ -163,8 +163,8 @@ static int pingpong(const char* host, int port, int bytes, int count) {
 }
 
 static int stream(const char* host, int port, int connections, int mbytes) {
-    struct pollfd polled[kMostStreams];
-    long long left[kMostStreams];
+    struct pollfd polled[kMaxStreams];
+    long long left[kMaxStreams];
     for (int i = 0; i < connections; i++) {
         polled[i] = (struct pollfd){.fd = connected(host, port), .events = POLLOUT};
         left[i] = mbytes * 1000000LL / connections;
@@ -202,13 +202,13 @@ int main(int argc, char** argv) {
     if (argc == 3 && !strcmp(what, "sink")) sink(port);
     if (argc == 3 && !strcmp(what, "echo")) echo(port);
     if (argc == 7 && !strcmp(what, "source"))
-        source(argv[2], port, number(argv[4], "STREAMS", 1, kMostStreams),
+        source(argv[2], port, number(argv[4], "STREAMS", 1, kMaxStreams),
                number(argv[5], "ON_ms", 1, 3600000), number(argv[6], "OFF_ms", 0, 3600000));
     if (argc == 6 && !strcmp(what, "pingpong"))
         return pingpong(argv[2], port, number(argv[4], "BYTES", 1, kBlock),
                         number(argv[5], "COUNT", 1, 1000000));
     if (argc == 6 && !strcmp(what, "stream"))
-        return stream(argv[2], port, number(argv[4], "CONNECTIONS", 1, kMostStreams),
+        return stream(argv[2], port, number(argv[4], "CONNECTIONS", 1, kMaxStreams),
                       number(argv[5], "MBYTES", 1, 100000));
     const bool help = argc == 2 && !strcmp(what, "--help");
     fputs(

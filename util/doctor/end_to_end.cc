@@ -24,7 +24,7 @@ namespace mcastcoll::doctor {
 namespace {
 
 constexpr int kOpening_ms = 20'000, kRunning_ms = 60'000, kEnding_ms = 5'000;
-constexpr std::size_t kMostFrame = std::size_t{64} << 20;
+constexpr std::size_t kMaxFrame = std::size_t{64} << 20;
 
 bool read_all(int descriptor, void* to, std::size_t size, const Deadline& deadline) {
     auto* at = static_cast<char*>(to);
@@ -76,7 +76,7 @@ bool write_frame(int descriptor, const std::string& text) {
 
 std::optional<std::string> read_frame(int descriptor, const Deadline& deadline) {
     std::uint32_t size = 0;
-    if (!read_all(descriptor, &size, sizeof size, deadline) || size > kMostFrame) return {};
+    if (!read_all(descriptor, &size, sizeof size, deadline) || size > kMaxFrame) return {};
     std::string text(size, '\0');
     if (!read_all(descriptor, text.data(), size, deadline)) return {};
     return text;

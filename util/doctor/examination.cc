@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned kLook_s = 90, kTurn_s = 30, kGroup_s = 90;
 constexpr int kSettle_ms = 500;  // for switches to learn the members of the group
-constexpr std::uint64_t kUnknownSpeed_mbit = 1000, kMostTop_mbit = 1000;
+constexpr std::uint64_t kUnknownSpeed_mbit = 1000, kMaxTop_mbit = 1000;
 
 class Examination {
   public:
@@ -102,7 +102,7 @@ class Examination {
             window_ = std::min(window_, network.window);
         }
         const double top = static_cast<double>(slowest) * wanted_.share / 100;
-        crew_.top_mbit = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(top), 16, kMostTop_mbit);
+        crew_.top_mbit = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(top), 16, kMaxTop_mbit);
     }
 
     Result<std::unique_ptr<Experiment>> open() {

@@ -19,7 +19,7 @@ constexpr std::uint64_t kGentle = 50;  // datagrams, a few milliseconds apart
 constexpr std::int64_t kGentlePause_ns = 2'000'000;
 constexpr std::uint64_t kFast_ns = 100'000'000;  // duration at each rate
 constexpr std::uint64_t kBursts = 4;
-constexpr std::uint64_t kMostBurst = 1024;
+constexpr std::uint64_t kMaxBurst = 1024;
 constexpr std::int64_t kBurstPause_ns = 20'000'000;
 constexpr unsigned kManyHosts = 32;  // with more hosts, a turn is shorter
 constexpr int kDrain_ms = 100;       // wait for datagrams in flight after the last turn
@@ -40,7 +40,7 @@ std::vector<Plan> plan_turn(std::size_t datagram_bytes, std::uint64_t window, st
         const std::uint64_t count = mbit * time / 1000 / 8 / std::max<std::size_t>(datagram_bytes, 1);
         return Plan{phase, std::clamp<std::uint64_t>(count, 10, Tally::kMost), datagram_bytes, mbit};
     };
-    const std::uint64_t burst = std::clamp<std::uint64_t>(window, 1, kMostBurst);
+    const std::uint64_t burst = std::clamp<std::uint64_t>(window, 1, kMaxBurst);
     return {{Phase::small, kGentle, kSmall},     {Phase::full, kGentle, datagram_bytes},
             at_rate(Phase::slow, top_mbit / 16), at_rate(Phase::medium, top_mbit / 4),
             at_rate(Phase::fast, top_mbit),      {Phase::burst, burst * kBursts, datagram_bytes, 0, burst}};

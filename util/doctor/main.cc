@@ -17,7 +17,7 @@ using namespace mcastcoll::doctor;
 
 constexpr int kBadUsage = 3;
 // Switches drop members after a bit more than two query intervals: --listen must allow that long.
-constexpr unsigned kMostListen_s = 3600, kMostQueryInterval_s = 1775;
+constexpr unsigned kMaxListen_s = 3600, kMaxQueryInterval_s = 1775;
 
 int complain(const std::string& what) {
     fmt::print(stderr, "mcastcoll-doctor: {}\n", what);
@@ -29,11 +29,11 @@ void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool
     arguments
         .option("--listen", wanted.listen_s,
                 "Seconds to wait for a querier; 300 shows whether a switch stops forwarding to groups")
-        .range(0U, kMostListen_s);
+        .range(0U, kMaxListen_s);
     arguments
         .option("--query-interval", wanted.query_interval_s,
                 "Query interval in seconds that is set on the switch")
-        .range(1U, kMostQueryInterval_s);
+        .range(1U, kMaxQueryInterval_s);
     arguments.option("--share", wanted.share, "Percentage of the slowest link that the fastest test uses")
         .range(0.1, 100.0);
     arguments.flag("--no-group", no_group, "Form no group through libfabric");

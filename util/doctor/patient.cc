@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kJoin_ms = 40'000, kOperation_ms = 15'000, kOrders_ms = 600'000;
 constexpr std::size_t kBytes = 200'000;  // of the broadcast: more than one datagram
-constexpr std::size_t kMostName = 256;
+constexpr std::size_t kMaxName = 256;
 
 struct CloseFid {
     template <typename Object>
@@ -68,7 +68,7 @@ class Member {
         return name.substr(begin, name.find(':', begin) - begin);
     }
     std::string address() const {
-        std::string address(kMostName, '\0');
+        std::string address(kMaxName, '\0');
         std::size_t size = address.size();
         must(::fi_getname(&ep_->fid, address.data(), &size), "fi_getname");
         address.resize(size);

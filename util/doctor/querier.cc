@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint8_t kIgmp = 2, kIgmpQuery = 0x11, kIcmp6 = 58, kMldQuery = 130;
 constexpr std::size_t kIpv6Header = 40;
-constexpr unsigned kMostWaiting = 10'000;  // packets, more than a socket's buffer holds
+constexpr unsigned kMaxWaiting = 10'000;  // packets, more than a socket's buffer holds
 
 // Filters the socket: only IGMP, or ICMPv6 behind the options that MLD always has.
 void take_only(int descriptor, int family) {
@@ -76,7 +76,7 @@ Querier QuerierWatch::wait(double seconds) {
     const Nanoseconds end{begun_ns_ + static_cast<std::int64_t>(seconds * 1e9)};
     querier.heard = socket_.valid() ? Look<std::string>(std::string()) : Look<std::string>::failed(why_not_);
     // The turns of other hosts may have taken longer: packets received meanwhile wait in the socket.
-    for (unsigned waiting = 0; waiting < kMostWaiting;) {
+    for (unsigned waiting = 0; waiting < kMaxWaiting;) {
         const std::int64_t left_ns = (end - monotonic_now()).value;
         waiting += left_ns > 0 ? 0 : 1;
         pollfd ready{socket_.valid() ? socket_.get() : -1, POLLIN, 0};

@@ -8,7 +8,7 @@ namespace mcastcoll::doctor {
 namespace {
 
 constexpr std::size_t kWidth = 100;
-constexpr std::size_t kMostInMatrix = 32, kLargeMatrix = 16;
+constexpr std::size_t kMaxInMatrix = 32, kLargeMatrix = 16;
 
 // Breaks at blanks; lines after the first are indented.
 std::string wrapped(const std::string& text, std::size_t first, std::size_t indent) {
@@ -107,15 +107,15 @@ std::string matrix(const Crew& crew) {
         return fmt::format(
             "\nEach of {} hosts receives everything that the other hosts send, at up to {} Mbit/s.\n",
             speakers.size(), crew.top_mbit);
-    const bool cut = speakers.size() > kMostInMatrix;
-    if (cut) speakers.resize(kMostInMatrix);
+    const bool cut = speakers.size() > kMaxInMatrix;
+    if (cut) speakers.resize(kMaxInMatrix);
     const auto names = names_of(crew);
     std::size_t width = 5;
     for (const unsigned i : speakers) width = std::max(width, names[i].size() + 1);
     std::string text = fmt::format(
         "\nReception: each line is a receiving host, each column a sending host. \".\": everything "
         "arrived,\n\"-\": nothing, a number: per cent lost, at up to {} Mbit/s and in bursts.{}\n\n{:{}}",
-        crew.top_mbit, cut ? fmt::format(" (the first {} hosts)", kMostInMatrix) : "", "", width + 1);
+        crew.top_mbit, cut ? fmt::format(" (the first {} hosts)", kMaxInMatrix) : "", "", width + 1);
     for (const unsigned from : speakers) text += fmt::format("{:>{}}", names[from], width);
     text += '\n';
     for (const unsigned to : speakers) {

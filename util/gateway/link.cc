@@ -27,7 +27,7 @@ constexpr const char* kNoFrame = "it sent invalid data instead of a frame";
 constexpr int kMaxSendBuffer = 64 << 20;
 // Limits of unsent bytes in the kernel: high enough to keep the stream busy, low enough for small frames to
 // overtake, and so that the slowest stream does not end long after the others.
-constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMostUnsent = 128 * 1024;
+constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMaxUnsent = 128 * 1024;
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
 // Bytes unsent or unacknowledged.
@@ -50,7 +50,7 @@ void StreamRoom::look(int socket, Nanoseconds now) {
 }
 
 std::size_t StreamRoom::most_unsent() const {
-    return std::clamp(rate_ * kUnsentTime_ms / 1000, kLeastUnsent, kMostUnsent);
+    return std::clamp(rate_ * kUnsentTime_ms / 1000, kLeastUnsent, kMaxUnsent);
 }
 
 void StreamRoom::fit_buffers(int socket) const {
@@ -78,7 +78,7 @@ Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor
       tls_(std::move(tls)) {
     const int descriptor = socket_.get();
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(kMostUnsent));
+    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(kMaxUnsent));
     // The kernel paces a socket that has a limit, at a rate of its own choice, so that a window is not sent
     // at once after a pause. This limit is too high to be reached.
     set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);

@@ -11,7 +11,7 @@ namespace mcastcoll::gateway {
 namespace {
 
 constexpr std::uint32_t kGet = 0x47455420;  // "GET "
-constexpr std::size_t kMostMagic = 5;       // header of a TLS record: type, version, length
+constexpr std::size_t kMaxMagic = 5;        // header of a TLS record: type, version, length
 
 // A web page can make its own name resolve to this gateway's address, and a browser of this site would give
 // the status page to that web page. Such a request has the page's host name.
@@ -50,9 +50,9 @@ void Newcomer::on_events(std::uint32_t) {
 
 // Reads only the bytes of the greeting: the rest is for the next owner of the socket.
 std::size_t Newcomer::wanted() const {
-    if (size_ < kMostMagic) return relay::kPrefaceSize;
+    if (size_ < kMaxMagic) return relay::kPrefaceSize;
     if (speaks_tls()) {
-        const std::size_t record = kMostMagic + wire::get<std::uint16_t>(words_.data() + 3);
+        const std::size_t record = kMaxMagic + wire::get<std::uint16_t>(words_.data() + 3);
         return record <= words_.size() ? record : 0;
     }
     switch (magic()) {
@@ -101,7 +101,7 @@ void Newcomer::refuse(std::uint64_t& counter, const std::string& why) {
 
 void Newcomer::decide() {
     const Bytes words = Bytes(words_).first(size_);
-    if (speaks_tls() && size_ >= kMostMagic && wanted() != 0) return begin_tls(words);
+    if (speaks_tls() && size_ >= kMaxMagic && wanted() != 0) return begin_tls(words);
     switch (magic()) {
         case relay::kPrefaceMagic:
             return on_preface(words);

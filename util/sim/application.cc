@@ -12,7 +12,7 @@ namespace {
 
 // Completed buffers are watched for late writes up to this total size; beyond it, the oldest is checked a
 // last time and freed.
-constexpr std::uint64_t kMostRetiredBytes = 256ULL << 20;
+constexpr std::uint64_t kMaxRetiredBytes = 256ULL << 20;
 
 // The buffer with a member's input of a step.
 template <typename Posted>
@@ -127,7 +127,7 @@ void World::retire(std::uint32_t index, std::uint64_t step) {
     if (bytes == 0) return;
     retired_.emplace_back(index, step);
     retired_bytes_ += bytes;
-    while (retired_bytes_ > kMostRetiredBytes) {
+    while (retired_bytes_ > kMaxRetiredBytes) {
         const auto [member, oldest] = retired_.front();
         retired_.pop_front();
         std::vector<std::byte>& buffer = members_[member].posted[oldest].buffer;

@@ -17,7 +17,7 @@ namespace mcastcoll::sim {
 namespace {
 
 // Of real time for one seed, a hundred times the time needed; only an endless loop needs more.
-constexpr unsigned kMostSeconds = 300;
+constexpr unsigned kMaxSeconds = 300;
 constexpr int kReported = 3;  // exit status after a reported failure
 
 // In one write, since several processes report.
@@ -32,7 +32,7 @@ pid_t start(std::uint64_t seed) {
     const pid_t process = fork();
     if (process < 0) throw std::runtime_error("cannot start a process for a seed");
     if (process > 0) return process;
-    alarm(kMostSeconds);
+    alarm(kMaxSeconds);
     const std::string wrong = run_seed(seed).wrong;
     if (!wrong.empty()) report(seed, wrong);
     _exit(wrong.empty() ? 0 : kReported);

@@ -242,7 +242,7 @@ void GroupMember::send(const wire::HeaderBytes& header, Bytes payload, std::uint
 namespace {
 
 // More turns mean that some deadline is due again at once.
-constexpr int kMostTurns = 10'000;
+constexpr int kMaxTurns = 10'000;
 
 }  // namespace
 
@@ -338,7 +338,7 @@ void GroupProcess::turn() {
     const Nanoseconds now = world_.now();
     bool again = true;
     for (int turns = 0; again; ++turns) {
-        if (turns == kMostTurns) return world_.complain(members_.front()->state() + ": moves for ever");
+        if (turns == kMaxTurns) return world_.complain(members_.front()->state() + ": moves for ever");
         again = false;
         next_deadline_ = kNever;
         for (const auto& one : members_) {

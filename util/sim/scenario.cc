@@ -12,8 +12,8 @@ namespace mcastcoll::sim {
 namespace {
 
 // Limit for all members of a scenario together, so that a campaign stays fast.
-constexpr std::uint64_t kMostBytes = 6ULL << 20;
-constexpr std::uint64_t kMostCompletions = 1200;
+constexpr std::uint64_t kMaxBytes = 6ULL << 20;
+constexpr std::uint64_t kMaxCompletions = 1200;
 
 using levels::Kind;
 
@@ -105,9 +105,9 @@ void draw_plans(Random& random, std::uint32_t hosts, Options& options) {
         plan.config.members = static_cast<std::uint32_t>(plan.hosts.size());
         plan.config.key = GroupKey{random.next()};
         draw_ranges(random, plan.config);
-        const std::uint64_t most_steps = kMostCompletions / groups / plan.config.members + 2;
+        const std::uint64_t most_steps = kMaxCompletions / groups / plan.config.members + 2;
         const auto count = number(random, 2, std::min<std::uint64_t>(most_steps, 120));
-        const std::uint64_t most_bytes = kMostBytes / groups / plan.config.members / 4;
+        const std::uint64_t most_bytes = kMaxBytes / groups / plan.config.members / 4;
         const std::uint64_t large = random.chance(0.3) ? most_bytes : std::uint64_t{20'000};
         plan.script = varied_script(random.next(), plan.config.members, count, std::min(large, most_bytes));
         if (random.chance(0.1)) {

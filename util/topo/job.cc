@@ -21,7 +21,7 @@ using topology::Place;
 using topology::ReportedGroup;
 using topology::ReportedLevel;
 
-constexpr std::size_t kMostReportBytes = 256UL << 20;
+constexpr std::size_t kMaxReportBytes = 256UL << 20;
 
 std::optional<std::vector<std::byte>> unhex(const std::string& text) {
     std::vector<std::byte> bytes;
@@ -94,7 +94,7 @@ ReportedGroup group_from(const json& object) {
 
 Result<ReportFile> read_report(int folder, const std::string& name) {
     const FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    auto text = topology::read_text(file, name, kMostReportBytes);
+    auto text = topology::read_text(file, name, kMaxReportBytes);
     if (!text && text.error().code == EFBIG) return Error{EFBIG, "too long"};
     if (!text) return text.error();
     struct stat found = {};

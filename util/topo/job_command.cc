@@ -17,7 +17,7 @@
 namespace mcastcoll::topo {
 namespace {
 
-constexpr std::size_t kMostSamples = 3600;  // in a page's charts
+constexpr std::size_t kMaxSamples = 3600;  // in a page's charts
 constexpr const char* kProgram = "mcastcoll-topo " MCC_VERSION;
 
 std::vector<std::string> folders_of(const JobCommand& command) {
@@ -60,7 +60,7 @@ class Watch {
     bool show(const LoadedReports& now, const std::vector<JobGroup>& groups) {
         const double at = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
         history_.push_back({at, compare(before_, now)});
-        if (history_.size() > kMostSamples) history_.erase(history_.begin());
+        if (history_.size() > kMaxSamples) history_.erase(history_.begin());
         if (command_.json) {
             fmt::print("{}", as_json_line(history_.back()));
         } else {

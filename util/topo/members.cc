@@ -11,7 +11,7 @@ namespace {
 using topology::Level;
 using topology::Place;
 
-constexpr std::size_t kMostMembers = 1 << 20;
+constexpr std::size_t kMaxMembers = 1 << 20;
 
 std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most) {
     std::uint64_t value = 0;
@@ -117,17 +117,17 @@ Result<std::vector<Place>> parse_members(std::string_view text, std::string_view
         if (words.empty()) continue;
         std::uint64_t count = 1;
         if (words[0].ends_with('*')) {
-            const auto given = number(words[0].substr(0, words[0].size() - 1), kMostMembers);
+            const auto given = number(words[0].substr(0, words[0].size() - 1), kMaxMembers);
             if (!given || *given == 0)
-                return wrong(fmt::format("'{}': allowed are 1* to {}*", words[0], kMostMembers));
+                return wrong(fmt::format("'{}': allowed are 1* to {}*", words[0], kMaxMembers));
             count = *given;
             words.erase(words.begin());
         }
         Place place;
         for (const std::string_view word : words)
             if (std::string why = take_coordinate(word, place); !why.empty()) return wrong(why);
-        if (places.size() + count > kMostMembers)
-            return wrong(fmt::format("more than {} members", kMostMembers));
+        if (places.size() + count > kMaxMembers)
+            return wrong(fmt::format("more than {} members", kMaxMembers));
         places.insert(places.end(), count, place);
     }
     if (places.empty()) return Error{EINVAL, fmt::format("{}: it contains no member", file)};
@@ -143,8 +143,8 @@ Result<std::vector<Place>> make_members(const MadeUp& wanted) {
     for (const Site& site : sites.value()) {
         for (std::uint64_t i = 0; i < site.hosts; ++i) {
             std::vector<Place>& host = hosts.emplace_back(ranks.value());
-            if (hosts.size() * ranks.value().size() > kMostMembers)
-                return Error{E2BIG, fmt::format("more than {} members", kMostMembers)};
+            if (hosts.size() * ranks.value().size() > kMaxMembers)
+                return Error{E2BIG, fmt::format("more than {} members", kMaxMembers)};
             const std::string name = fmt::format("h{}", hosts.size() - 1);
             for (Place& place : host) {
                 if (!site.name.empty()) place.set_named(Level::site, site.name);

@@ -15,7 +15,7 @@
 namespace mcastcoll {
 namespace {
 
-constexpr std::size_t kLeastBytes = 16, kMostBytes = 4096;
+constexpr std::size_t kLeastBytes = 16, kMaxBytes = 4096;
 // Distinct bytes. 16 random bytes have fewer than 8 distinct ones with a probability below 1e-9.
 constexpr std::ptrdiff_t kLeastDifferent = 8;
 
@@ -43,15 +43,15 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
                        "belongs to another user: it must belong to the user of this process, or to root");
     if ((state.st_mode & 077) != 0)
         return refused(path, "can be accessed by other users: run chmod 600 on it");
-    std::vector<std::byte> secret(kMostBytes + 1);
+    std::vector<std::byte> secret(kMaxBytes + 1);
     const ssize_t got = ::read(file.get(), secret.data(), secret.size());
     if (got < 0) return unreadable(path);
     secret.resize(static_cast<std::size_t>(got));
-    const bool is_longer = secret.size() > kMostBytes;
+    const bool is_longer = secret.size() > kMaxBytes;
     while (!secret.empty() && is_line_break(secret.back())) secret.pop_back();
     if (is_longer || secret.size() < kLeastBytes)
         return refused(
-            path, fmt::format("has the wrong length: it must have {} to {} bytes", kLeastBytes, kMostBytes));
+            path, fmt::format("has the wrong length: it must have {} to {} bytes", kLeastBytes, kMaxBytes));
     std::array<bool, 256> seen{};
     for (const std::byte byte : secret) seen[std::to_integer<std::size_t>(byte)] = true;
     if (std::ranges::count(seen, true) < kLeastDifferent)

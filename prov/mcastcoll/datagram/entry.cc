@@ -84,7 +84,7 @@ int open_endpoint(Domain& domain, const fi_info* info, fid_ep** endpoint, void* 
         info->rx_attr == nullptr ||
         (info->ep_attr->type != FI_EP_DGRAM && info->ep_attr->type != FI_EP_RDM) ||
         (info->tx_attr->op_flags & ~kSendFlags) != 0 || (info->rx_attr->op_flags & ~kReceiveFlags) != 0 ||
-        info->rx_attr->size > kMostOperations)
+        info->rx_attr->size > kMaxOperations)
         return -FI_EINVAL;
     auto address = own_address(*info, domain.interface);
     if (!address) return refuse("fi_endpoint", address.error());

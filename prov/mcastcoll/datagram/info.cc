@@ -55,13 +55,13 @@ const char* missing(const fi_info& hints) {
         {(tx.caps & ~kCaps) != 0, "capabilities of tx_attr"},
         {(tx.op_flags & ~kSendFlags) != 0, "op_flags of tx_attr"},
         {((tx.msg_order | rx.msg_order) & ~orders) != 0, "an order of messages"},
-        {tx.size > kMostOperations, "the size of tx_attr"},
-        {tx.iov_limit > kMostPieces || tx.rma_iov_limit > 0, "iov_limit of tx_attr"},
+        {tx.size > kMaxOperations, "the size of tx_attr"},
+        {tx.iov_limit > kMaxPieces || tx.rma_iov_limit > 0, "iov_limit of tx_attr"},
         {(rx.caps & ~kCaps) != 0, "capabilities of rx_attr"},
         {(rx.op_flags & ~kReceiveFlags) != 0, "op_flags of rx_attr"},
         {rx.comp_order != 0, "an order of completions of receives"},
-        {rx.size > kMostOperations, "the size of rx_attr"},
-        {rx.iov_limit > kMostPieces, "iov_limit of rx_attr"},
+        {rx.size > kMaxOperations, "the size of rx_attr"},
+        {rx.iov_limit > kMaxPieces, "iov_limit of rx_attr"},
         {ep.protocol != FI_PROTO_UNSPEC && (ep.protocol != FI_PROTO_UDP || reliable), "the protocol"},
         {ep.tx_ctx_cnt > 1 || ep.rx_ctx_cnt > 1, "several contexts of an endpoint"},
         {ep.auth_key_size > 0, "an authorization key"},
@@ -156,12 +156,12 @@ void fill_contexts(fi_info& info, const fi_info& hints) {
     tx.comp_order = 0x1ff;  // FI_ORDER_STRICT, for which 2.x warns
     tx.inject_size = info.ep_attr->max_msg_size;
     tx.size = sends.size != 0 ? sends.size : kUsualOperations;
-    tx.iov_limit = kMostPieces;
+    tx.iov_limit = kMaxPieces;
     fi_rx_attr& rx = *info.rx_attr;
     rx.caps = (ways & FI_RECV) != 0 ? kinds | FI_RECV | (hints.caps & FI_SOURCE) : 0;
     rx.op_flags = receives.op_flags;
     rx.size = receives.size != 0 ? receives.size : kUsualOperations;
-    rx.iov_limit = kMostPieces;
+    rx.iov_limit = kMaxPieces;
 }
 
 void fill_domain(fi_domain_attr& domain, const fi_domain_attr& wanted) {
@@ -176,7 +176,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& wanted) {
     domain.cq_cnt = domain.ep_cnt = domain.cntr_cnt = domain.mr_cnt = kMany;
     domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMany;
     domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
-    domain.mr_iov_limit = kMostPieces;
+    domain.mr_iov_limit = kMaxPieces;
     domain.caps = kPlaces;
 }
 

@@ -19,7 +19,7 @@ inline constexpr std::string_view kFabricName = "mcastcoll-udp";
 inline constexpr std::uint64_t kSendFlags =
     FI_COMPLETION | FI_MULTICAST | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_MORE;
 inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE;
-inline constexpr std::size_t kMostOperations = 65536;  // posted receives of an endpoint
+inline constexpr std::size_t kMaxOperations = 65536;  // posted receives of an endpoint
 
 inline constexpr std::uint64_t kDirections = FI_SEND | FI_RECV;
 // Both directions, if the application names none.

@@ -8,9 +8,9 @@ namespace mcastcoll::ofi::datagram {
 namespace {
 
 constexpr std::size_t kUsualCompletions = 1024;
-constexpr std::size_t kMostCompletions = std::size_t{1} << 20;
-constexpr std::size_t kMostEvents = 65536;
-constexpr std::size_t kMostBytes = 4096;  // per event
+constexpr std::size_t kMaxCompletions = std::size_t{1} << 20;
+constexpr std::size_t kMaxEvents = 65536;
+constexpr std::size_t kMaxBytes = 4096;  // per event
 
 // Opens the wait object that an attribute requests and stores its kind in the attribute. Only descriptors are
 // supported.
@@ -86,7 +86,7 @@ int CompletionQueue::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* c
                          kCall<&CompletionQueue::sreadfrom>,
                          kCall<&CompletionQueue::signal>,
                          &describe_error<fid_cq>};
-    if (attr == nullptr || cq == nullptr || attr->size > kMostCompletions) return -FI_EINVAL;
+    if (attr == nullptr || cq == nullptr || attr->size > kMaxCompletions) return -FI_EINVAL;
     if (attr->format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
     const std::size_t size = attr->size != 0 ? attr->size : kUsualCompletions;
     const fi_cq_format format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
@@ -198,7 +198,7 @@ int EventQueue::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* contex
 
 bool EventQueue::push(std::uint32_t event, Bytes body, const Handle* about, bool failed) {
     const std::lock_guard lock(mutex_);
-    if (events_.size() >= kMostEvents) return false;
+    if (events_.size() >= kMaxEvents) return false;
     events_.push_back({event, {body.begin(), body.end()}, about, failed});
     if (wait_object_.is_open()) wait_object_.wake_now();
     return true;
@@ -258,7 +258,7 @@ ssize_t EventQueue::readerr(fi_eq_err_entry* entry, std::uint64_t flags) {
 }
 
 ssize_t EventQueue::write(std::uint32_t number, const void* buffer, std::size_t length, std::uint64_t flags) {
-    if (!writable_ || flags != 0 || length > kMostBytes || (length > 0 && buffer == nullptr))
+    if (!writable_ || flags != 0 || length > kMaxBytes || (length > 0 && buffer == nullptr))
         return -FI_EINVAL;
     const Bytes body(static_cast<const std::byte*>(buffer), length);
     return push(number, body, nullptr, false) ? static_cast<ssize_t>(length) : -FI_EAGAIN;

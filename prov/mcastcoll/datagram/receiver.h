@@ -17,12 +17,12 @@
 
 namespace mcastcoll::ofi::datagram {
 
-inline constexpr std::size_t kMostPieces = 4;
+inline constexpr std::size_t kMaxPieces = 4;
 
 // A message in pieces, as the application passes it.
 using Pieces = std::span<const iovec>;
 inline bool are_valid(Pieces pieces) {
-    return pieces.size() <= kMostPieces && (pieces.empty() || pieces.data() != nullptr);
+    return pieces.size() <= kMaxPieces && (pieces.empty() || pieces.data() != nullptr);
 }
 std::size_t size_of(Pieces pieces);
 // Copies bytes to offset `at` of a message's buffer, as far as they fit.
@@ -33,7 +33,7 @@ Bytes gather(Pieces pieces, std::vector<std::byte>& copy);
 struct PostedReceive {
     void* context = nullptr;
     std::uint64_t flags = 0;
-    std::array<iovec, kMostPieces> pieces{};
+    std::array<iovec, kMaxPieces> pieces{};
     std::size_t count = 0;
 
     Pieces buffer() const { return Pieces(pieces).first(count); }

@@ -20,7 +20,7 @@ constexpr std::size_t kLargestPacket = 65536;  // of any member
 constexpr unsigned kBatches = 4;               // batches read from one socket before the next socket's turn
 // A busy sender reads received packets at this interval, which is much shorter than a join.
 constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
-constexpr unsigned kMostBehind = 64;
+constexpr unsigned kMaxBehind = 64;
 constexpr Nanoseconds kWarnAgain = Nanoseconds::from_ms(60'000);
 
 feed::Place place_of(const SocketAddress& address) {
@@ -267,9 +267,9 @@ void Reliable::progress() {
     for (Group* group : groups_) group->protocol_.deliver();
     // Timers are not run while packets are unread, because a NAK for data that waits in a socket would be
     // wrong. A sender stops at the end of its window, so the wait is bounded; under a flood the timers run
-    // every kMostBehind turns.
+    // every kMaxBehind turns.
     behind_ = all ? 0 : behind_ + 1;
-    if (behind_ % kMostBehind == 0)
+    if (behind_ % kMaxBehind == 0)
         for (Group* group : groups_) group->protocol_.tick(now);
     keep_alarm();
 }

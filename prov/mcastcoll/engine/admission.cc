@@ -18,7 +18,7 @@ bool Admission::check_ready() {
 void Admission::tell_parent() {
     ready_due_ = true;
     tell_at_ = core_.now + interval_;
-    interval_ = std::min(Nanoseconds{2 * interval_.value}, kMostReadyInterval);
+    interval_ = std::min(Nanoseconds{2 * interval_.value}, kMaxReadyInterval);
 }
 
 // This member measures the round trip to the preceding rank.

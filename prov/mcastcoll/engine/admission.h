@@ -9,7 +9,7 @@ namespace mcastcoll::engine {
 
 // Interval between repeated `ready` messages, doubled from the least to the most.
 inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
-inline constexpr Nanoseconds kMostReadyInterval = Nanoseconds::from_ms(500);
+inline constexpr Nanoseconds kMaxReadyInterval = Nanoseconds::from_ms(500);
 
 // Each member repeats `ready` to its parent until `go` or the reachability map arrives: a parent that has not
 // begun its join yet does not know the group and drops the message.

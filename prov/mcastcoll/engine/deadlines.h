@@ -110,7 +110,7 @@ class Deadlines {
     enum Sort : std::size_t { broadcasts, barriers, results, sorts };
     static Sort sort_of(const Slot& slot) {
         if (!releases(slot.operation.kind)) return broadcasts;
-        return slot.fragments <= RedundancyPolicy::kMostCopied ? barriers : results;
+        return slot.fragments <= RedundancyPolicy::kMaxCopied ? barriers : results;
     }
     // Shortest silence before a NAK.
     Nanoseconds least_wait() const {

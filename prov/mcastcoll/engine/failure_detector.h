@@ -9,7 +9,7 @@
 namespace mcastcoll::engine {
 
 // Number of watched ranks that are remembered. A forgotten rank may be watched again, which is harmless.
-inline constexpr std::uint32_t kMostWatched = 256;
+inline constexpr std::uint32_t kMaxWatched = 256;
 
 class FailureDetector {
   public:
@@ -17,7 +17,7 @@ class FailureDetector {
         : core_(core),
           checkpoint_(checkpoint),
           gatherer_(gatherer),
-          watched_(std::min(core.config.members, kMostWatched), kNoRank),
+          watched_(std::min(core.config.members, kMaxWatched), kNoRank),
           watch_due_(watched_.size()) {}
 
     // An event occurred after which this member may wait for a peer.

@@ -21,14 +21,14 @@ unsigned char* raw(const std::byte* bytes) {
 unsigned char coefficient(std::uint32_t row, std::uint32_t fragment) {
     return gf_inv(static_cast<unsigned char>((kBlockFragments + row) ^ fragment));
 }
-static_assert(kBlockFragments + kMostParity <= 256);
+static_assert(kBlockFragments + kMaxParity <= 256);
 
 // Tables of all rows in isa-l's form; a shorter block uses the beginning of a row.
 using Row = std::array<unsigned char, kTableBytes * kBlockFragments>;
 const Row& table_of(std::uint32_t row) {
     static const auto all = [] {
-        std::array<Row, kMostParity> rows{};
-        for (std::uint32_t at = 0; at < kMostParity; ++at) {
+        std::array<Row, kMaxParity> rows{};
+        for (std::uint32_t at = 0; at < kMaxParity; ++at) {
             std::array<unsigned char, kBlockFragments> coefficients{};
             for (std::uint32_t i = 0; i < kBlockFragments; ++i) coefficients[i] = coefficient(at, i);
             ec_init_tables(kBlockFragments, 1, coefficients.data(), rows[at].data());
@@ -53,7 +53,7 @@ void multiply(std::size_t bytes, std::size_t count, const unsigned char* table, 
 void ParityCode::add_up(Bytes block, std::span<const std::uint32_t> missing, std::uint32_t row,
                         std::byte* sum) {
     const std::size_t size = zeros_.size(), count = (block.size() + size - 1) / size;
-    assert(count > 0 && count <= kBlockFragments && row < kMostParity);
+    assert(count > 0 && count <= kBlockFragments && row < kMaxParity);
     std::array<unsigned char*, kBlockFragments> from{};
     for (std::size_t i = 0; i < count; ++i) from[i] = raw(block.data() + i * size);
     if (const std::size_t rest = block.size() % size; rest != 0) {
@@ -75,9 +75,9 @@ Bytes ParityCode::encode(Bytes block, std::uint32_t row) {
 void ParityCode::restore(std::span<std::byte> block, std::span<const std::uint32_t> missing,
                          std::span<const ParityRow> rows) {
     const std::size_t size = zeros_.size(), count = missing.size();
-    assert(count > 0 && count <= kMostParity && rows.size() == count);
-    std::array<unsigned char, kMostParity * kMostParity> matrix{}, inverse{};
-    std::array<unsigned char*, kMostParity> sums{};
+    assert(count > 0 && count <= kMaxParity && rows.size() == count);
+    std::array<unsigned char, kMaxParity * kMaxParity> matrix{}, inverse{};
+    std::array<unsigned char*, kMaxParity> sums{};
     for (std::size_t i = 0; i < count; ++i) {
         add_up(block, missing, rows[i].row, scratch_.data());
         for (std::size_t at = 0; at < size; ++at) rows[i].bytes[at] ^= scratch_[at];
@@ -87,7 +87,7 @@ void ParityCode::restore(std::span<std::byte> block, std::span<const std::uint32
     [[maybe_unused]] const int singular =
         gf_invert_matrix(matrix.data(), inverse.data(), static_cast<int>(count));
     assert(singular == 0);
-    std::array<unsigned char, kTableBytes * kMostParity> table{};
+    std::array<unsigned char, kTableBytes * kMaxParity> table{};
     for (std::size_t j = 0; j < count; ++j) {
         ec_init_tables(static_cast<int>(count), 1, inverse.data() + j * count, table.data());
         multiply(size, count, table.data(), sums.data(), scratch_.data());

@@ -13,7 +13,7 @@
 namespace mcastcoll::engine {
 
 // Fragments per block, except a message's last one; largest number of parity rows per block.
-inline constexpr std::uint32_t kBlockFragments = 64, kMostParity = 8;
+inline constexpr std::uint32_t kBlockFragments = 64, kMaxParity = 8;
 
 // A parity row of a block: its number, and its bytes, as long as a fragment.
 struct ParityRow {

@@ -31,7 +31,7 @@ constexpr std::uint32_t kMuch = 250, kLittle = 50;
 constexpr std::uint32_t kJudgeAfter = 64;
 constexpr std::uint32_t kRetryAfter = 1024;
 // Longest wait of a root, in round trips.
-constexpr std::int64_t kMostRoundTrips = 4;
+constexpr std::int64_t kMaxRoundTrips = 4;
 
 // splitmix64's finalizer, which spreads consecutive numbers well.
 std::uint64_t mix(std::uint64_t value) {
@@ -133,7 +133,7 @@ Rank RootSynchronizer::drawn(std::uint64_t operation, Rank root) const {
 }
 
 Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
-    const Nanoseconds most{kMostRoundTrips * round_trip.value};
+    const Nanoseconds most{kMaxRoundTrips * round_trip.value};
     if (present_ == RootSync::random) return most;
     if (present_ != RootSync::delay) return {};
     if (configured_ == RootSync::delay) return delay_;

@@ -73,7 +73,7 @@ PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t pare
     choice.plan = Plan::parent;
     choice.scarce = !room;
     if (!room) return choice;
-    const bool few = ranges <= kMostRanges;
+    const bool few = ranges <= kMaxRanges;
     if (wanted && (few || *wanted == Plan::parent || *wanted == Plan::own)) {
         choice.plan = *wanted;
         return choice;

@@ -28,7 +28,7 @@
 namespace mcastcoll::engine {
 
 // Largest number of addresses of one group: more ranges are not worth their cost.
-inline constexpr std::uint32_t kMostRanges = 16;
+inline constexpr std::uint32_t kMaxRanges = 16;
 
 // Ranks [first, end) of the parent.
 struct AlignedRange {

@@ -128,7 +128,7 @@ void Receiver::on_parity(const wire::Header& header, Bytes payload) {
     const bool posted = slot->state == SlotState::active;
     const Rank root = posted ? slot->operation.root : slot->hearing.early_root;
     const bool wrong = (posted || root != kNoRank) && root != header.sender;
-    if (wrong || core_.config.parity_buffers == 0 || row >= kMostParity ||
+    if (wrong || core_.config.parity_buffers == 0 || row >= kMaxParity ||
         payload.size() != core_.config.fragment_bytes || cannot_come(*slot, first) ||
         !learn_length(*slot, header) || first >= slot->fragments)
         return drop(core_.counters.bad_fragment);
@@ -207,7 +207,7 @@ void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
 
 // The missing data may still arrive without a NAK, as copies or parity, as long as the root goes on sending.
 bool Receiver::awaits_spares(const Slot& slot) const {
-    if (slot.fragments <= RedundancyPolicy::kMostCopied) return core_.redundancy.copies(slot.fragments) > 0;
+    if (slot.fragments <= RedundancyPolicy::kMaxCopied) return core_.redundancy.copies(slot.fragments) > 0;
     const std::uint32_t first = slot.base - slot.base % kBlockFragments;
     return core_.redundancy.parity(kBlockFragments) > 0 && slot.hearing.revealed <= first + kBlockFragments;
 }

@@ -4,12 +4,12 @@ namespace mcastcoll::engine {
 namespace {
 
 // Number of fragments over which a share extends; a long message counts as at most the second number.
-constexpr std::int64_t kMeant = 256, kMostOfOne = 64;
+constexpr std::int64_t kMeant = 256, kMaxOfOne = 64;
 // Bits per share in watermark messages; the bits above two shares hold a number of members.
 constexpr unsigned kShareBits = 20;
 static_assert(kMillion < 1U << kShareBits);
 constexpr std::uint64_t kShareMask = (1U << kShareBits) - 1;
-constexpr std::uint64_t kMostLacking = (std::uint64_t{1} << (64 - 2 * kShareBits)) - 1;
+constexpr std::uint64_t kMaxLacking = (std::uint64_t{1} << (64 - 2 * kShareBits)) - 1;
 // Number of members, in millionths, that may be expected to lack a fragment before copies are sent. The
 // slowest hundredth of all operations then needs no NAK. Copies stop when a third of this value is reached
 // without copies.
@@ -24,13 +24,13 @@ constexpr std::uint64_t kHelpless = 3;
 
 // Weight of a fragment among `fragments`, out of kMeant.
 std::int64_t weight(std::uint32_t fragments) {
-    return std::min<std::int64_t>(fragments, kMostOfOne);
+    return std::min<std::int64_t>(fragments, kMaxOfOne);
 }
 
 }  // namespace
 
 std::uint64_t pack(const LossReport& report) {
-    return std::min(report.lacking, kMostLacking) << 2 * kShareBits |
+    return std::min(report.lacking, kMaxLacking) << 2 * kShareBits |
            std::uint64_t{std::min(report.worst, kMillion)} << kShareBits | std::min(report.missed, kMillion);
 }
 
@@ -100,9 +100,9 @@ std::uint64_t RedundancyPolicy::expected(std::uint32_t copies) const {
 // The fewest copies that bring expected() below the tolerated value; the maximum if losses come in bursts.
 std::uint32_t RedundancyPolicy::wanted_copies() const {
     std::uint32_t copies = 0;
-    while (copies < kMostCopies && expected(copies) > (copies < chosen_.copies ? kTolerated / 3 : kTolerated))
+    while (copies < kMaxCopies && expected(copies) > (copies < chosen_.copies ? kTolerated / 3 : kTolerated))
         ++copies;
-    if (copies > 0 && bursty_ > 0) copies = kMostCopies;
+    if (copies > 0 && bursty_ > 0) copies = kMaxCopies;
     return configured_ == Redundancy::on ? std::max(copies, 1U) : copies;
 }
 
@@ -118,7 +118,7 @@ std::uint32_t RedundancyPolicy::parity(std::uint32_t fragments) const {
     if (!chosen_.parity) return 0;
     const std::uint64_t mean = std::uint64_t{fragments} * group_.worst;
     const std::uint32_t share = fragments < kShortBlock ? kShortShare : kParityShare;
-    const std::uint32_t most = std::clamp(fragments / share, 1U, kMostParity);
+    const std::uint32_t most = std::clamp(fragments / share, 1U, kMaxParity);
     std::uint32_t rows = 1;
     const auto suffices = [mean](std::uint64_t lost) {
         const std::uint64_t above = lost * kMillion - mean;

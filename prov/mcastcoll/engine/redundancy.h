@@ -122,7 +122,7 @@ class RedundancyPolicy {
 
     // Number of copies of a message of this many fragments.
     std::uint32_t copies(std::uint32_t fragments) const {
-        return fragments <= kMostCopied ? chosen_.copies : 0;
+        return fragments <= kMaxCopied ? chosen_.copies : 0;
     }
     // Number of parity rows for a block of this many fragments in a longer message.
     std::uint32_t parity(std::uint32_t fragments) const;
@@ -135,9 +135,9 @@ class RedundancyPolicy {
     std::uint64_t changes() const { return changes_; }
 
     // Longest message, in fragments, that counts as short.
-    static constexpr std::uint32_t kMostCopied = 7;
+    static constexpr std::uint32_t kMaxCopied = 7;
     // Largest number of copies of a fragment.
-    static constexpr std::uint32_t kMostCopies = 2;
+    static constexpr std::uint32_t kMaxCopies = 2;
     // Largest ratio of parity to fragments: 1 to kParityShare, in blocks below kShortBlock 1 to kShortShare.
     static constexpr std::uint32_t kParityShare = 8, kShortShare = 4, kShortBlock = 32;
 

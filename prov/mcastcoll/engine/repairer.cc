@@ -98,7 +98,7 @@ bool Nacker::make_message(Slot& slot, Effect& effect) {
 // Nothing of a message of many fragments has arrived. A loss would have spared some, so most likely the
 // message was not multicast yet.
 bool Repairer::is_unheard(const Slot& slot) const {
-    const bool is_long = slot.fragments > RedundancyPolicy::kMostCopied;
+    const bool is_long = slot.fragments > RedundancyPolicy::kMaxCopied;
     return is_long && !slot.hearing.ever && !core_.comes_unasked(slot);
 }
 

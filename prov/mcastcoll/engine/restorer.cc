@@ -59,7 +59,7 @@ std::byte* Restorer::begin_of(Slot& slot, std::uint32_t first, std::uint32_t cou
 bool Restorer::try_restore(Slot& slot, std::uint32_t first) {
     restored_ = 0;
     const std::uint32_t end = std::min(first + kBlockFragments, slot.fragments);
-    std::array<ParityRow, kMostParity> rows{};
+    std::array<ParityRow, kMaxParity> rows{};
     std::size_t count = 0, lacking = 0;
     for (const Kept& kept : kept_)
         if (kept.operation == slot.id && kept.first == first) rows[count++] = kept.row;
@@ -73,7 +73,7 @@ bool Restorer::try_restore(Slot& slot, std::uint32_t first) {
     if (block != nullptr) {
         const std::uint64_t from = std::uint64_t{first} * core_.config.fragment_bytes;
         const std::uint64_t to = std::min(slot.bytes, std::uint64_t{end} * core_.config.fragment_bytes);
-        std::array<std::uint32_t, kMostParity> places{};
+        std::array<std::uint32_t, kMaxParity> places{};
         for (std::size_t i = 0; i < lacking; ++i) places[i] = missing_[i] - first;
         code_.restore({block, to - from}, {places.data(), lacking}, {rows.data(), lacking});
         restored_ = lacking;

@@ -41,7 +41,7 @@ class Restorer {
     ParityCode code_;
     Pool memory_;
     std::vector<Kept> kept_;  // in order of arrival
-    std::array<std::uint32_t, kMostParity> missing_{};
+    std::array<std::uint32_t, kMaxParity> missing_{};
     std::size_t restored_ = 0;
 };
 

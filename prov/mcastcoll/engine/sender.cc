@@ -123,7 +123,7 @@ bool Sender::take_range(const Slot& slot, Effect& effect, std::uint32_t& target)
 // A whole block of a longer message has been sent: schedules its parity.
 void Sender::end_block(Slot& slot) {
     Multicasting& mine = slot.multicasting;
-    if (slot.fragments <= RedundancyPolicy::kMostCopied || core_.graph_of(slot).relayed()) return;
+    if (slot.fragments <= RedundancyPolicy::kMaxCopied || core_.graph_of(slot).relayed()) return;
     mine.parity_of = (mine.next - 1) / kBlockFragments * kBlockFragments;
     mine.parity_row = 0;
     mine.parity_rows = core_.redundancy.parity(mine.next - mine.parity_of);

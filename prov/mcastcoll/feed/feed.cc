@@ -18,7 +18,7 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
     : config_(config),
       host_(host),
       proof_(config.key),
-      store_(config.memory, Members::kMostMembers),
+      store_(config.memory, Members::kMaxMembers),
       outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody), proof_),
       pacer_(now),
       meets_until_(now + config.peer_timeout),

@@ -11,7 +11,7 @@ struct Config {
     std::uint64_t group = 0;
     bool sends = true, receives = true;
     std::size_t window = 512;    // packets
-    std::size_t payload = 1200;  // bytes of data in a packet, at most kMostPayload
+    std::size_t payload = 1200;  // bytes of data in a packet, at most kMaxPayload
     std::size_t room = 512;      // packets that fit in this member's receive buffer
     Nanoseconds peer_timeout = Nanoseconds::from_ms(5000);
     // Of this group alone; none: strangers cannot be distinguished from members.
@@ -124,10 +124,10 @@ class Feed {
         void take() { --left_; }
 
       private:
-        std::uint64_t left_ = kMostRepairs;
+        std::uint64_t left_ = kMaxRepairs;
         Nanoseconds filled_at_;
     };
-    static constexpr std::uint64_t kMostRepairs = 2048;                    // at once: one window
+    static constexpr std::uint64_t kMaxRepairs = 2048;                     // at once: one window
     static constexpr Nanoseconds kRepairEvery = Nanoseconds::from_us(50);  // afterwards, time per packet
 
     const Config config_;

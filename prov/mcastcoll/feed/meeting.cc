@@ -88,7 +88,7 @@ void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
 }
 
 void Feed::add_sender(Member& member, const Header& header) {
-    if (member.incoming || member.barred || header.size <= kPieceHeader || header.size > kMostPayload) return;
+    if (member.incoming || member.barred || header.size <= kPieceHeader || header.size > kMaxPayload) return;
     member.incoming = std::make_unique<Incoming>(config_.window, header.size, header.number, store_);
     member.reported = header.number;
 }

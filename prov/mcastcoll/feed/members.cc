@@ -12,7 +12,7 @@ constexpr Nanoseconds kReportAgain = Nanoseconds::from_ms(2);
 constexpr Nanoseconds kReportLongest = Nanoseconds::from_ms(64);
 constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kAskLongest = Nanoseconds::from_ms(20);
-constexpr unsigned kMostAsks = 20;
+constexpr unsigned kMaxAsks = 20;
 
 bool is_receiver(const std::unique_ptr<Member>& member) {
     return member->receives && !member->gone;
@@ -37,7 +37,7 @@ void GapTimer::reported(std::uint64_t first_missing, Nanoseconds now) {
     pause_ = std::min(pause_ + pause_, kReportLongest);
 }
 
-AskTimer::AskTimer(Nanoseconds now) : at_(now + kAskAgain), pause_(kAskAgain), left_(kMostAsks) {}
+AskTimer::AskTimer(Nanoseconds now) : at_(now + kAskAgain), pause_(kAskAgain), left_(kMaxAsks) {}
 
 void AskTimer::asked(Nanoseconds now) {
     left_ -= left_ > 0 ? 1 : 0;

@@ -78,10 +78,10 @@ struct Member {
 
 class Members {
   public:
-    static constexpr std::size_t kMostMembers = 256;
+    static constexpr std::size_t kMaxMembers = 256;
 
     Member* find(MemberId id);
-    bool full() const { return all_.size() >= kMostMembers; }
+    bool full() const { return all_.size() >= kMaxMembers; }
     // Requires that the group is not full and that the id is unknown.
     Member& add(MemberId id, const Place& place, Nanoseconds now);
     // Removes a member to make room: a member without an answer, or else the member with the longest silence

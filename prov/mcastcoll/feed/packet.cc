@@ -8,7 +8,7 @@ namespace mcastcoll::feed {
 namespace {
 
 constexpr unsigned kLengthBits = 14;
-static_assert(kMostPayload < 1U << kLengthBits);
+static_assert(kMaxPayload < 1U << kLengthBits);
 constexpr std::uint32_t kMagic = 0x4d434633;
 
 }  // namespace

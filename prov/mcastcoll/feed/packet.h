@@ -55,7 +55,7 @@ inline constexpr std::size_t kEchoBytes = 8;
 inline constexpr std::size_t kBitmapBytes = 256;
 inline constexpr std::size_t kPieceHeader = 2;
 // Most bytes of data in a packet.
-inline constexpr std::size_t kMostPayload = 8192;
+inline constexpr std::size_t kMaxPayload = 8192;
 
 struct Header {
     Kind kind = Kind::data;

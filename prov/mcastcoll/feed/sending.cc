@@ -102,8 +102,8 @@ void Feed::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
 bool Feed::RepairBudget::any(Nanoseconds now) {
     const auto more = static_cast<std::uint64_t>((now - filled_at_).value / kRepairEvery.value);
     if (more > 0) {
-        left_ = std::min(left_ + more, kMostRepairs);
-        filled_at_ = left_ == kMostRepairs
+        left_ = std::min(left_ + more, kMaxRepairs);
+        filled_at_ = left_ == kMaxRepairs
                          ? now
                          : filled_at_ + Nanoseconds{static_cast<std::int64_t>(more) * kRepairEvery.value};
     }

@@ -6,7 +6,7 @@
 namespace mcastcoll::feed {
 namespace {
 
-constexpr std::size_t kMostBytesInRow = 65000;
+constexpr std::size_t kMaxBytesInRow = 65000;
 
 // Memory of a packet of this length, including the allocator's overhead.
 std::size_t cost_of(std::size_t bytes) {
@@ -78,10 +78,10 @@ Outgoing::Row Outgoing::unsent() {
     Row row{{}, places_[unsent_ % places_.size()].length, 1};
     std::size_t bytes = row.unit;
     // Only full packets are contiguous.
-    while (row.unit == stride_ && bytes == row.packets * stride_ && row.packets < kMostInRow &&
+    while (row.unit == stride_ && bytes == row.packets * stride_ && row.packets < kMaxInRow &&
            unsent_ + row.packets < next_ && (unsent_ + row.packets) % places_.size() != 0) {
         const std::size_t length = places_[(unsent_ + row.packets) % places_.size()].length;
-        if (bytes + length > kMostBytesInRow) break;
+        if (bytes + length > kMaxBytesInRow) break;
         bytes += length;
         ++row.packets;
     }

@@ -16,7 +16,7 @@ namespace mcastcoll::feed {
 class Outgoing {
   public:
     // Limit of packets per system call; the system's own limits are 64 packets and 64 KiB.
-    static constexpr std::size_t kMostInRow = 44;
+    static constexpr std::size_t kMaxInRow = 44;
 
     // data: header of all packets without number, oldest and serial. The proof must outlive this object.
     Outgoing(std::size_t window, std::size_t payload, const Header& data, Proof& proof);

@@ -33,8 +33,8 @@ class EarlyGreetings {
   public:
     // Room for some 4,000 hellos: for dozens of joins in which this member gathers hellos, or for thousands
     // of joins that are never called.
-    static constexpr std::size_t kMostBytes = std::size_t{2} << 20;
-    static constexpr std::size_t kMostOfSource = 512;
+    static constexpr std::size_t kMaxBytes = std::size_t{2} << 20;
+    static constexpr std::size_t kMaxOfSource = 512;
 
     // Replaces an earlier hello for the same join, rank and source, because the later process is the living
     // one. Without room the oldest hello is removed.
@@ -43,8 +43,8 @@ class EarlyGreetings {
         if (const auto before = by_name_.find(name); before != by_name_.end()) forget(before->second);
         const std::size_t bytes = one.bytes();
         const auto from = of_source_.find(text_of(one.source));
-        if (from != of_source_.end() && from->second.size() == kMostOfSource) forget(from->second.front());
-        while (!entries_.empty() && bytes_ + bytes > kMostBytes) forget(entries_.begin());
+        if (from != of_source_.end() && from->second.size() == kMaxOfSource) forget(from->second.front());
+        while (!entries_.empty() && bytes_ + bytes > kMaxBytes) forget(entries_.begin());
         std::list<Place>& places = of_source_[text_of(one.source)];
         entries_.push_back({std::move(one), {}});
         const Place place = std::prev(entries_.end());

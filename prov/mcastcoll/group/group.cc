@@ -66,8 +66,8 @@ void Group::welcome_everybody(Nanoseconds now) {
 }
 
 void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
-    constexpr std::size_t kMostBeside = 65536;  // beside the member table
-    if (!arrival_.add(part, kMostBeside + plan_.members * wire::kMaxUnpackedBytes)) return;
+    constexpr std::size_t kMaxBeside = 65536;  // beside the member table
+    if (!arrival_.add(part, kMaxBeside + plan_.members * wire::kMaxUnpackedBytes)) return;
     const wire::ByteString whole = arrival_.take();
     const auto welcome = wire::decode_welcome(whole, plan_.members);
     if (!welcome) return;
@@ -236,9 +236,9 @@ void Group::submit(const levels::Request& request, int& refused, Nanoseconds now
 // rounds is limited, because other processes may keep sending and the caller has other work.
 void Group::move(Nanoseconds now) {
     if (!formed()) return;
-    constexpr int kMostRounds = 16;
+    constexpr int kMaxRounds = 16;
     unfinished_ = true;
-    for (int round = 0; unfinished_ && round < kMostRounds; ++round) {
+    for (int round = 0; unfinished_ && round < kMaxRounds; ++round) {
         bool again = levels_->carry_out(now);
         fail(levels_->engine_failure(), now);
         if (levels_->planner().progress(now)) {
@@ -470,7 +470,7 @@ void Group::name_lost(Rank lost) {
 
 // Informs others once for each lost rank.
 void Group::tell_others(Rank lost, bool had_joined) {
-    if (told_deaths_.size() == kMostDeathsTold || !told_deaths_.insert(lost).second) return;
+    if (told_deaths_.size() == kMaxDeathsTold || !told_deaths_.insert(lost).second) return;
     const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
     wire::Ended word = ended_word();
     word.lost = lost;

@@ -97,7 +97,7 @@ void Join::on_collect(const wire::WordHead& head) {
 
 // Sends the hellos in messages of limited length, splitting lists that are too long in half.
 void Join::tell_gathered(Outbox::Peer to, wire::Guests guests) {
-    if (guests.hellos.size() <= wire::kMostGuests) {
+    if (guests.hellos.size() <= wire::kMaxGuests) {
         wire::ByteString word = wire::encode(guests);
         if (word.size() <= wire::kPartBytes || guests.hellos.size() == 1)
             return port_.tell({to}, std::move(word));

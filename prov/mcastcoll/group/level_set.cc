@@ -11,14 +11,14 @@
 namespace mcastcoll::group {
 namespace {
 
-constexpr std::uint32_t kMostRetransmit = 65536;
+constexpr std::uint32_t kMaxRetransmit = 65536;
 // For longer vectors it pays to combine piece by piece while the rest is still arriving.
-constexpr std::uint32_t kMostGathered = 65536;
+constexpr std::uint32_t kMaxGathered = 65536;
 
 // The largest group whose places a host leader reports: a larger picture would be unreadable.
-constexpr std::size_t kMostReported = 4096;
+constexpr std::size_t kMaxReported = 4096;
 
-static_assert(topology::Algorithm::kMostSegmentArity == engine::kMaxArity);
+static_assert(topology::Algorithm::kMaxSegmentArity == engine::kMaxArity);
 
 wire::Protection protection_of(const wire::Agreement& agreement, const wire::JoinKey& key,
                                std::string_view purpose, std::uint64_t number = 0) {
@@ -51,7 +51,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     // Fragments sent without waiting for reports: several such bursts must fit into the receivers' buffers.
     const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
     config.retransmit_bytes = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(room / 8, config.retransmit_bytes, kMostRetransmit));
+        std::clamp<std::uint64_t>(room / 8, config.retransmit_bytes, kMaxRetransmit));
     config.retransmit_bytes = std::max(config.retransmit_bytes, welcome.fragment_bytes);
     config.window = welcome.window;
     config.repair = static_cast<engine::Repair>(welcome.repair);
@@ -60,7 +60,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.root_sync = static_cast<engine::RootSync>(welcome.root_sync);
     config.root_delay = Nanoseconds::from_us(welcome.root_delay_us);
     config.memory = means.memory;
-    config.gather_bytes = kMostGathered;
+    config.gather_bytes = kMaxGathered;
     config.message_bytes = means.message_bytes;
     config.ranges = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(welcome.group_addresses.size()));
     for (const std::uint32_t rank : placement.segment()) config.range_of.push_back(welcome.range_of[rank]);
@@ -89,7 +89,7 @@ LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& r
       host_level_(std::move(standing.host)) {
     if (placement_.leads_host()) {
         connections_ = topology::describe_levels(*standing.map);
-        if (placement_.members() <= kMostReported)
+        if (placement_.members() <= kMaxReported)
             for (const wire::Peer& peer : standing.welcome->peers) places_.push_back(peer.place);
         if (placement_.segment().size() > 1) make_engine(*standing.welcome, means);
     }

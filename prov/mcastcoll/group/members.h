@@ -111,7 +111,7 @@ std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank
 
 // The maximum number of lost ranks, kNoRank included, for which one member informs others: the news may
 // arrive first without the lost rank, or for two ranks.
-constexpr std::size_t kMostDeathsTold = 3;
+constexpr std::size_t kMaxDeathsTold = 3;
 
 // Tracks late members, for which an operation has waited for long. While an operation is open each late
 // member is asked every second whether its part of the group has failed, because no other member may be left

@@ -7,7 +7,7 @@ namespace {
 
 // Delay before an unanswered echo is repeated; doubled each time.
 constexpr std::int64_t kFirstWaitMs = 20;
-constexpr std::uint32_t kMostDoublings = 5;
+constexpr std::uint32_t kMaxDoublings = 5;
 
 // Longer than a member's kPatience, so that partial results still count.
 constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_ms(500);
@@ -37,7 +37,7 @@ void Surveyor::send_echo(Target& target, Nanoseconds now) {
     // A known round trip is a lower bound for the answer.
     const Nanoseconds known{
         target.best_ns == wire::kNotMeasured ? 0 : static_cast<std::int64_t>(2 * target.best_ns)};
-    const auto wait = Nanoseconds::from_ms(kFirstWaitMs << std::min(target.attempt, kMostDoublings));
+    const auto wait = Nanoseconds::from_ms(kFirstWaitMs << std::min(target.attempt, kMaxDoublings));
     target.again_at = now + std::max(wait, known);
     const wire::SurveyHead head{{id_.list_hash, target.whom.sequence}, id_.sequence, self_};
     port_.send(target.whom.rank, target.attempt++, wire::encode(wire::Echo{head, target.stamp, false}));
@@ -127,7 +127,7 @@ void SurveyRound::on_echo(const wire::Echo& echo, Nanoseconds now) {
         if (surveyor_) surveyor_->on_echo(echo, now);
         return tell();
     }
-    if (echoes_answered_ >= kMostEchoes) return;
+    if (echoes_answered_ >= kMaxEchoes) return;
     ++echoes_answered_;
     const wire::SurveyHead head{{id_.list_hash, echo.head.sequence}, id_.sequence, self_};
     port_.send(echo.head.from, 0, wire::encode(wire::Echo{head, echo.stamp, true}));

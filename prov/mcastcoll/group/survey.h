@@ -57,7 +57,7 @@ class Surveyor {
 class SurveyRound {
   public:
     // Maximum number of echoes answered in one join: twice the possible need of all networks.
-    static constexpr std::size_t kMostEchoes = wire::kMostSurveyed * 3 * Surveyor::kEchoes;
+    static constexpr std::size_t kMaxEchoes = wire::kMaxSurveyed * 3 * Surveyor::kEchoes;
 
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);
 

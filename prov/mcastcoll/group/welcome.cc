@@ -97,7 +97,7 @@ Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& plac
 
 void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
                    bool verbs) {
-    std::uint32_t datagram = kMostFragment + wire::kHeaderBytes, window = kMostWindow;
+    std::uint32_t datagram = kMaxFragment + wire::kHeaderBytes, window = kMaxWindow;
     const std::uint8_t family = guests.front().address_family;
     for (std::uint32_t rank = 0; rank < guests.size(); ++rank) {
         const wire::Hello& hello = guests[rank];
@@ -130,13 +130,13 @@ wire::Key key_of_group(const wire::Agreement& agreement, const wire::Key& join_k
 }
 
 bool acceptable(const wire::Agreement& agreement) {
-    return agreement.fragment_bytes >= kLeastFragment && agreement.fragment_bytes <= kMostFragment &&
+    return agreement.fragment_bytes >= kLeastFragment && agreement.fragment_bytes <= kMaxFragment &&
            agreement.security <= static_cast<std::uint8_t>(wire::Security::encrypt) &&
            agreement.mac < wire::kMacKinds && agreement.window >= kLeastWindow &&
-           agreement.window <= kMostWindow && agreement.repair < engine::kRepairCount &&
+           agreement.window <= kMaxWindow && agreement.repair < engine::kRepairCount &&
            agreement.root_sync < engine::kRootSyncCount && agreement.redundancy < engine::kRedundancyCount &&
-           agreement.channels >= 1 && agreement.channels <= kMostChannels &&
-           agreement.root_delay_us <= kMostRootDelayUs &&
+           agreement.channels >= 1 && agreement.channels <= kMaxChannels &&
+           agreement.root_delay_us <= kMaxRootDelayUs &&
            levels::Selection::decode(agreement.selection).has_value();
 }
 

@@ -14,8 +14,8 @@
 namespace mcastcoll::group {
 
 // The settings of a group, from environment variables and the AV set. Rank 0's hold for all members.
-inline constexpr unsigned kMostChannels = 64;
-inline constexpr unsigned kMostRootDelayUs = 100'000;
+inline constexpr unsigned kMaxChannels = 64;
+inline constexpr unsigned kMaxRootDelayUs = 100'000;
 
 struct GroupSettings {
     engine::Repair repair = engine::Repair::pull;
@@ -39,8 +39,8 @@ std::vector<levels::MemberPlace> places_in(const topology::Map& map);
 // The clusters inside the host for each of these members of one host, outermost first.
 std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map, levels::Ranks members);
 
-inline constexpr std::uint32_t kLeastFragment = 512, kMostFragment = 8192;
-inline constexpr std::uint32_t kLeastWindow = 16, kMostWindow = 512;
+inline constexpr std::uint32_t kLeastFragment = 512, kMaxFragment = 8192;
+inline constexpr std::uint32_t kLeastWindow = 16, kMaxWindow = 512;
 // The smallest useful datagram: a smaller offer counts as no multicast.
 inline constexpr std::uint32_t kLeastDatagram = kLeastFragment + wire::kHeaderBytes;
 

@@ -140,7 +140,7 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
 }
 
 Result<std::uint64_t> Segment::spare() {
-    constexpr std::uint64_t kReservedShare = 4, kMostReserved = std::uint64_t{256} << 20;
+    constexpr std::uint64_t kReservedShare = 4, kMaxReserved = std::uint64_t{256} << 20;
     const auto list = open_folder();
     struct statvfs found {};
     if (!list || ::fstatvfs(::dirfd(list.get()), &found) != 0)
@@ -148,7 +148,7 @@ Result<std::uint64_t> Segment::spare() {
     if (found.f_blocks == 0) return std::uint64_t{INT64_MAX};  // a tmpfs without a limit
     const std::uint64_t total = std::uint64_t{found.f_blocks} * found.f_frsize;
     const std::uint64_t free = std::uint64_t{found.f_bavail} * found.f_frsize;
-    const std::uint64_t taken = std::min(total / kReservedShare, kMostReserved) + missing_bytes(list.get());
+    const std::uint64_t taken = std::min(total / kReservedShare, kMaxReserved) + missing_bytes(list.get());
     return free > taken ? free - taken : 0;
 }
 

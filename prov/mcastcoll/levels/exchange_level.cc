@@ -16,8 +16,7 @@ constexpr std::size_t kOverlapBytes = 512 * 1024;
 constexpr std::size_t kLeastOverlap = 4;
 // For blocks up to these sizes algorithms are used in which several blocks share a message and a block
 // travels more than once.
-constexpr std::size_t kMostBinomialBytes = 1024, kMostBruckAlltoallBytes = 256,
-                      kMostBruckAllgatherBytes = 16384;
+constexpr std::size_t kMaxBinomialBytes = 1024, kMaxBruckAlltoallBytes = 256, kMaxBruckAllgatherBytes = 16384;
 constexpr std::uint32_t kLeastBinomialMembers = 16, kLeastBruckAlltoallMembers = 8;
 
 bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
@@ -203,10 +202,10 @@ struct Maker {
 ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     using enum ExchangeAlgorithm;
     if (kind == Kind::reduce_scatter) return pairwise;
-    if (kind == Kind::allgather) return bytes <= kMostBruckAllgatherBytes ? bruck : ring;
+    if (kind == Kind::allgather) return bytes <= kMaxBruckAllgatherBytes ? bruck : ring;
     if (kind == Kind::alltoall)
-        return bytes <= kMostBruckAlltoallBytes && members >= kLeastBruckAlltoallMembers ? bruck : pairwise;
-    return bytes <= kMostBinomialBytes && members >= kLeastBinomialMembers ? binomial : linear;
+        return bytes <= kMaxBruckAlltoallBytes && members >= kLeastBruckAlltoallMembers ? bruck : pairwise;
+    return bytes <= kMaxBinomialBytes && members >= kLeastBinomialMembers ? binomial : linear;
 }
 
 // A ring has most rounds: one per other member.

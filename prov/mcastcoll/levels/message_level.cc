@@ -12,7 +12,7 @@ namespace {
 // Smaller pieces are sent only at the end of a message.
 constexpr std::uint32_t kLeastPiece = 16384;
 // Number of buffers of stored pieces kept for reuse.
-constexpr std::size_t kMostSpare = 64;
+constexpr std::size_t kMaxSpare = 64;
 
 }  // namespace
 
@@ -239,7 +239,7 @@ bool MessageLevel::take_kept(const Turn& turn) {
     });
     if (next == from.pieces.end() || !take(turn, next->bytes)) return false;
     use(from, next->bytes.size());
-    if (spare_bytes_.size() < kMostSpare) spare_bytes_.push_back(std::move(next->bytes));
+    if (spare_bytes_.size() < kMaxSpare) spare_bytes_.push_back(std::move(next->bytes));
     from.pieces.erase(next);
     enqueue(from);
     return true;

@@ -49,7 +49,7 @@ constexpr bool is_chained(Algorithm algorithm) {
 }
 
 bool is_possible(Kind kind, const Choice& choice) {
-    return allowed(kind, choice.algorithm) && choice.chains <= kMostChains &&
+    return allowed(kind, choice.algorithm) && choice.chains <= kMaxChains &&
            is_chained(choice.algorithm) == (choice.chains > 0);
 }
 
@@ -80,7 +80,7 @@ std::uint64_t longest_buffer(Kind kind, std::size_t bytes, std::size_t members) 
 Selection::Selection(std::span<const Row> user, std::uint32_t members, std::size_t hosts) {
     for (const std::span<const Row> rows : {user, built_in_rows()})
         for (const Row& row : rows)
-            if (row.members.has(members) && row.hosts.has(hosts) && rules_.size() < kMostRows)
+            if (row.members.has(members) && row.hosts.has(hosts) && rules_.size() < kMaxRows)
                 rules_.push_back({row.kind, row.choice, row.bytes});
 }
 
@@ -117,7 +117,7 @@ std::vector<std::byte> Selection::encode() const {
 std::optional<Selection> Selection::decode(Bytes bytes) {
     if (bytes.size() < kHeadBytes || wire::get<std::uint8_t>(bytes.data()) != kVersion) return std::nullopt;
     const std::size_t count = wire::get<std::uint8_t>(bytes.data() + 1);
-    if (count > kMostRows || bytes.size() != kHeadBytes + kRuleBytes * count) return std::nullopt;
+    if (count > kMaxRows || bytes.size() != kHeadBytes + kRuleBytes * count) return std::nullopt;
     Selection selection;
     for (const std::byte* at = bytes.data() + kHeadBytes; selection.rules_.size() < count; at += kRuleBytes) {
         const auto kind = wire::get<std::uint8_t>(at), algorithm = wire::get<std::uint8_t>(at + 1);
@@ -202,7 +202,7 @@ std::optional<Choice> choice_of(Kind kind, std::string_view text) {
         if (name_of(algorithm) != text.substr(0, colon)) continue;
         std::optional<std::uint64_t> chains = is_chained(algorithm) ? kUsualChains : 0;
         if (colon != std::string_view::npos) chains = number_of(text.substr(colon + 1), false);
-        if (!chains || *chains > kMostChains || (colon != std::string_view::npos && *chains == 0)) break;
+        if (!chains || *chains > kMaxChains || (colon != std::string_view::npos && *chains == 0)) break;
         const Choice choice{algorithm, static_cast<std::uint16_t>(*chains)};
         if (is_possible(kind, choice)) return choice;
     }
@@ -267,8 +267,8 @@ Result<std::vector<Row>> parse_selection(std::string_view text) {
         const auto words = words_of(content.substr(0, content.find('#')));
         if (words.empty()) continue;
         auto row = parse_row(words);
-        if (row && rows.size() + kBuiltInMost == kMostRows)
-            row = Error{EINVAL, fmt::format("more than {} rows", kMostRows - kBuiltInMost)};
+        if (row && rows.size() + kBuiltInMost == kMaxRows)
+            row = Error{EINVAL, fmt::format("more than {} rows", kMaxRows - kBuiltInMost)};
         if (!row) return Error{EINVAL, fmt::format("line {}: {}", line, row.error().message)};
         rows.push_back(row.value());
         rows.back().line = line;

@@ -41,9 +41,9 @@ enum class Algorithm : std::uint8_t {
 };
 inline constexpr std::size_t kAlgorithms = 6;
 inline constexpr std::size_t kKinds = kCollectiveKinds;
-inline constexpr std::uint16_t kMostChains = 64;
+inline constexpr std::uint16_t kMaxChains = 64;
 // Limit for the rows of a group, and the share reserved for built-in rows.
-inline constexpr std::size_t kMostRows = 128, kBuiltInMost = 32;
+inline constexpr std::size_t kMaxRows = 128, kBuiltInMost = 32;
 
 // NUL-terminated.
 std::string_view name_of(Algorithm algorithm);

@@ -7,7 +7,7 @@ namespace mcastcoll::levels {
 namespace {
 
 // Longer vectors are limited by bandwidth, and are combined in place.
-constexpr std::size_t kMostExchanged = 16384;
+constexpr std::size_t kMaxExchanged = 16384;
 
 // Numbers of the messages between two members in one operation: a vector towards the root, a message or
 // result away from it.
@@ -37,7 +37,7 @@ void SiteLevel::start(Nanoseconds now) {
 void SiteLevel::greet_first(Nanoseconds now) {
     greet(peer(placement_.segments().front()));
     greet_at_ = now + greet_interval_;
-    greet_interval_ = std::min(Nanoseconds{2 * greet_interval_.value}, kMostGreetInterval);
+    greet_interval_ = std::min(Nanoseconds{2 * greet_interval_.value}, kMaxGreetInterval);
 }
 
 void SiteLevel::on_grant(Peer& from) {
@@ -99,7 +99,7 @@ void SiteLevel::connect(const std::vector<std::uint32_t>& nodes, const topology:
 bool SiteLevel::exchanges(const Leg& leg) const {
     const bool for_all = leg.kind == Kind::barrier || leg.kind == Kind::allreduce;
     return for_all && placement_.segments().size() == 2 &&
-           leg.bytes <= std::min<std::size_t>(kMostExchanged, piece_bytes_);
+           leg.bytes <= std::min<std::size_t>(kMaxExchanged, piece_bytes_);
 }
 
 // Both combine the first segment's vector with the second's in this order, so the results are bitwise equal.

@@ -21,7 +21,7 @@ namespace mcastcoll::levels {
 
 // Interval between unanswered hellos, doubled from the shortest to the longest.
 inline constexpr Nanoseconds kLeastGreetInterval = Nanoseconds::from_ms(5);
-inline constexpr Nanoseconds kMostGreetInterval = Nanoseconds::from_ms(500);
+inline constexpr Nanoseconds kMaxGreetInterval = Nanoseconds::from_ms(500);
 
 // `self` and `members` are taken from the placement.
 struct SiteConfig : MessageConfig {

@@ -10,7 +10,7 @@ constexpr std::uint64_t kHintFlags = FI_BARRIER_SET | FI_BROADCAST_SET | FI_ALLT
                                      FI_SCATTER_SET | FI_GATHER_SET;
 // No application has more members in one address vector. A larger range is a mistake and must not exhaust the
 // memory.
-constexpr std::uint64_t kMostMembers = 1 << 20;
+constexpr std::uint64_t kMaxMembers = 1 << 20;
 
 }  // namespace
 
@@ -189,13 +189,13 @@ fi_mcastcoll_set_ops& AvSet::extension() {
                           [&](AvSet& self) { self.repair_ = static_cast<engine::Repair>(repair); });
         },
         [](fid_av_set* set, unsigned channels) noexcept {
-            return set_if(channels >= 1 && channels <= kMostChannels, set,
+            return set_if(channels >= 1 && channels <= kMaxChannels, set,
                           [&](AvSet& self) { self.channels_ = channels; });
         },
         [](fid_av_set* set, int sync, unsigned delay_us) noexcept {
             const bool delays = sync == FI_MCASTCOLL_ROOT_SYNC_DELAY;
             const bool good = sync >= 0 && sync < engine::kRootSyncCount;
-            return set_if(good && (!delays || delay_us <= kMostRootDelayUs), set, [&](AvSet& self) {
+            return set_if(good && (!delays || delay_us <= kMaxRootDelayUs), set, [&](AvSet& self) {
                 self.root_sync_ = static_cast<engine::RootSync>(sync);
                 self.root_delay_us_ = delays ? delay_us : 0;
             });
@@ -247,7 +247,7 @@ Result<void> AvSet::fill(const fi_av_set_attr& attr) {
     if (attr.end_addr < attr.start_addr) return {};
     const std::uint64_t stride = std::max<std::uint64_t>(attr.stride, 1);
     const std::uint64_t count = (attr.end_addr - attr.start_addr) / stride + 1;
-    if (count > kMostMembers) return Error{FI_EINVAL, fmt::format("the range has {} addresses", count)};
+    if (count > kMaxMembers) return Error{FI_EINVAL, fmt::format("the range has {} addresses", count)};
     members_.reserve(std::max<std::uint64_t>(count, std::min<std::uint64_t>(attr.count, 4096)));
     for (std::uint64_t i = 0; i < count; ++i) {
         const fi_addr_t address = attr.start_addr + i * stride;

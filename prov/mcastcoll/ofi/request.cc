@@ -21,7 +21,7 @@ constexpr std::uint64_t kKnownFlags = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TR
                                       FI_DELIVERY_COMPLETE | FI_MORE | FI_COLLECTIVE | FI_COMMIT_COMPLETE;
 
 // The maximum length reported by fi_query_collective(); also stated in README.md.
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 
 enum class Needs : std::uint8_t { nothing, datatype, operation };
 
@@ -256,7 +256,7 @@ int query_collective(fid_domain*, fi_collective_op name, fi_collective_attr* att
     const auto width = datatype_bytes(attr->datatype);
     if (served->needs != Needs::nothing && !width) return -FI_EOPNOTSUPP;
     if (served->needs == Needs::operation && !combiner(attr->datatype, attr->op)) return -FI_EOPNOTSUPP;
-    attr->datatype_attr = {.count = kMostBytes / width.value_or(1), .size = width.value_or(1)};
+    attr->datatype_attr = {.count = kMaxBytes / width.value_or(1), .size = width.value_or(1)};
     attr->max_members = FI_MCASTCOLL_MAX_MEMBERS;
     return 0;
 }

@@ -9,7 +9,7 @@ constexpr std::uint64_t kIdleTurns = 16;
 // A process that is scheduled rarely makes few turns, so idle groups are also visited after this time.
 constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(1);
 
-constexpr std::size_t kMostReported = 64;
+constexpr std::size_t kMaxReported = 64;
 constexpr Nanoseconds kReportInterval = Nanoseconds::from_ms(200);
 
 topology::Counts nonzero(const engine::Counters& counters, const group::LevelCounters& levels) {
@@ -277,7 +277,7 @@ void Station::write_report() {
     groups_.sum_counters(counters, levels);
     report.counters = nonzero(counters, levels);
     for (const auto& group : groups_) {
-        if (!group->core().formed() || report.groups.size() == kMostReported) continue;
+        if (!group->core().formed() || report.groups.size() == kMaxReported) continue;
         report.groups.push_back(group->core().report());
         counters = {}, levels = {};
         group->add_counters(counters, levels);

@@ -51,7 +51,7 @@ wire::ByteString normalise_address(Bytes inner_address) {
     if (const auto scheme = name.find("://"); scheme != std::string_view::npos)
         name.remove_prefix(scheme + 3);
     const auto* at = reinterpret_cast<const std::byte*>(name.data());
-    return wire::ByteString(at, at + std::min(name.size(), wire::kMostAddressBytes));
+    return wire::ByteString(at, at + std::min(name.size(), wire::kMaxAddressBytes));
 }
 
 // The interface index of a link-local inner address, which is valid on one link only; otherwise 0.
@@ -74,7 +74,7 @@ Result<std::vector<wire::ByteString>> addresses_of(const AvSet& set, fid_av* av)
                                            FI_MCASTCOLL_MAX_MEMBERS)};
     std::vector<wire::ByteString> addresses;
     for (fi_addr_t member : members) {
-        std::byte raw[wire::kMostAddressBytes] = {};
+        std::byte raw[wire::kMaxAddressBytes] = {};
         std::size_t length = sizeof raw;
         if (const int rc = fi_av_lookup(av, member, raw, &length); rc != 0 || length > sizeof raw)
             return Error{FI_EADDRNOTAVAIL, fmt::format("member {} is not in the address vector", member)};
@@ -133,7 +133,7 @@ void unmap_pages(std::byte* pages, std::size_t bytes) {
 }  // namespace
 
 Result<void> Station::open() {
-    std::byte name[wire::kMostAddressBytes];
+    std::byte name[wire::kMaxAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint.inner->fid, name, &length); rc != 0 || length > sizeof name)
         return Error{FI_EADDRNOTAVAIL, "the endpoint has no address yet: enable it first"};

@@ -126,7 +126,7 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
         return failure("private endpoint's addresses", rc);
     if (rc = fi_enable(endpoint_.get()); rc != 0) return failure("enabling the private endpoint", rc);
 
-    std::size_t length = wire::kMostAddressBytes;
+    std::size_t length = wire::kMaxAddressBytes;
     address_.resize(length);
     if (rc = fi_getname(&endpoint_->fid, address_.data(), &length); rc != 0)
         return failure("private endpoint's name", rc);

@@ -13,7 +13,7 @@ namespace {
 // Several roots may multicast at the same time, so one may fill only this fraction (a quarter) of a
 // receiver's buffer.
 constexpr std::size_t kBufferShare = 4;
-constexpr std::size_t kMostDatagram = group::kMostFragment + wire::kHeaderBytes;
+constexpr std::size_t kMaxDatagram = group::kMaxFragment + wire::kHeaderBytes;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<MulticastChoice> choose_interface(const Settings& settings, Bytes own_add
 }
 
 MulticastOptions multicast_options(const Settings& settings, const MulticastChoice& choice) {
-    return {choice.interface, choice.family, settings.ttl, kMostDatagram, settings.memberships};
+    return {choice.interface, choice.family, settings.ttl, kMaxDatagram, settings.memberships};
 }
 
 UdpMulticastOptions udp_options(const Settings& settings, const MulticastChoice& choice) {

@@ -32,8 +32,8 @@ struct Param {
     const char* help;
 };
 
-constexpr long kMostBuffer = 1L << 30;
-constexpr long kMostMs = 3'600'000;
+constexpr long kMaxBuffer = 1L << 30;
+constexpr long kMaxMs = 3'600'000;
 
 constexpr Param kParams[] = {
     {"inner", FI_PARAM_STRING, "",
@@ -65,10 +65,10 @@ constexpr Param kParams[] = {
      "Multicast addresses of a group whose members all belong to another group: the address of that group "
      "(parent), addresses of ranges of its ranks (chained or tree), an address of its own (own), or the "
      "cheapest of these (auto)"},
-    {"rcvbuf", FI_PARAM_SIZE_T, "4194304", Allowed(0, kMostBuffer),
+    {"rcvbuf", FI_PARAM_SIZE_T, "4194304", Allowed(0, kMaxBuffer),
      "Receive buffer to request from the kernel for each multicast socket, in bytes; 0: the system's "
      "default"},
-    {"sndbuf", FI_PARAM_SIZE_T, "0", Allowed(0, kMostBuffer),
+    {"sndbuf", FI_PARAM_SIZE_T, "0", Allowed(0, kMaxBuffer),
      "Send buffer to request from the kernel for each multicast socket, in bytes; 0: the system's default"},
     {"repair", FI_PARAM_STRING, "pull", "push, pull, sync or auto",
      "Repair of lost multicasts. push: every member forwards its data to its ring successor; pull: a member "
@@ -86,15 +86,15 @@ constexpr Param kParams[] = {
      "of these, chosen by the observed losses"},
     {"window", FI_PARAM_INT, "0", Allowed(0, 65535),
      "Fragments that a root may be ahead of the slowest receiver; 0: as many as the receive buffers hold"},
-    {"join_timeout", FI_PARAM_INT, "120000", Allowed(1, kMostMs),
+    {"join_timeout", FI_PARAM_INT, "120000", Allowed(1, kMaxMs),
      "Milliseconds after which an incomplete join fails"},
-    {"host_timeout", FI_PARAM_INT, "120000", Allowed(1, kMostMs),
+    {"host_timeout", FI_PARAM_INT, "120000", Allowed(1, kMaxMs),
      "Milliseconds without a response after which a host counts as dead and operations with its processes "
      "fail. This timeout is for hosts without power or network: the end of a process is detected at once"},
-    {"peer_timeout", FI_PARAM_INT, "5000", Allowed(1, kMostMs),
+    {"peer_timeout", FI_PARAM_INT, "5000", Allowed(1, kMaxMs),
      "Reliable multicast messages only: milliseconds without progress after which a receiver is expelled, "
      "and without a packet after which a sender with missing messages counts as lost"},
-    {"linger", FI_PARAM_INT, "2000", Allowed(0, kMostMs),
+    {"linger", FI_PARAM_INT, "2000", Allowed(0, kMaxMs),
      "Maximum of milliseconds that closing an endpoint waits for members that may still need a repair"},
     {"stall_timeout", FI_PARAM_INT, "0", Allowed(0, 2147483647),
      "Seconds without progress after which an operation and its group fail with FI_ETIMEDOUT; 0: never, "
@@ -212,7 +212,7 @@ class Reader {
         const char* from = text.data() + kDelay.size();
         const char* to = text.data() + text.size();
         const auto [end, error] = std::from_chars(from, to, settings.group.root_delay_us);
-        if (error != std::errc() || end != to || settings.group.root_delay_us > kMostRootDelayUs)
+        if (error != std::errc() || end != to || settings.group.root_delay_us > kMaxRootDelayUs)
             return complain(refuse("root_sync", text));
         settings.group.root_sync = RootSync::delay;
     }

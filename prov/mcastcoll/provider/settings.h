@@ -10,8 +10,8 @@
 namespace mcastcoll::ofi {
 
 using group::GroupSettings;
-using group::kMostChannels;
-using group::kMostRootDelayUs;
+using group::kMaxChannels;
+using group::kMaxRootDelayUs;
 
 // The transport of multicasts.
 enum class Carrier {

@@ -17,7 +17,7 @@
 namespace mcastcoll::topology {
 namespace {
 
-constexpr std::size_t kMostFileBytes = 1 << 20;
+constexpr std::size_t kMaxFileBytes = 1 << 20;
 
 constexpr std::uint64_t kSeed = 0x6d6363686f737401;
 
@@ -68,7 +68,7 @@ Result<Override> read_override(const std::string& value) {
     if (!named && !value.starts_with('/') && !value.starts_with("./") && !value.starts_with("../"))
         return Override::parse_words(value);
     const std::string path = named ? value.substr(kFile.size()) : value;
-    auto text = read_text(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path, kMostFileBytes);
+    auto text = read_text(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path, kMaxFileBytes);
     if (!text) return text.error();
     return Override::parse_file(text.value(), path);
 }
@@ -91,7 +91,7 @@ Discovery discover(const Override& override, Bytes address) {
 Result<HostIdentity> read_host_identity() {
     constexpr const char* kBoot = "/proc/sys/kernel/random/boot_id";
     HostIdentity identity;
-    auto boot = read_text(FileDescriptor(::open(kBoot, O_RDONLY | O_CLOEXEC)), kBoot, kMostFileBytes);
+    auto boot = read_text(FileDescriptor(::open(kBoot, O_RDONLY | O_CLOEXEC)), kBoot, kMaxFileBytes);
     if (!boot) return boot.error();
     if (boot.value().empty()) return system_error(EIO, kBoot);
     identity.boot = std::move(boot).value();

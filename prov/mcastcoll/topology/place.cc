@@ -96,7 +96,7 @@ std::vector<std::byte> encode(const Place& place) {
         out.resize(out.size() + sizeof value);
         wire::put(out.data() + out.size() - sizeof value, value);
     };
-    out.reserve(kMostPlaceBytes);
+    out.reserve(kMaxPlaceBytes);
     number(kPlaceVersion);
     number(std::uint8_t{0});  // the count, filled in below
     std::uint8_t count = 0;

@@ -107,9 +107,9 @@ class Place {
 //     u8 version (1), u8 count, then for each coordinate, outside in:
 //     u8 level; site, segment and host: u64 identity, u8 length, name; inside a host: u32 identity
 inline constexpr std::size_t kOuterLevels = 3;
-inline constexpr std::size_t kMostPlaceBytes =
+inline constexpr std::size_t kMaxPlaceBytes =
     2 + kOuterLevels * (1 + 8 + 1 + Name::kMost) + (kLevels - 1 - kOuterLevels) * (1 + 4);
-static_assert(kMostPlaceBytes <= 128);
+static_assert(kMaxPlaceBytes <= 128);
 std::vector<std::byte> encode(const Place& place);
 // Accepts exactly the bytes of one place. The input is untrusted: malformed bytes give an empty result,
 // without an exception.

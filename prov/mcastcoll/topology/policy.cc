@@ -52,7 +52,7 @@ std::string Algorithm::name() const {
 std::optional<Algorithm> algorithm_of(std::uint8_t shape, std::uint8_t arity) {
     const bool has_arity = shape == kAry;
     if (shape >= kShapes || (!has_arity && arity != 0)) return std::nullopt;
-    if (has_arity && (arity < 2 || arity > Algorithm::kMostArity)) return std::nullopt;
+    if (has_arity && (arity < 2 || arity > Algorithm::kMaxArity)) return std::nullopt;
     return Algorithm{shape, arity};
 }
 

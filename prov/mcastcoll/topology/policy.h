@@ -17,8 +17,8 @@ struct Shape {
 
 // An entry of the table, with an arity for shapes that need it.
 struct Algorithm {
-    static constexpr std::uint8_t kMostArity = 64;
-    static constexpr std::uint8_t kMostSegmentArity = 8;
+    static constexpr std::uint8_t kMaxArity = 64;
+    static constexpr std::uint8_t kMaxSegmentArity = 8;
 
     std::uint8_t number = 0;
     std::uint8_t arity = 0;
@@ -29,7 +29,7 @@ struct Algorithm {
         return level >= shape().outermost && level <= shape().innermost && arity <= most_arity(level);
     }
     static constexpr std::uint8_t most_arity(Level level) {
-        return level == Level::segment ? kMostSegmentArity : kMostArity;
+        return level == Level::segment ? kMaxSegmentArity : kMaxArity;
     }
     // Example: "flat", "4-ary".
     std::string name() const;

@@ -50,7 +50,7 @@ std::vector<std::uint32_t> merge_sites(std::uint32_t count, std::span<const Roun
 
 SiteSurvey::SiteSurvey(std::span<const Place> places) {
     for (std::size_t rank = 0; rank < places.size(); ++rank)
-        if (is_network(places[rank]) && !network_of(places[rank]) && networks_.size() < kMostNetworks)
+        if (is_network(places[rank]) && !network_of(places[rank]) && networks_.size() < kMaxNetworks)
             networks_.push_back({*places[rank].at(Level::site), rank_of(rank)});
 }
 

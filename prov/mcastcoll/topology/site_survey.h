@@ -29,7 +29,7 @@ std::vector<std::uint32_t> merge_sites(std::uint32_t count, std::span<const Roun
 class SiteSurvey {
   public:
     // Networks beyond this number remain sites of their own.
-    static constexpr std::size_t kMostNetworks = 16;
+    static constexpr std::size_t kMaxNetworks = 16;
 
     // The round trip of a pair without a timely answer.
     static constexpr Nanoseconds kFar = Nanoseconds::from_ms(60'000);

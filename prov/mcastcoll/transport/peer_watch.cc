@@ -22,14 +22,14 @@ namespace {
 // The longest wait for an answer to a connection request before the request is repeated.
 constexpr Nanoseconds kAttempt = Nanoseconds::from_ms(5000);
 constexpr int kAttempts = 4;  // minimum number within the timeout
-constexpr std::int64_t kMostKeepaliveSeconds = 10;
+constexpr std::int64_t kMaxKeepaliveSeconds = 10;
 // A connection that stayed open for this long was accepted as a watcher's.
 constexpr Nanoseconds kLasting = Nanoseconds::from_ms(10'000);
 // A connection request counts as unanswered after this time.
 constexpr Nanoseconds kSilent = Nanoseconds::from_ms(1000);
 // After this number of consecutive short connections, a peer behind gateways counts as dead; other peers get
 // no new connection for a second (kPause).
-constexpr unsigned kMostClosings = 3;
+constexpr unsigned kMaxClosings = 3;
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(1000);
 
 // glibc has a wrapper only since 2.36, and not in a header that C++ can include everywhere.
@@ -74,7 +74,7 @@ Nanoseconds last_part(Nanoseconds timeout) {
 int keep_alive(int descriptor, Nanoseconds timeout) {
     const std::int64_t silent_ms = (timeout - last_part(timeout)).value / 1'000'000;
     const int period_s =
-        static_cast<int>(std::clamp<std::int64_t>(silent_ms / 1000 / kAttempts, 1, kMostKeepaliveSeconds));
+        static_cast<int>(std::clamp<std::int64_t>(silent_ms / 1000 / kAttempts, 1, kMaxKeepaliveSeconds));
     const auto set = set_options(
         descriptor, {{SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"},
                      {IPPROTO_TCP, TCP_KEEPIDLE, period_s, "TCP_KEEPIDLE"},
@@ -335,7 +335,7 @@ void PeerWatch::on_connected(Watch& watch, Nanoseconds now) {
 // connections proves the death.
 void PeerWatch::on_closed(Watch& watch, Nanoseconds now) {
     if (now - watch.since >= kLasting) watch.closings = 0;
-    const bool many = ++watch.closings >= kMostClosings;
+    const bool many = ++watch.closings >= kMaxClosings;
     if (many && has_gateways_) return mark_dead(watch, ECONNRESET, text_of_end(watch.point));
     reconnect(watch, now, timeout_, many ? kPause : Nanoseconds{}, now);
 }

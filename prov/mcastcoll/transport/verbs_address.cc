@@ -11,7 +11,7 @@ namespace mcastcoll {
 namespace {
 
 // Known devices have 1 to 3 ports. Limits the search for the port in a name.
-constexpr int kMostPorts = 16;
+constexpr int kMaxPorts = 16;
 
 constexpr std::size_t kMappedAt = 12;
 constexpr std::size_t kV4HeaderAt = kRouteHeaderBytes - 20;
@@ -93,7 +93,7 @@ std::string interface_of_rdma_device(std::string_view device, const std::string&
     // A device is a folder's name, never a path.
     if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) return {};
     const std::string at = devices + "/" + name;
-    for (int port = 1; port <= kMostPorts; ++port) {
+    for (int port = 1; port <= kMaxPorts; ++port) {
         const std::string number = std::to_string(port);
         std::error_code failed;
         if ((!wanted.empty() && wanted != number) ||

@@ -21,14 +21,14 @@ namespace mcastcoll {
 namespace {
 
 // Cached handles of groups that are not joined; a full cache is cleared.
-constexpr std::size_t kMostOthers = 256;
-constexpr std::size_t kMostEvents = 64;
+constexpr std::size_t kMaxOthers = 256;
+constexpr std::size_t kMaxEvents = 64;
 // A polling caller that never sleeps checks for events of the device and the groups every kQuietTurns idle
 // turns, because the check costs a system call.
 constexpr unsigned kQuietTurns = 1024;
 // A group ended by the network is joined again at once, then after 0.1 s, after twice that time, and so on;
 // the last attempt comes after 25 s.
-constexpr unsigned kMostRejoins = 9;
+constexpr unsigned kMaxRejoins = 9;
 constexpr std::int64_t kRejoinPauseMs = 100;
 
 void destroy_event_channel(rdma_event_channel* channel) {
@@ -288,7 +288,7 @@ Result<void> VerbsHub::await(Share& share) {
 
 void VerbsHub::take_events() {
     rdma_cm_event* event = nullptr;
-    for (std::size_t i = 0; i < kMostEvents && rdma_get_cm_event(events_.get(), &event) == 0; ++i) {
+    for (std::size_t i = 0; i < kMaxEvents && rdma_get_cm_event(events_.get(), &event) == 0; ++i) {
         const auto what = event->event;
         if (what == RDMA_CM_EVENT_MULTICAST_JOIN || what == RDMA_CM_EVENT_MULTICAST_ERROR)
             note_answer(*event);
@@ -323,7 +323,7 @@ void VerbsHub::look_after() {
     bury();
     if (gone_) return;
     for (auto& [group, share] : shares_) {
-        if (!share.lost || share.rejoins == kMostRejoins || monotonic_now() < share.rejoin_at) continue;
+        if (!share.lost || share.rejoins == kMaxRejoins || monotonic_now() < share.rejoin_at) continue;
         share.rejoin_at = monotonic_now() + Nanoseconds::from_ms(kRejoinPauseMs << share.rejoins++);
         forget(group);
         share.lost = ask(group, share) != 0;
@@ -346,7 +346,7 @@ VerbsTarget VerbsHub::target_of(const SocketAddress& group) {
     if (!route_) return {};
     auto other = others_.find(group);
     if (other == others_.end()) {
-        if (others_.size() >= kMostOthers) {
+        if (others_.size() >= kMaxOthers) {
             for (auto& [old, target] : others_) retire(std::move(target.address));
             others_.clear();
         }

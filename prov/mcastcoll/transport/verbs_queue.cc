@@ -34,7 +34,7 @@ std::size_t at_most(std::size_t wanted, int limit) {
 }
 
 // After repeated failures a permanent fault is assumed.
-constexpr unsigned kMostRevivals = 8;
+constexpr unsigned kMaxRevivals = 8;
 
 void forget(ibv_cq& queue, std::size_t most) {
     ibv_wc completion;
@@ -289,7 +289,7 @@ bool VerbsQueue::prepare_wait() {
 // queue pair keeps its number, its groups and its memory; all posted requests are lost.
 bool VerbsQueue::revive() {
     if (!broken_) return true;
-    if (revivals_ == kMostRevivals) return false;
+    if (revivals_ == kMaxRevivals) return false;
     ++revivals_;
     if (!restart()) return false;
     // No old completions can follow: a reset queue pair has no requests.

@@ -10,7 +10,7 @@
 namespace mcastcoll::trunk {
 namespace {
 
-constexpr int kMostWords = 2;  // per channel: finish, and close or reset
+constexpr int kMaxWords = 2;  // per channel: finish, and close or reset
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
         if (header.type == FrameType::open)
             return violation("a channel that does not begin with open, or has two");
         constexpr auto is_word = [](const auto& one) { return one.second.type != FrameType::data; };
-        if (header.type != FrameType::data && std::ranges::count_if(channel->early, is_word) >= kMostWords)
+        if (header.type != FrameType::data && std::ranges::count_if(channel->early, is_word) >= kMaxWords)
             return violation("more words than a channel has");
         const auto [place, inserted] = channel->early.try_emplace(channel->expected + ahead);
         if (!inserted) return violation("two frames with the same sequence number");

@@ -47,15 +47,15 @@ void fields(auto& io, Some<Hello> auto& hello) {
 
 void fields(auto& io, Some<Guests> auto& guests) {
     io(guests.id, guests.from);
-    io.template list<std::uint16_t>(guests.hellos, kMostGuests);
+    io.template list<std::uint16_t>(guests.hellos, kMaxGuests);
 }
 
 void fields(auto& io, Some<Agreement> auto& agreement) {
     io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.mac, agreement.plan);
-    io.template list<std::uint8_t>(agreement.group_addresses, kMostGroupAddresses);
+    io.template list<std::uint8_t>(agreement.group_addresses, kMaxGroupAddresses);
     io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.redundancy, agreement.channels,
        agreement.root_sync, agreement.root_delay_us, agreement.policy);
-    io.template list<std::uint16_t>(agreement.selection, kMostTableBytes);
+    io.template list<std::uint16_t>(agreement.selection, kMaxTableBytes);
 }
 
 void fields(auto& io, Some<Welcome> auto& welcome) {
@@ -94,7 +94,7 @@ void fields(auto& io, Some<Survey::Target> auto& target) {
 
 void fields(auto& io, Some<Survey> auto& survey) {
     io(survey.head);
-    io.template list<std::uint8_t>(survey.targets, kMostSurveyed);
+    io.template list<std::uint8_t>(survey.targets, kMaxSurveyed);
 }
 
 void fields(auto& io, Some<Echo> auto& echo) {
@@ -103,7 +103,7 @@ void fields(auto& io, Some<Echo> auto& echo) {
 
 void fields(auto& io, Some<Surveyed> auto& surveyed) {
     io(surveyed.head);
-    io.template list<std::uint8_t>(surveyed.round_trips_ns, kMostSurveyed);
+    io.template list<std::uint8_t>(surveyed.round_trips_ns, kMaxSurveyed);
 }
 
 void fields(auto& io, Some<KeyRequest> auto& request) {
@@ -147,7 +147,7 @@ class Writer {
     template <typename Value>
     void one(const Value& value) {
         if constexpr (std::is_same_v<Value, ByteString>) {
-            list<std::uint8_t>(value, kMostAddressBytes);
+            list<std::uint8_t>(value, kMaxAddressBytes);
         } else if constexpr (std::is_enum_v<Value>) {
             one(static_cast<std::underlying_type_t<Value>>(value));
         } else if constexpr (std::is_unsigned_v<Value>) {
@@ -204,7 +204,7 @@ class Reader {
     template <typename Value>
     void one(Value& value) {
         if constexpr (std::is_same_v<Value, ByteString>) {
-            list<std::uint8_t>(value, kMostAddressBytes);
+            list<std::uint8_t>(value, kMaxAddressBytes);
         } else if constexpr (std::is_enum_v<Value>) {
             value = static_cast<Value>(number<std::underlying_type_t<Value>>());
         } else if constexpr (std::is_same_v<Value, bool>) {
@@ -250,7 +250,7 @@ std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid, std::
 
 // Error 0 means no error, and larger codes do not exist.
 bool is_error(std::uint32_t code) {
-    return code != 0 && code <= kMostError;
+    return code != 0 && code <= kMaxError;
 }
 
 constexpr auto anything = [](const auto&) { return true; };

@@ -16,13 +16,13 @@ inline constexpr std::uint16_t kJoinMagic = 0x4d4a;  // "MJ"
 // Version of join messages and of authentication (protection.h). The header, the beginning of a hello with
 // its id, and answers never change, so that members of different releases can recognise each other.
 inline constexpr std::uint8_t kJoinVersion = 12;
-inline constexpr std::size_t kMostTableBytes = 4096;
+inline constexpr std::size_t kMaxTableBytes = 4096;
 // A welcome grows with the members, and travels in parts of this size.
 inline constexpr std::size_t kPartBytes = 32768;
-inline constexpr std::size_t kMostGroupAddresses = 16;
+inline constexpr std::size_t kMaxGroupAddresses = 16;
 inline constexpr std::uint8_t kGroupPlans = 4;
-inline constexpr std::size_t kMostSurveyed = 16;  // networks
-inline constexpr std::uint32_t kMostError = 0xffff;
+inline constexpr std::size_t kMaxSurveyed = 16;  // networks
+inline constexpr std::uint32_t kMaxError = 0xffff;
 inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 
 enum class JoinKind : std::uint8_t {
@@ -119,7 +119,7 @@ struct Guests {
     std::vector<Hello> hellos;
 };
 // Largest number of hellos in one message.
-inline constexpr std::size_t kMostGuests = 1024;
+inline constexpr std::size_t kMaxGuests = 1024;
 
 // A member that cannot join the group answers to rank 0.
 struct WelcomePart {

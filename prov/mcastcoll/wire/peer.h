@@ -11,7 +11,7 @@ namespace mcastcoll::wire {
 using ByteString = std::vector<std::byte>;
 
 // Longest of the strings below.
-inline constexpr std::size_t kMostAddressBytes = 128;
+inline constexpr std::size_t kMaxAddressBytes = 128;
 
 struct Peer {
     ByteString private_address;   // of the private inner endpoint

@@ -84,7 +84,7 @@ void put_columns(ByteString& table, const std::vector<Peer>& peers, const Order&
     std::size_t longest = 0;
     for (const std::uint32_t rank : order) {
         const ByteString& one = peers[rank].*string;
-        assert(one.size() <= kMostAddressBytes);
+        assert(one.size() <= kMaxAddressBytes);
         table.push_back(static_cast<std::byte>(one.size()));
         longest = std::max(longest, one.size());
     }
@@ -105,7 +105,7 @@ std::optional<Bytes> get_columns(Bytes rest, std::vector<Peer>& peers, const Ord
         longest = std::max(longest, std::to_integer<std::size_t>(length));
         all += std::to_integer<std::size_t>(length);
     }
-    if (longest > kMostAddressBytes || rest.size() < all) return {};
+    if (longest > kMaxAddressBytes || rest.size() < all) return {};
     for (std::size_t row = 0; row < order.size(); ++row)
         (peers[order[row]].*string).resize(std::to_integer<std::size_t>(lengths[row]));
     const Order rows = by_length(order, peers, string);

@@ -11,7 +11,7 @@
 namespace mcastcoll::wire {
 
 // Size for one member: range, a rank of the order, sequence, and four strings with their lengths.
-inline constexpr std::size_t kMaxUnpackedBytes = 1 + 4 + 4 + 4 * (1 + kMostAddressBytes);
+inline constexpr std::size_t kMaxUnpackedBytes = 1 + 4 + 4 + 4 * (1 + kMaxAddressBytes);
 
 // All arguments are by rank and of equal length.
 ByteString pack(const std::vector<Peer>& peers, const std::vector<std::uint8_t>& range_of,

@@ -12,7 +12,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-constexpr std::uint32_t kMostRanks = 1 << 20;
+constexpr std::uint32_t kMaxRanks = 1 << 20;
 
 // Raw values of the options, before parsing.
 struct Words {
@@ -105,7 +105,7 @@ std::string take_group(const Arguments& arguments, const Words& words, Command& 
         if (arguments.given(name)) return fmt::format("{}: not allowed with --hosts", name);
     if (command.policy == "binomial")
         return "--policy 'binomial': allowed with --hosts are push, pull, sync, auto";
-    const std::uint32_t most = kMostRanks / *command.hosts;
+    const std::uint32_t most = kMaxRanks / *command.hosts;
     if (command.per_host > most)
         return fmt::format("--per-host {}: allowed with --hosts {} are 1 to {}", command.per_host,
                            *command.hosts, most);
@@ -156,7 +156,7 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
         arguments.option(name, words.times.emplace_back(), what)
             .check([&taken](const std::string& text) { return take_time(text, taken); }, "TIME");
     };
-    arguments.option("--ranks", e.ranks, "number of processes, one on each host").range(2U, kMostRanks);
+    arguments.option("--ranks", e.ranks, "number of processes, one on each host").range(2U, kMaxRanks);
     arguments
         .option("--hosts", command.hosts,
                 "number of hosts of a whole group, which joins, runs the collectives, and leaves")
