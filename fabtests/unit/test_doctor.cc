@@ -343,7 +343,7 @@ Test(doctor, each_fault_of_the_network_is_one_finding) {
 Test(doctor, a_group_without_multicast_is_slower_and_works) {
     Crew crew = healthy_crew(4);
     silence(crew);
-    cr_assert(holds(judge(crew).sentence, "slower here: a group of these 4 hosts works, without multicast"));
+    cr_assert(holds(judge(crew).sentence, "slower here: a group of these 4 hosts works, but without multicast"));
     crew.hosts[2]->end_to_end->error = "the join: Connection timed out";
     crew.hosts[2]->end_to_end->warning = "join failed: no answer of rank 0";
     const Verdict verdict = judge(crew);
@@ -429,7 +429,7 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
     const std::string plain = as_text(verdict, crew, false), coloured = as_text(verdict, crew, true);
     cr_assert_not(holds(plain, "\x1b"));
     cr_assert(holds(coloured, "\x1b[33;1m"));
-    cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not hear n0"), "%s", plain.c_str());
+    cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not receive from n0"), "%s", plain.c_str());
     // The matrix: n1 receives nothing from n0; n3 has lost 50 of 550 datagrams of each sender.
     cr_assert(holds(plain, " n1       -         .    ."), "%s", plain.c_str());
     cr_assert(holds(plain, "9.1"), "%s", plain.c_str());

@@ -67,7 +67,7 @@ Test(selection, errors_name_the_line_and_what_may_stand_there) {
     const struct {
         const char *text, *complaint;
     } cases[] = {
-        {"allgather * * *", "line 1: a row has five columns"},
+        {"allgather * * *", "line 1: a row must have five columns"},
         {"\n#\nbcast * * * levels", "line 3: operation 'bcast' may be broadcast, barrier,"},
         {"allgather 3-2 * * chains", "line 1: members '3-2' may be *, N, N-M, N- or -M"},
         {"allgather * 2K * chains", "line 1: hosts '2K' may be"},
