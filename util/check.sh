@@ -110,7 +110,7 @@ for name in $steps; do
     elif [ -n "$obstacle" ]; then
         report_unrun "$name" skipped "$obstacle"
     elif [ -n "$beside" ]; then
-        start "$name" nice -n 5 && aside=$name # not the idle class: ranks that wait yield, which would leave it nothing
+        start "$name" chrt --idle 0 && aside=$name # with a share of the processors, MPI jobs would take four times as long
     else
         start "$name" && conclude "$name"
     fi
