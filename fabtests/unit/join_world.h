@@ -26,8 +26,8 @@ struct JoinNetwork {
     std::size_t words_at_once = 32;                 // messages of a member under way at once
 };
 
-// The process of one rank, with the work of its Station around a join: keeps hellos for joins not yet called,
-// and forwards messages to the called join.
+// The process of one rank, with the work of its CollectiveEndpoint around a join: keeps hellos for joins not
+// yet called, and forwards messages to the called join.
 class JoinWorld;
 class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
   public:

@@ -1,4 +1,4 @@
-// Data kept by a Station from one join for the next, and the moment of discarding.
+// Data kept by a CollectiveEndpoint from one join for the next, and the moment of discarding.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"

@@ -1,7 +1,7 @@
 // The collective groups of an endpoint. A Group is the fid_mc returned by fi_join_collective and contains the
 // protocol object of one member (group/group.h). The Group implements the protocol object's port with the
 // endpoint's sockets, messages and watch, and reports results to the fid_mc and the application's queues. The
-// Station passes received data to the Group.
+// CollectiveEndpoint passes received data to the Group.
 #pragma once
 
 #include <array>

@@ -12,9 +12,9 @@
 #include "base/system.h"
 #include "host/segment.h"
 #include "ofi/av.h"
+#include "ofi/collective_endpoint.h"
 #include "ofi/inner.h"
 #include "ofi/member_list.h"
-#include "ofi/station.h"
 #include "topology/discover.h"
 #include "wire/bytes.h"
 
@@ -132,7 +132,7 @@ void unmap_pages(std::byte* pages, std::size_t bytes) {
 
 }  // namespace
 
-Result<void> Station::open() {
+Result<void> CollectiveEndpoint::open() {
     std::byte name[wire::kMaxAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint.inner->fid, name, &length); rc != 0 || length > sizeof name)
@@ -180,7 +180,7 @@ Result<void> Station::open() {
     return {};
 }
 
-void Station::open_multicast() {
+void CollectiveEndpoint::open_multicast() {
     const fi_fabric_attr* attr = endpoint.info->fabric_attr;
     const std::string_view inner = attr != nullptr && attr->prov_name != nullptr ? attr->prov_name : "";
     multicast.open(own_address_, inner.find("verbs") != std::string_view::npos);
@@ -191,7 +191,8 @@ void Station::open_multicast() {
     }
 }
 
-int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
+int CollectiveEndpoint::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc,
+                             void* context) {
     if (mc == nullptr || (flags & ~std::uint64_t{FI_COLLECTIVE}) != 0) return -FI_EINVAL;
     if (endpoint.eq == nullptr) {
         log_line(Level::warn,
@@ -225,7 +226,7 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
     return 0;
 }
 
-Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* context) {
+Result<JoinPlan> CollectiveEndpoint::plan_join(const fi_collective_addr& address, void* context) {
     const AvSet& set = AvSet::from(*address.set);
     const bool is_group = groups_.find(address.coll_addr) != nullptr;
     if (address.coll_addr != FI_ADDR_NOTAVAIL && address.coll_addr != set.address() && !is_group)
@@ -272,7 +273,7 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
 // Before the secret is known, the list is identified by a hash without the secret, which every process can
 // compute. Joins of the list are counted under this hash, because the order in which secrets arrive may
 // differ from the order of the join calls.
-Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
+Result<void> CollectiveEndpoint::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
     const auto nobodys = draw_key(), nonce = draw_key();
     if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();
     const std::uint64_t list =
@@ -297,7 +298,7 @@ Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key
     return {};
 }
 
-Station::~Station() {
+CollectiveEndpoint::~CollectiveEndpoint() {
     drain();
     succeeds([&] { write_statistics(); });
     groups_.clear();
@@ -306,7 +307,7 @@ Station::~Station() {
 // Serves closed groups for a while before the endpoint closes, because other members may still need
 // retransmissions. Time in which the network is silent does not count, up to the host timeout, because
 // members cannot send requests then.
-void Station::drain() {
+void CollectiveEndpoint::drain() {
     if (!messenger || !watch.is_open()) return;  // opening failed half way
     const Nanoseconds begin = monotonic_now();
     const Nanoseconds last = begin + Nanoseconds::from_ms(settings.host_timeout_ms);
@@ -326,7 +327,7 @@ void Station::drain() {
 
 // FI_MCASTCOLL_STATS=PREFIX: writes the counters of an endpoint's groups to PREFIX.HOST.PID.json when the
 // endpoint closes.
-void Station::write_statistics() const {
+void CollectiveEndpoint::write_statistics() const {
     engine::Counters total;
     group::LevelCounters levels;
     groups_.sum_counters(total, levels);

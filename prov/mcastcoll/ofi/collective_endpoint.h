@@ -1,7 +1,7 @@
-// Station is the collective endpoint: the state of one libfabric endpoint for collectives. Owns the service
-// socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and the groups.
-// The first join opens the Station, so an application that never joins pays nothing. The fabric's lock must
-// be held in all calls, unless noted otherwise.
+// CollectiveEndpoint is the collective endpoint: the state of one libfabric endpoint for collectives. Owns
+// the service socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and
+// the groups. The first join opens the CollectiveEndpoint, so an application that never joins pays nothing.
+// The fabric's lock must be held in all calls, unless noted otherwise.
 #pragma once
 
 #include "base/clock.h"
@@ -12,10 +12,10 @@
 
 namespace mcastcoll::ofi {
 
-class Station final : public Facilities, private Messenger::Receiver {
+class CollectiveEndpoint final : public Facilities, private Messenger::Receiver {
   public:
-    explicit Station(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
-    ~Station();
+    explicit CollectiveEndpoint(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
+    ~CollectiveEndpoint();
     // Called once, before all other calls.
     Result<void> open();
 
@@ -44,7 +44,9 @@ class Station final : public Facilities, private Messenger::Receiver {
     // Sum over all groups, closed ones included; empty if there is no counter of this name.
     std::optional<std::uint64_t> counter(std::string_view name) const;
     int close_group(Group& group);
-    static Station& of(Group& group) { return static_cast<Station&>(group.facilities()); }
+    static CollectiveEndpoint& of(Group& group) {
+        return static_cast<CollectiveEndpoint&>(group.facilities());
+    }
 
   private:
     // The applications' operations on a group's fid_mc: group_calls.cc.

@@ -1,4 +1,4 @@
-#include "ofi/station.h"
+#include "ofi/collective_endpoint.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -23,7 +23,7 @@ topology::Counts nonzero(const engine::Counters& counters, const group::LevelCou
 
 }  // namespace
 
-void Station::progress(bool everywhere) {
+void CollectiveEndpoint::progress(bool everywhere) {
     const Nanoseconds time = monotonic_now();
     ++turns_;
     // An operation may have started since the last turn.
@@ -63,7 +63,7 @@ void Station::progress(bool everywhere) {
     keep_alarm();
 }
 
-void Station::note_busy() {
+void CollectiveEndpoint::note_busy() {
     busy_groups_ = 0;
     expected_ = {};
     groups_.settle();
@@ -76,7 +76,7 @@ void Station::note_busy() {
 
 // Runs when the process waits for members and has received no message for a while: connections of foreign
 // hosts may occupy all receive buffers.
-void Station::look_for_strangers(Nanoseconds time) {
+void CollectiveEndpoint::look_for_strangers(Nanoseconds time) {
     std::size_t ended = 0;
     SocketAddress one;
     if (listens_at_ && messenger->is_starved())
@@ -96,7 +96,7 @@ void Station::look_for_strangers(Nanoseconds time) {
 }
 
 // Compares with the members of all groups: a member connects from the address at which it listens.
-bool Station::has_members_at(const SocketAddress& host) const {
+bool CollectiveEndpoint::has_members_at(const SocketAddress& host) const {
     const auto is_there = [&](const wire::ByteString& address) {
         const auto member = SocketAddress::from_bytes(address);
         return member && member.value().same_host(host);
@@ -106,7 +106,7 @@ bool Station::has_members_at(const SocketAddress& host) const {
            });
 }
 
-void Station::receive_greetings(Nanoseconds time) {
+void CollectiveEndpoint::receive_greetings(Nanoseconds time) {
     greetings_at_ = time;
     const unsigned most = greeting_pace_.may_read(groups_.any_greeting(), busy_groups_ > 0, time);
     const auto strangers = [&] { return joins.doubtful_datagrams() + secrets.foreign_datagrams(); };
@@ -120,7 +120,7 @@ void Station::receive_greetings(Nanoseconds time) {
     greeting_pace_.has_read(count, most, strangers() > strangers_before, time);
 }
 
-void Station::receive_multicasts(Nanoseconds time) {
+void CollectiveEndpoint::receive_multicasts(Nanoseconds time) {
     if (!multicast || groups_.empty()) return;
     // Two batches at a time: enough to keep up, few enough to let all other work have its turn.
     for (int batch = 0; batch < 2; ++batch) {
@@ -131,7 +131,7 @@ void Station::receive_multicasts(Nanoseconds time) {
 }
 
 // Groups share addresses and sockets. The key in the header identifies the group.
-void Station::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds time) {
+void CollectiveEndpoint::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds time) {
     if (bytes.size() < wire::kHeaderBytes) {
         ++groups_.strays().bad_packet;
         return;
@@ -143,17 +143,17 @@ void Station::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanos
         group->within(time, [&] { group->on_datagram(bytes, source, time); });
 }
 
-bool Station::busy() const {
+bool CollectiveEndpoint::busy() const {
     return busy_groups_ > 0 || messenger->under_way() > 0 || groups_.any_busy();
 }
 
-void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
+void CollectiveEndpoint::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
     for (auto& group : groups_)
         group->within(time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
 }
 
 // The messenger may hold more messages and must repost its buffers, so this must not throw.
-void Station::on_message(MutableBytes message) {
+void CollectiveEndpoint::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
     stranger_pace_.heard(time);
     const auto take = [&] { dispatch(message, time); };
@@ -168,7 +168,7 @@ void Station::on_message(MutableBytes message) {
         }
 }
 
-void Station::dispatch(MutableBytes message, Nanoseconds time) {
+void CollectiveEndpoint::dispatch(MutableBytes message, Nanoseconds time) {
     if (wire::peek_list(message)) {
         // The message may be repeated as a datagram; if not, its destination was not this endpoint.
         if (!joins.on_word(message, time)) ++foreign_messages_;
@@ -183,14 +183,14 @@ void Station::dispatch(MutableBytes message, Nanoseconds time) {
         group->within(time, [&] { group->core().on_message(message, time); });
 }
 
-void Station::on_send_error(fi_addr_t peer, int error) {
+void CollectiveEndpoint::on_send_error(fi_addr_t peer, int error) {
     log_line(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
     std::string reason;
     succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
     tell_lost(peer, error, reason, monotonic_now());
 }
 
-Nanoseconds Station::next_deadline() const {
+Nanoseconds CollectiveEndpoint::next_deadline() const {
     Nanoseconds next = std::min(watch.next_deadline(), groups_.next_deadline());
     if (multicast) next = std::min(next, multicast.transport().next_deadline());
     if (busy_groups_ > 0 && listens_at_) next = std::min(next, stranger_pace_.next_look());
@@ -198,7 +198,7 @@ Nanoseconds Station::next_deadline() const {
 }
 
 // Returns when hellos may be read again, if they must not end a sleep before then.
-Nanoseconds Station::heed_greetings() {
+Nanoseconds CollectiveEndpoint::heed_greetings() {
     const Nanoseconds time = monotonic_now();
     const Nanoseconds until = greeting_pace_.rests_until(groups_.any_greeting(), time);
     const bool heeds = until <= time;
@@ -207,7 +207,7 @@ Nanoseconds Station::heed_greetings() {
     return heeds ? kNever : until;
 }
 
-bool Station::prepare_wait(bool may_pause) {
+bool CollectiveEndpoint::prepare_wait(bool may_pause) {
     progress(true);
     if (multicast && !multicast.transport().prepare_wait()) return false;
     if (!messenger->prepare_wait(may_pause)) return false;
@@ -216,12 +216,12 @@ bool Station::prepare_wait(bool may_pause) {
     return slept_;
 }
 
-void Station::keep_alarm() {
+void CollectiveEndpoint::keep_alarm() {
     if (!endpoint.somebody_sleeps()) return;
     wait_set.bring_forward(messenger->must_poll() ? Nanoseconds{} : next_deadline());
 }
 
-int Station::close_group(Group& group) {
+int CollectiveEndpoint::close_group(Group& group) {
     const auto lock = endpoint.lock();
     const Nanoseconds time = monotonic_now();
     int rc = 0;
@@ -234,7 +234,7 @@ int Station::close_group(Group& group) {
     return 0;
 }
 
-void Station::bury_done() noexcept {
+void CollectiveEndpoint::bury_done() noexcept {
     for (std::size_t i = 0; i < groups_.ready().size();) {
         Group& group = *groups_.ready()[i];
         if (!group.core().done()) {
@@ -247,7 +247,7 @@ void Station::bury_done() noexcept {
     }
 }
 
-std::optional<std::uint64_t> Station::counter(std::string_view name) const {
+std::optional<std::uint64_t> CollectiveEndpoint::counter(std::string_view name) const {
     engine::Counters counters;
     group::LevelCounters levels;
     groups_.sum_counters(counters, levels);
@@ -260,7 +260,7 @@ std::optional<std::uint64_t> Station::counter(std::string_view name) const {
     return {};
 }
 
-bool Station::wants_report(Nanoseconds time) {
+bool CollectiveEndpoint::wants_report(Nanoseconds time) {
     if (time < next_report_) return false;
     next_report_ = time + kReportInterval;
     return report_due || (report_ && report_->is_watched());
@@ -268,7 +268,7 @@ bool Station::wants_report(Nanoseconds time) {
 
 // Writes the report for mcastcoll-topo. The rate is limited, because a program may join thousands of groups.
 // The report is optional, so only the first error is logged.
-void Station::write_report() {
+void CollectiveEndpoint::write_report() {
     report_due = false;
     if (report_given_up_) return;
     topology::Report report;
