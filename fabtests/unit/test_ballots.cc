@@ -8,8 +8,8 @@
 
 using namespace mcastcoll;
 using engine::Ballots;
+using engine::ReachabilityMap;
 using engine::Speakers;
-using engine::Verdict;
 
 namespace {
 
@@ -78,8 +78,8 @@ Test(election, who_heard_everybody_casts_nothing) {
     Ballots ballots(1000, 1000, kMuch);
     for (std::uint32_t r = 0; r < 1000; ++r) ballots.cast(rank_of(r), all_but(1000, {}), true);
     cr_assert(ballots.bytes().empty());
-    const Verdict verdict = ballots.judge({});
-    cr_assert(verdict.works && verdict.deaf.empty() && verdict.mute.empty());
+    const ReachabilityMap map = ballots.judge({});
+    cr_assert(map.works && map.deaf.empty() && map.mute.empty());
 }
 
 Test(election, large_groups_are_judged_by_their_speakers) {
@@ -93,16 +93,16 @@ Test(election, large_groups_are_judged_by_their_speakers) {
         else if (r % 3 != 0 && r != 300)
             ballots.cast(rank_of(r), all_but(n, {3}), true);  // a third of the members receive from rank 300
     }
-    const Verdict verdict = ballots.judge({});
-    cr_assert(verdict.works);
-    cr_assert(verdict.deaf == (std::vector<Rank>{rank_of(7), rank_of(8)}));
-    cr_assert(verdict.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
+    const ReachabilityMap map = ballots.judge({});
+    cr_assert(map.works);
+    cr_assert(map.deaf == (std::vector<Rank>{rank_of(7), rank_of(8)}));
+    cr_assert(map.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
 }
 
 // Rank 300 does not speak in election 1 unless it is suspected; rank 401 does.
 Test(election, in_large_groups_the_mute_are_mute_until_they_are_heard) {
     const std::uint32_t n = 1600, regular = engine::kSpeakersOfMany;
-    const Verdict so_far{.works = true, .deaf = {}, .mute = {rank_of(300), rank_of(401)}};
+    const ReachabilityMap so_far{.works = true, .deaf = {}, .mute = {rank_of(300), rank_of(401)}};
     Ballots ballots(n, n, kMuch);
     ballots.begin(Speakers(n, 1));
     cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(300)}, "all heard 401");
@@ -152,7 +152,7 @@ Test(election, merging_is_the_same_as_casting) {
         (r % 2 == 0 ? left : right).cast(rank_of(r), heard, true);
     }
     cr_assert(top.merge(copy(left), false) && top.merge(copy(right), false));
-    const Verdict a = one.judge({}), b = top.judge({});
+    const ReachabilityMap a = one.judge({}), b = top.judge({});
     cr_assert(a.works == b.works && a.deaf == b.deaf && a.mute == b.mute);
     cr_assert(a.deaf == std::vector<Rank>{rank_of(39)});
 }
@@ -170,15 +170,15 @@ Test(election, ballots_that_make_no_sense_change_nothing) {
     cr_assert(ballots.too_many());
 }
 
-Test(election, a_verdict_survives_its_message) {
-    const Verdict verdict{.works = true, .deaf = {rank_of(3), rank_of(70000)}, .mute = {rank_of(0)}};
+Test(election, a_reachability_map_survives_its_message) {
+    const ReachabilityMap map{.works = true, .deaf = {rank_of(3), rank_of(70000)}, .mute = {rank_of(0)}};
     ByteString bytes;
-    engine::encode(verdict, bytes);
+    engine::encode(map, bytes);
     cr_assert_eq(bytes.size(), 12U);
-    Verdict back;
+    ReachabilityMap back;
     cr_assert(engine::decode(bytes, 2, 70001, back));
-    cr_assert(back.deaf == verdict.deaf && back.mute == verdict.mute);
-    Verdict other;
+    cr_assert(back.deaf == map.deaf && back.mute == map.mute);
+    ReachabilityMap other;
     cr_assert(!engine::decode(bytes, 2, 70000, other));
     cr_assert(!engine::decode(bytes, 4, 70001, other));
 }

@@ -23,7 +23,7 @@ constexpr std::uint64_t kFragment = 1424, kSmall = 2 * kFragment, kLarge = 200 *
 struct Parts {
     explicit Parts(const GroupConfig& config) : core(config) {
         core.now = Nanoseconds::from_ms(1);
-        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.reachability.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
     }
     Parts(std::uint32_t self, std::uint32_t members) : Parts(config_of(self, members)) {}
@@ -332,7 +332,7 @@ Test(gatherer, combines_in_the_order_of_the_tree) {
     cr_assert(results[0] == results[1] && results[0] != content(64));
 }
 
-Test(checkpoint, keeps_a_watermark_until_its_verdict_is_known) {
+Test(checkpoint, keeps_a_watermark_until_its_map_is_known) {
     Parts p(1, 4);
     for (int i = 0; i < 16; ++i) p.core.finish(p.post(0, 0));
     p.checkpoint.settle();
@@ -344,7 +344,7 @@ Test(checkpoint, keeps_a_watermark_until_its_verdict_is_known) {
     p.checkpoint.on_told(p.header(Kind::watermark_down, 0, 1, 0, 16), p.core.parent);
     p.checkpoint.settle();
     cr_assert_eq(p.checkpoint.opened(), 0U);
-    p.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 80);
+    p.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 80);
     p.checkpoint.settle();
     cr_assert_eq(p.checkpoint.opened(), 16U);
 }

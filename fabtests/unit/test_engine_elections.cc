@@ -25,8 +25,8 @@ struct Leaf : Bench {
         return {
             .kind = kind, .sender = sender, .operation = operation, .payload = {}, .key = {}, .epoch = {}};
     }
-    Packet verdict(std::uint32_t version, std::uint64_t from, const engine::Verdict& what) const {
-        Packet packet = verdict_message(what);
+    Packet later_map(std::uint32_t version, std::uint64_t from, const engine::ReachabilityMap& what) const {
+        Packet packet = map_message(what);
         packet.operation = from;
         packet.total |= std::uint64_t{version} << 1;
         return packet;
@@ -50,8 +50,8 @@ struct Leaf : Bench {
     std::uint64_t next = 0;
 };
 
-const engine::Verdict kNoLane{};
-const engine::Verdict kLane{.works = true, .deaf = {}, .mute = {}};
+const engine::ReachabilityMap kNoLane{};
+const engine::ReachabilityMap kLane{.works = true, .deaf = {}, .mute = {}};
 
 }  // namespace
 
@@ -116,10 +116,10 @@ Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
         leaf.of(Kind::go, 1, 2),
         leaf.of(Kind::vote, 0, 2),
         leaf.of(Kind::elect, 0, 2),
-        leaf.verdict(0, 64, kNoLane),
-        leaf.verdict(2, 64, kNoLane),
+        leaf.later_map(0, 64, kNoLane),
+        leaf.later_map(2, 64, kNoLane),
         [&] {
-            Packet packet = leaf.verdict(1, 64, kNoLane);
+            Packet packet = leaf.later_map(1, 64, kNoLane);
             packet.sender = 2;
             return packet;
         }(),
@@ -130,14 +130,14 @@ Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
         cr_assert(leaf.drain().empty());
         const std::string names = changed(before, leaf.engine.counters());
         cr_assert(names == "messages_received unexpected_kind", "%s", names.c_str());
-        cr_assert_eq(leaf.engine.verdict_version(), 0U);
+        cr_assert_eq(leaf.engine.map_version(), 0U);
     }
 }
 
-Test(elections, a_verdict_is_for_operations_from_its_own_on) {
+Test(elections, a_reachability_map_is_for_operations_from_its_own_on) {
     Leaf leaf;
-    leaf.message(leaf.verdict(1, 64, kNoLane));
-    cr_assert_eq(leaf.engine.verdict_version(), 1U);
+    leaf.message(leaf.later_map(1, 64, kNoLane));
+    cr_assert_eq(leaf.engine.map_version(), 1U);
     cr_assert_eq(leaf.engine.counters().lane_demotions, 1U);
     for (std::uint32_t i = 0; i < 64; ++i) {
         // The ring predecessor is rank 0 under both reachability maps; the client under the old map is rank
@@ -152,11 +152,11 @@ Test(elections, a_verdict_is_for_operations_from_its_own_on) {
     const auto out = leaf.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
     cr_assert_eq(count(out, Kind::data), 2U, "the tree brings it to both");
-    cr_assert_eq(count(out, Kind::probe), 0U, "a beacon would only bring up the verdict that it just had");
+    cr_assert_eq(count(out, Kind::probe), 0U, "a beacon would only bring up the map that it just had");
 }
 
 // No member begins an operation without the reachability map for it, however messages are reordered.
-Test(elections, a_watermark_waits_for_its_verdict) {
+Test(elections, a_watermark_waits_for_its_reachability_map) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 65; ++i) {
         leaf.buffers.emplace_back(8);
@@ -168,7 +168,7 @@ Test(elections, a_watermark_waits_for_its_verdict) {
     // A watermark learned from a member that has moved on has no effect either.
     leaf.datagram(leaf.fragment(0, 70, 0, content(8)));
     cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
-    leaf.message(leaf.verdict(1, 64, kNoLane));
+    leaf.message(leaf.later_map(1, 64, kNoLane));
     const auto out = leaf.drain();
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
     cr_assert_eq(count(out, Kind::fragment), 0U);
@@ -254,9 +254,9 @@ Test(elections, the_leader_holds_an_election_when_asked) {
     leader.vote_for(1, 1, {});  // the repeated vote counts once
     leader.vote_for(1, 2, 0b100U);
     out = leader.pass(Nanoseconds::from_ms(60));
-    cr_assert_eq(count(out, Kind::verdict), 2U);
+    cr_assert_eq(count(out, Kind::reachability_map), 2U);
     for (const Out& one : out) {
-        if (one.header.kind != Kind::verdict) continue;
+        if (one.header.kind != Kind::reachability_map) continue;
         cr_assert_eq(number_of(one.header.operation), 64U);
         cr_assert_eq(one.header.total, 1U << 1 | 1U);
     }
@@ -280,9 +280,9 @@ Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_wai
             leader.hear(election, r);
             leader.vote_for(election, r, {});
         }
-        cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(5)), Kind::verdict), 0U);
+        cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(5)), Kind::reachability_map), 0U);
     }
-    cr_assert_eq(leader.engine.verdict_version(), 0U);
+    cr_assert_eq(leader.engine.map_version(), 0U);
     cr_assert_eq(leader.engine.counters().elections, 3U);
 }
 
@@ -294,7 +294,7 @@ Test(elections, late_requests_are_dropped) {
     leader.request(2, 0);
     for (std::uint32_t r : {1U, 2U}) leader.vote_for(1, r, 0U);
     leader.pass(Nanoseconds::from_ms(60));
-    cr_assert_eq(leader.engine.verdict_version(), 1U);
+    cr_assert_eq(leader.engine.map_version(), 1U);
     leader.request(2, 1);
     cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(1000)), Kind::go), 0U);
 }

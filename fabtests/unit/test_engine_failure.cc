@@ -200,7 +200,7 @@ Test(failure, only_children_gather_and_only_the_parent_tells) {
     const Packet refused[] = {
         message_of(Kind::gather, 2),          message_of(Kind::gather, 0),
         message_of(Kind::watermark_up, 2, 0), message_of(Kind::watermark_down, 5),
-        message_of(Kind::go, 5, 1),           message_of(Kind::verdict, 5),
+        message_of(Kind::go, 5, 1),           message_of(Kind::reachability_map, 5),
         message_of(Kind::leave_up, 2),        message_of(Kind::vote, 2),
         message_of(Kind::ready, 2),
     };

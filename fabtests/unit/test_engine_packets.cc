@@ -94,7 +94,7 @@ const Damage kMessages[] = {
      "messages_received unexpected_kind"},
     {"a vote from who is no child", [](Packet& p) { p.kind = Kind::vote; }, nullptr,
      "messages_received unexpected_kind"},
-    {"a second verdict", [](Packet& p) { p.kind = Kind::verdict; }, nullptr,
+    {"a second map", [](Packet& p) { p.kind = Kind::reachability_map; }, nullptr,
      "messages_received unexpected_kind"},
     {"a watermark from who is not the parent",
      [](Packet& p) {

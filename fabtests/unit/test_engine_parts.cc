@@ -39,7 +39,7 @@ struct Member {
               return config;
           }()) {
         core.now = kPartSoon;
-        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.reachability.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
     }
     void finish(std::uint64_t operations) {
@@ -49,20 +49,20 @@ struct Member {
         checkpoint.settle();
     }
     static wire::Header header(wire::Kind kind, std::uint32_t from, std::uint64_t number,
-                               std::uint32_t verdict = 0) {
+                               std::uint32_t map_version = 0) {
         wire::Header header;
         header.kind = kind;
         header.sender = rank_of(from);
         header.operation = operation_of(number);
-        header.fragment = fragment_of(verdict);
+        header.fragment = fragment_of(map_version);
         return header;
     }
     void up(std::uint32_t child, std::uint64_t number) {
         checkpoint.on_up(header(wire::Kind::watermark_up, child, number));
         checkpoint.settle();
     }
-    void told(std::uint64_t number, std::uint32_t verdict = 0) {
-        checkpoint.on_told(header(wire::Kind::watermark_down, index_of(core.parent), number, verdict),
+    void told(std::uint64_t number, std::uint32_t map_version = 0) {
+        checkpoint.on_told(header(wire::Kind::watermark_down, index_of(core.parent), number, map_version),
                            core.parent);
     }
     void asked(std::uint32_t child, std::uint64_t above) {
@@ -117,13 +117,13 @@ Test(watermark, goes_up_and_comes_down_through_others) {
     cr_assert(middle.checkpoint.opened() == 4 && middle.words().empty(), "no news");
 }
 
-Test(watermark, waits_for_the_verdict_that_it_was_told_with) {
+Test(watermark, waits_for_the_map_that_it_names) {
     Member leaf(1, 2);
     leaf.finish(8);
     for (const std::uint64_t number : {4U, 8U}) leaf.told(number, 1);
     leaf.checkpoint.settle();
     cr_assert_eq(leaf.checkpoint.opened(), 0U);
-    leaf.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
+    leaf.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
     leaf.checkpoint.settle();
     cr_assert_eq(leaf.checkpoint.opened(), 8U);
 }

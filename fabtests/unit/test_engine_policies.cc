@@ -278,7 +278,7 @@ struct ChannelUser : Bench {
 
 }  // namespace
 
-Test(sync_policy, a_channel_is_used_again_after_the_verdict) {
+Test(sync_policy, a_channel_is_used_again_after_the_watermark) {
     std::vector<ByteString> buffers(6, ByteString(8));
     ChannelUser bench(7, buffers);
     const ByteString sent = content(8);
@@ -292,7 +292,7 @@ Test(sync_policy, a_channel_is_used_again_after_the_verdict) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-Test(sync_policy, who_does_not_hear_the_verdict_asks_its_parent_once) {
+Test(sync_policy, who_does_not_hear_the_watermark_asks_its_parent_once) {
     std::vector<ByteString> buffers(6, ByteString(8));
     ChannelUser bench(7, buffers);
     const ByteString sent = content(8);
@@ -341,7 +341,7 @@ Test(sync_policy, an_older_question_does_not_answer_a_newer_one) {
     cr_assert(!told.empty() && told.back().header.operation == operation_of(8));
 }
 
-Test(sync_policy, forged_verdicts_change_nothing) {
+Test(sync_policy, forged_watermarks_change_nothing) {
     std::vector<ByteString> buffers(6, ByteString(8));
     ChannelUser bench(7, buffers);
     bench.drain();
@@ -354,7 +354,7 @@ Test(sync_policy, forged_verdicts_change_nothing) {
     cr_assert_eq(bench.engine.counters().checkpoints, before.checkpoints);
 }
 
-Test(sync_policy, rank_0_multicasts_the_verdict) {
+Test(sync_policy, rank_0_multicasts_the_watermark) {
     std::vector<ByteString> buffers(4, content(8));
     ChannelUser bench(0, buffers);
     bench.drain();
@@ -362,9 +362,10 @@ Test(sync_policy, rank_0_multicasts_the_verdict) {
     cr_assert_eq(count(bench.drain(), Kind::watermark_cast), 0U);
     bench.message(plain(Kind::watermark_up, 4, 4));
     const auto out = bench.drain();
-    const auto verdict = of_kind(out, Kind::watermark_cast);
-    cr_assert_eq(verdict.size(), 1U);
-    cr_assert(verdict[0].kind == Effect::Kind::multicast && verdict[0].header.operation == operation_of(4));
+    const auto watermark = of_kind(out, Kind::watermark_cast);
+    cr_assert_eq(watermark.size(), 1U);
+    cr_assert(watermark[0].kind == Effect::Kind::multicast &&
+              watermark[0].header.operation == operation_of(4));
     cr_assert_eq(count(out, Kind::watermark_down), 0U, "everybody hears");
 }
 

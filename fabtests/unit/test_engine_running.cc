@@ -35,27 +35,27 @@ RankList two_children() {
 
 }  // namespace
 
-Test(verdicts, a_later_one_holds_from_an_operation_on) {
-    Verdicts verdicts(running_config(8), two_children());
-    cr_assert_not(verdicts.of(0).audible(rank_of(0)), "all is point-to-point");
-    cr_assert_eq(verdicts.next_to_tell(), kNoRank);
-    verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
-    cr_assert(verdicts.of(0).can_hear(rank_of(0), rank_of(3)));
-    cr_assert(verdicts.next_to_tell() == rank_of(5) && verdicts.next_to_tell() == rank_of(6));
-    cr_assert_eq(verdicts.next_to_tell(), kNoRank, "once");
+Test(maps, a_later_one_holds_from_an_operation_on) {
+    ReachabilityMaps maps(running_config(8), two_children());
+    cr_assert_not(maps.of(0).audible(rank_of(0)), "all is point-to-point");
+    cr_assert_eq(maps.next_to_tell(), kNoRank);
+    maps.take_first({.works = true, .deaf = {}, .mute = {}});
+    cr_assert(maps.of(0).can_hear(rank_of(0), rank_of(3)));
+    cr_assert(maps.next_to_tell() == rank_of(5) && maps.next_to_tell() == rank_of(6));
+    cr_assert_eq(maps.next_to_tell(), kNoRank, "once");
 
-    verdicts.take_next({.works = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
-    cr_assert(verdicts.pending() && verdicts.version() == 1 && verdicts.first_operation() == 200);
-    cr_assert(verdicts.of(199).can_hear(rank_of(0), rank_of(3)));
-    cr_assert_not(verdicts.of(200).can_hear(rank_of(0), rank_of(3)));
-    cr_assert_eq(&verdicts.latest(), &verdicts.of(200));
-    cr_assert_eq(verdicts.next_to_tell(), rank_of(5), "this one, too");
-    verdicts.release_below(200);
-    cr_assert(verdicts.pending(), "operation 199 is over, but 200 may not have begun anywhere");
-    verdicts.release_below(201);
-    cr_assert_not(verdicts.pending());
-    cr_assert_not(verdicts.latest().can_hear(rank_of(0), rank_of(3)));
-    cr_assert_eq(verdicts.version(), 1U);
+    maps.take_next({.works = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
+    cr_assert(maps.pending() && maps.version() == 1 && maps.first_operation() == 200);
+    cr_assert(maps.of(199).can_hear(rank_of(0), rank_of(3)));
+    cr_assert_not(maps.of(200).can_hear(rank_of(0), rank_of(3)));
+    cr_assert_eq(&maps.latest(), &maps.of(200));
+    cr_assert_eq(maps.next_to_tell(), rank_of(5), "this one, too");
+    maps.release_below(200);
+    cr_assert(maps.pending(), "operation 199 is over, but 200 may not have begun anywhere");
+    maps.release_below(201);
+    cr_assert_not(maps.pending());
+    cr_assert_not(maps.latest().can_hear(rank_of(0), rank_of(3)));
+    cr_assert_eq(maps.version(), 1U);
 }
 
 Test(doubts, a_run_of_silence_is_a_reason) {
@@ -89,7 +89,7 @@ struct Electing {
           }()) {
         core.now = kBegin;
         if (!active) return;
-        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.reachability.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
         words();
     }
@@ -155,10 +155,10 @@ Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
     cr_assert_eq(leader.core.counters.unexpected_kind, 1U, "another poll");
     for (int i = 0; i < 2; ++i) leader.vote(1, 1, ballots.bytes());
     cr_assert_eq(leader.core.counters.unexpected_kind, 2U, "twice");
-    cr_assert_eq(leader.core.verdicts.version(), 0U);
+    cr_assert_eq(leader.core.reachability.version(), 0U);
     leader.vote(2, 1);
-    cr_assert_eq(leader.core.verdicts.version(), 1U);
-    cr_assert(leader.core.graph().verdict().deaf == (std::vector<Rank>{rank_of(1)}));
+    cr_assert_eq(leader.core.reachability.version(), 1U);
+    cr_assert(leader.core.graph().map().deaf == (std::vector<Rank>{rank_of(1)}));
 }
 
 Test(elections, probes_of_the_next_may_come_before_its_go) {
@@ -226,7 +226,7 @@ Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
     }
 }
 
-Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_verdict) {
+Test(elections, several_probes_go_out_one_by_one_and_one_after_the_map) {
     Electing leaf(1, 2, true, 3, false);
     leaf.go(0);
     for (int probe = 1; probe <= 2; ++probe) {
@@ -234,7 +234,7 @@ Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_v
         leaf.core.now = leaf.elections.next_deadline();
         leaf.elections.on_timeout();
     }
-    leaf.elections.on_verdict(Electing::header(wire::Kind::verdict, 0, 0, 0, 1), {});
+    leaf.elections.on_map(Electing::header(wire::Kind::reachability_map, 0, 0, 0, 1), {});
     cr_assert(leaf.core.phase == Phase::active && leaf.elections.next_deadline() == kNever);
     cr_assert_eq(leaf.multicasts(), 1U, "others still listen");
     cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
@@ -253,9 +253,9 @@ Test(elections, one_request_goes_on) {
     member.ask(5, 1);
     cr_assert_eq(member.words(), 1U, "anew");
     member.ask(5, 1);
-    member.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
+    member.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
     member.ask(6, 1);
-    cr_assert_eq(member.words(), 0U, "against the verdict before");
+    cr_assert_eq(member.words(), 0U, "against the map before");
 }
 
 Test(elections, rank_0_holds_them_ever_less_often) {
@@ -273,7 +273,7 @@ Test(elections, rank_0_holds_them_ever_less_often) {
         leader.probe(1, number);
         leader.ask(1, number);  // the request waits for the end of the election
         leader.vote(1, number);
-        cr_assert_eq(leader.core.verdicts.version(), 0U, "it ends in the same verdict");
+        cr_assert_eq(leader.core.reachability.version(), 0U, "it ends in the same map");
         least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
                                                    : 2 * least.value};
     }

@@ -27,7 +27,7 @@ Test(submit, a_full_queue_says_try_again) {
     for (int i = 0; i < 4; ++i) cr_assert(bench.broadcast(1, buffer).ok());
     cr_assert_eq(bench.broadcast(1, buffer).error().code, EAGAIN);
     cr_assert_eq(bench.engine.counters().operations_submitted, 4U);
-    bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
+    bench.message(bench.map_message({.works = true, .deaf = {}, .mute = {}}));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 4U, "what was queued begins with the join");
     cr_assert(bench.broadcast(1, buffer).ok());
 }

@@ -250,14 +250,14 @@ Test(simulator, channels) {
 }
 
 // A member without the latest reachability map requests it.
-Test(simulator, lost_verdicts) {
-    for (std::uint32_t deaf_to_verdicts : {1U, 4U, 8U}) {
+Test(simulator, lost_watermarks) {
+    for (std::uint32_t deaf_to_watermarks : {1U, 4U, 8U}) {
         Options options = options_of(9, engine::Repair::sync, 1);
         options.faults.drop = [=](const wire::Header& header, Rank to) {
-            return header.kind == wire::Kind::watermark_cast && to == rank_of(deaf_to_verdicts);
+            return header.kind == wire::Kind::watermark_cast && to == rank_of(deaf_to_watermarks);
         };
         const Ran world(options, mixed_script(1, 9, 100, 10000));
-        cr_assert_gt(world.engine(deaf_to_verdicts).counters().floor_asks_sent, 0U);
+        cr_assert_gt(world.engine(deaf_to_watermarks).counters().floor_asks_sent, 0U);
     }
 }
 

@@ -294,7 +294,7 @@ Test(canary, a_wrong_byte_is_noticed) {
 
 Test(canary, a_lost_reliable_message_is_noticed) {
     for (wire::Kind kind :
-         {wire::Kind::data, wire::Kind::gather, wire::Kind::verdict, wire::Kind::leave_up}) {
+         {wire::Kind::data, wire::Kind::gather, wire::Kind::reachability_map, wire::Kind::leave_up}) {
         Options options = options_of(3, engine::Repair::pull, 1);
         options.faults.drop = [](const wire::Header& header, Rank) {
             return header.kind != wire::Kind::probe;

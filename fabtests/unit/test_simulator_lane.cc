@@ -71,15 +71,15 @@ Options lane_options(engine::Repair repair, std::uint64_t seed) {
     return options;
 }
 
-void expect_verdict(const World& world, std::uint32_t members, const Outage& outage, const Options& options) {
+void expect_map(const World& world, std::uint32_t members, const Outage& outage, const Options& options) {
     for (std::uint32_t m = 0; m < members; ++m) {
-        const engine::Verdict& verdict = world.engine(m).graph().verdict();
-        const auto deaf = indices(verdict.deaf), mute = indices(verdict.mute);
-        cr_assert(verdict.works == outage.lane && deaf == outage.deaf && mute == outage.mute,
+        const engine::ReachabilityMap& map = world.engine(m).graph().map();
+        const auto deaf = indices(map.deaf), mute = indices(map.mute);
+        cr_assert(map.works == outage.lane && deaf == outage.deaf && mute == outage.mute,
                   "%s: member %u has version %u: lane %d, deaf %s, mute %s (%s)", outage.name, m,
-                  world.engine(m).verdict_version(), verdict.works, show(deaf).c_str(), show(mute).c_str(),
+                  world.engine(m).map_version(), map.works, show(deaf).c_str(), show(mute).c_str(),
                   replay(options).c_str());
-        cr_assert_eq(world.engine(m).verdict_version(), world.engine(0).verdict_version());
+        cr_assert_eq(world.engine(m).map_version(), world.engine(0).map_version());
     }
 }
 
@@ -91,11 +91,11 @@ Test(lane, what_dies_is_demoted) {
             for (std::uint64_t seed : seeds(1, 3)) {
                 const Options options = lane_options(repair, seed);
                 const Run run(options, outage, kNever, mixed_script(seed, 6, 900, 20000));
-                expect_verdict(*run.world, 6, outage, options);
+                expect_map(*run.world, 6, outage, options);
                 const engine::Counters total = run.world->total();
                 cr_assert_gt(total.lane_demotions, 0U);
                 cr_assert_eq(total.lane_promotions, 0U, "%s", outage.name);
-                cr_assert_leq(total.verdicts, 6 * 3U, "%s flapped", outage.name);
+                cr_assert_leq(total.reachability_maps, 6 * 3U, "%s flapped", outage.name);
             }
 }
 
@@ -106,7 +106,7 @@ Test(lane, what_comes_back_is_promoted) {
             for (std::uint64_t seed : seeds(1, 3)) {
                 const Options options = lane_options(repair, seed);
                 const Run run(options, outage, kHealAt, mixed_script(seed, 6, 2500, 20000));
-                expect_verdict(*run.world, 6, well, options);
+                expect_map(*run.world, 6, well, options);
                 const engine::Counters total = run.world->total();
                 cr_assert_gt(total.lane_demotions, 0U, "%s", outage.name);
                 cr_assert_geq(total.lane_promotions, total.lane_demotions, "%s", outage.name);
@@ -136,10 +136,10 @@ Test(lane, a_single_root) {
             "the only root", [root](Rank from, Rank) { return from == rank_of(root); }, {}, {root}, true};
         const std::vector<Step> script(800, broadcast(root, 100));
         const Run stays(options, outage, kNever, script);
-        expect_verdict(*stays.world, 6, outage, options);
+        expect_map(*stays.world, 6, outage, options);
         const Run heals(options, outage, Nanoseconds::from_ms(100),
                         std::vector<Step>(2500, broadcast(root, 100)));
-        expect_verdict(*heals.world, 6, {"well", {}, {}, {}, true}, options);
+        expect_map(*heals.world, 6, {"well", {}, {}, {}, true}, options);
     }
 }
 
@@ -168,10 +168,10 @@ Test(lane, a_single_root_of_many) {
         const Outage outage{
             "the only root", [](Rank from, Rank) { return from == rank_of(root); }, {}, {root}, true};
         const Run stays(options, outage, kNever, std::vector<Step>(160, broadcast(root, 100)));
-        expect_verdict(*stays.world, members, outage, options);
+        expect_map(*stays.world, members, outage, options);
         cr_assert_eq(stays.world->engine(0).counters().elections, 1U);
         const Run heals(options, outage, kHealAt, std::vector<Step>(260, broadcast(root, 100)));
-        expect_verdict(*heals.world, members, {"well", {}, {}, {}, true}, options);
+        expect_map(*heals.world, members, {"well", {}, {}, {}, true}, options);
         cr_assert_eq(heals.world->engine(0).counters().elections, 2U);
     }
 }
@@ -187,7 +187,7 @@ Test(lane, a_leader_of_many) {
     const Outage outage{
         "a leader", [](Rank from, Rank) { return from == rank_of(leader); }, {}, {leader}, true};
     const Run run(options, outage, kNever, std::vector<Step>(160, broadcast(3, 100)));
-    expect_verdict(*run.world, members, outage, options);
+    expect_map(*run.world, members, outage, options);
     cr_assert_eq(run.world->engine(0).counters().elections, 1U);
 }
 
@@ -206,9 +206,9 @@ Test(lane, a_mute_member_of_many_is_found_in_its_turn) {
                         {mute},
                         true};
     const Run run(options, outage, kNever, std::vector<Step>(600, broadcast(root, 100)));
-    expect_verdict(*run.world, members, outage, options);
+    expect_map(*run.world, members, outage, options);
     cr_assert_gt(run.world->engine(0).counters().elections, mute);
-    cr_assert_eq(run.world->engine(0).verdict_version(), 1U);
+    cr_assert_eq(run.world->engine(0).map_version(), 1U);
 }
 
 // Losses and bursts are not an outage.
@@ -227,7 +227,7 @@ Test(lane, nothing_flaps_under_loss) {
             World world(options);
             watched = &world;
             expect_success(world, options, mixed_script(seed, 6, 600, 20000));
-            cr_assert_eq(world.total().verdicts, 0U, "%s", replay(options).c_str());
+            cr_assert_eq(world.total().reachability_maps, 0U, "%s", replay(options).c_str());
         }
 }
 
@@ -242,11 +242,11 @@ Test(lane, a_bad_receiver_does_not_flap) {
                 return index_of(to) == 3 && std::uniform_real_distribution<double>(0, 1)(random) < loss;
             };
             const Ran world(options, mixed_script(seed, 6, 2000, 20000));
-            cr_assert_leq(world.engine(0).counters().verdicts, 6U, "%s", replay(options).c_str());
+            cr_assert_leq(world.engine(0).counters().reachability_maps, 6U, "%s", replay(options).c_str());
         }
 }
 
-Test(lane, verdicts_that_overtake_and_are_late) {
+Test(lane, maps_that_overtake_and_are_late) {
     for (const Outage& outage : kOutages)
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = lane_options(engine::Repair::pull, seed);
@@ -257,8 +257,9 @@ Test(lane, verdicts_that_overtake_and_are_late) {
             options.in_flight = 32;
             const Run run(options, outage, Nanoseconds::from_ms(350), mixed_script(seed, 6, 2000, 20000));
             const engine::Counters total = run.world->total();
-            cr_assert_gt(total.verdicts, 0U, "%s: %lu appeals, %lu elections, until %ld us (%s)", outage.name,
-                         total.appeals_sent, total.elections, us(run.world->now()), replay(options).c_str());
+            cr_assert_gt(total.reachability_maps, 0U, "%s: %lu appeals, %lu elections, until %ld us (%s)",
+                         outage.name, total.appeals_sent, total.elections, us(run.world->now()),
+                         replay(options).c_str());
         }
 }
 

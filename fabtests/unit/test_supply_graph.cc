@@ -64,7 +64,7 @@ template <typename Check>
 void for_all(Check check) {
     for (const Case& c : all_cases()) {
         SupplyGraph graph(c.members);
-        graph.set_verdict({.works = true, .deaf = listed(c.deaf), .mute = listed(c.mute)});
+        graph.set_map({.works = true, .deaf = listed(c.deaf), .mute = listed(c.mute)});
         for (std::uint32_t root = 0; root < c.members; ++root) check(c, graph, rank_of(root));
     }
 }
@@ -190,7 +190,7 @@ Test(supply_graph, a_rank_set_is_the_list_it_stands_for) {
     }
 }
 
-Test(supply_graph, before_the_verdict_nobody_hears) {
+Test(supply_graph, without_a_map_no_member_receives) {
     const SupplyGraph graph(7);
     cr_assert_eq(graph.hearing_count(), 0U);
     for (std::uint32_t root = 0; root < 7; ++root) {

@@ -85,17 +85,17 @@ bool Ballots::is_mute(std::uint32_t speaker) const {
     return hearers == 0 || 2 * hearers < listeners;
 }
 
-Verdict Ballots::judge(const Verdict& so_far) const {
-    Verdict verdict;
-    if (too_many_) return verdict;
+ReachabilityMap Ballots::judge(const ReachabilityMap& so_far) const {
+    ReachabilityMap map;
+    if (too_many_) return map;
     std::vector<bool> mute(speakers_.count());
     for (std::uint32_t i = 0; i < mute.size(); ++i) mute[i] = is_mute(i);
-    verdict.works = std::find(mute.begin(), mute.end(), false) != mute.end();
-    if (!verdict.works) return verdict;
+    map.works = std::find(mute.begin(), mute.end(), false) != mute.end();
+    if (!map.works) return map;
     for (std::uint32_t i = 0; i < mute.size(); ++i)
-        if (mute[i]) verdict.mute.push_back(speakers_.rank(i));
+        if (mute[i]) map.mute.push_back(speakers_.rank(i));
     for (const Rank rank : so_far.mute)
-        if (speakers_.place(rank) == kNoSpeaker) verdict.mute.push_back(rank);
+        if (speakers_.place(rank) == kNoSpeaker) map.mute.push_back(rank);
     for (std::size_t i = 0; i < count(); ++i) {
         const std::uint32_t self = speakers_.place(voter(i));
         std::size_t speakers = 0, understood = 0;
@@ -105,30 +105,30 @@ Verdict Ballots::judge(const Verdict& so_far) const {
             understood += heard(i, j);
         }
         // With `speakers` 0 (no other speaker) the only speaker itself counts as receiving.
-        if (2 * understood < speakers) verdict.deaf.push_back(voter(i));
-        if (heard(i, speakers_.count())) verdict.mute.push_back(voter(i));
+        if (2 * understood < speakers) map.deaf.push_back(voter(i));
+        if (heard(i, speakers_.count())) map.mute.push_back(voter(i));
     }
-    for (std::vector<Rank>* list : {&verdict.deaf, &verdict.mute}) {
+    for (std::vector<Rank>* list : {&map.deaf, &map.mute}) {
         std::sort(list->begin(), list->end());
         list->erase(std::unique(list->begin(), list->end()), list->end());
     }
-    return verdict;
+    return map;
 }
 
-void encode(const Verdict& verdict, std::vector<std::byte>& out) {
-    out.resize((verdict.deaf.size() + verdict.mute.size()) * sizeof(Rank));
+void encode(const ReachabilityMap& map, std::vector<std::byte>& out) {
+    out.resize((map.deaf.size() + map.mute.size()) * sizeof(Rank));
     std::byte* at = out.data();
-    for (const std::vector<Rank>* list : {&verdict.deaf, &verdict.mute})
+    for (const std::vector<Rank>* list : {&map.deaf, &map.mute})
         for (Rank rank : *list) {
             wire::put(at, index_of(rank));
             at += sizeof(Rank);
         }
 }
 
-bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdict& verdict) {
+bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, ReachabilityMap& map) {
     if (bytes.size() % sizeof(Rank) != 0 || deaf_count > bytes.size() / sizeof(Rank)) return false;
     for (std::size_t i = 0; i < bytes.size() / sizeof(Rank); ++i) {
-        std::vector<Rank>& list = i < deaf_count ? verdict.deaf : verdict.mute;
+        std::vector<Rank>& list = i < deaf_count ? map.deaf : map.mute;
         const Rank rank{wire::get<std::uint32_t>(bytes.data() + i * sizeof(Rank))};
         if (index_of(rank) >= members || (!list.empty() && rank <= list.back())) return false;
         list.push_back(rank);

@@ -1,5 +1,5 @@
 // An election about the multicast: which members probe, the ballots, the rule that turns ballots into a
-// reachability map (`Verdict`), and the map in force.
+// reachability map (`ReachabilityMap`), and the map in force.
 //
 // Nearly every member receives nearly every probe, so only a voter that missed a probe casts a ballot. The
 // votes of a subtree of any size then fit in one message. If the ballots do not fit, the group goes without
@@ -74,7 +74,7 @@ class Ballots {
     // Computes the map. A speaker is mute if fewer than half of the members that receive any probe received
     // this speaker. A member is deaf if it received fewer than half of the speakers that are not mute. A
     // member outside the speakers is mute if its ballot says so or if `so_far` does.
-    Verdict judge(const Verdict& so_far) const;
+    ReachabilityMap judge(const ReachabilityMap& so_far) const;
 
   private:
     Rank voter(std::size_t ballot) const;
@@ -92,18 +92,18 @@ class Ballots {
 
 // Writes a map for a message: deaf ranks, then mute ranks, 4 bytes each. The number of deaf ranks travels in
 // the header.
-void encode(const Verdict& verdict, std::vector<std::byte>& out);
+void encode(const ReachabilityMap& map, std::vector<std::byte>& out);
 // Returns false if the bytes are not a map of a group of this many members.
-bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdict& verdict);
+bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, ReachabilityMap& map);
 
 // The reachability maps of the group, and the operations to which each applies.
 //
 // A new map applies from an operation that no member can have begun, so that all members use the same supply
 // graph for each operation. Rank 0 distributes a new map only when no operation is left of the map before the
 // current map, so two maps are enough.
-class Verdicts {
+class ReachabilityMaps {
   public:
-    Verdicts(const GroupConfig& config, const RankList& children)
+    ReachabilityMaps(const GroupConfig& config, const RankList& children)
         : graph_(config.members, config.relay ? config.range_of : std::vector<std::uint8_t>{}),
           next_graph_(graph_),
           untold_(children) {}
@@ -120,14 +120,14 @@ class Verdicts {
     // Number of maps since that of the join.
     std::uint32_t version() const { return version_; }
 
-    void take_first(Verdict verdict) {
-        announce(verdict);
-        graph_.set_verdict(std::move(verdict));
+    void take_first(ReachabilityMap map) {
+        announce(map);
+        graph_.set_map(std::move(map));
     }
     // Requires that no map is pending.
-    void take_next(Verdict verdict, std::uint64_t first_operation) {
-        announce(verdict);
-        next_graph_.set_verdict(std::move(verdict));
+    void take_next(ReachabilityMap map, std::uint64_t first_operation) {
+        announce(map);
+        next_graph_.set_map(std::move(map));
         next_from_ = first_operation;
         ++version_;
     }
@@ -147,8 +147,8 @@ class Verdicts {
   private:
     static constexpr std::uint64_t kNone = UINT64_MAX;
 
-    void announce(const Verdict& verdict) {
-        encode(verdict, bytes_);
+    void announce(const ReachabilityMap& map) {
+        encode(map, bytes_);
         untold_.begin();
     }
 

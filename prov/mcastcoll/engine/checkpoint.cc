@@ -54,8 +54,9 @@ void Checkpoint::on_told(const wire::Header& header, Rank teller) {
         return drop(core_.counters.unexpected_kind);
     if (watermark <= down_) return;
     // The map required by this watermark may still be on its way.
-    if (const std::uint32_t verdict = index_of(header.fragment); verdict > core_.verdicts.version()) {
-        parked_ = {std::max(parked_.watermark, watermark), std::max(parked_.verdict, verdict)};
+    if (const std::uint32_t map_version = index_of(header.fragment);
+        map_version > core_.reachability.version()) {
+        parked_ = {std::max(parked_.watermark, watermark), std::max(parked_.map_version, map_version)};
         return;
     }
     core_.adopt_losses(unpack_losses(header.total, core_.config.members));
@@ -101,7 +102,8 @@ void Checkpoint::agree() {
 
 void Checkpoint::settle() {
     if (core_.phase != Phase::active) return;
-    if (parked_.verdict <= core_.verdicts.version() && parked_.watermark > down_) follow(parked_.watermark);
+    if (parked_.map_version <= core_.reachability.version() && parked_.watermark > down_)
+        follow(parked_.watermark);
     follow_finished();
     agree();
     if (core_.idle()) core_.departure.on_idle();
@@ -120,7 +122,7 @@ void Checkpoint::on_leave_down(const wire::Header& header) {
 }
 
 bool Checkpoint::make_multicast(Effect& effect) {
-    core_.packet(effect, wire::Kind::watermark_cast, operation_of(down_), core_.verdicts.version(),
+    core_.packet(effect, wire::Kind::watermark_cast, operation_of(down_), core_.reachability.version(),
                  pack(core_.redundancy.group()));
     cast_due_ = !core_.take_target(cast_target_, effect);
     return true;
@@ -137,7 +139,7 @@ bool Checkpoint::make_message(Effect& effect) {
         const LossReport losses = down                               ? core_.redundancy.group()
                                   : kind == wire::Kind::watermark_up ? core_.redundancy.subtree()
                                                                      : LossReport{};
-        return core_.message(effect, kind, to, operation_of(number), down ? core_.verdicts.version() : 0,
+        return core_.message(effect, kind, to, operation_of(number), down ? core_.reachability.version() : 0,
                              pack(losses));
     };
     if (up_ > up_told_) return say(wire::Kind::watermark_up, core_.parent, up_told_ = up_);

@@ -71,7 +71,7 @@ class Checkpoint {
     std::uint64_t opened_ = 0;
     struct {
         std::uint64_t watermark = 0;
-        std::uint32_t verdict = 0;
+        std::uint32_t map_version = 0;
     } parked_;  // a watermark whose map has not arrived yet
     bool cast_due_ = false;
     std::uint32_t cast_target_ = 0;

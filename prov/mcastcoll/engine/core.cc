@@ -28,7 +28,7 @@ Core::Core(const GroupConfig& c)
       policy(config),
       redundancy(config),
       root_sync(config),
-      verdicts(config, children),
+      reachability(config, children),
       departure(children, parent),
       slots(config, children.count),
       pending(c.pending_operations),
@@ -90,7 +90,7 @@ void Core::release_below(std::uint64_t id) {
     for (; slots.first_kept() < id; slots.release_first()) learn_from(slots.at(slots.first_kept()));
     moved_at = now;
     ++counters.checkpoints;
-    verdicts.release_below(slots.first_kept());
+    reachability.release_below(slots.first_kept());
 }
 
 // Evaluates the repairs of an operation for which no further NAK can come.

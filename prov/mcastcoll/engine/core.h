@@ -28,7 +28,7 @@ struct Core {
     Policy policy;
     RedundancyPolicy redundancy;
     RootSynchronizer root_sync;
-    Verdicts verdicts;
+    ReachabilityMaps reachability;
     Doubts doubts;
     Departure departure;
     Failure failure;
@@ -71,8 +71,8 @@ struct Core {
     // Ends the group and every operation with this error. tell: the other members may not have been informed.
     void fail(Rank lost, int error, bool tell = true);
 
-    const SupplyGraph& graph() const { return verdicts.latest(); }
-    const SupplyGraph& graph_of(const Slot& slot) const { return verdicts.of(number_of(slot.id)); }
+    const SupplyGraph& graph() const { return reachability.latest(); }
+    const SupplyGraph& graph_of(const Slot& slot) const { return reachability.of(number_of(slot.id)); }
     bool large(const Slot& slot) const { return config.large(slot.bytes); }
     // This member is the root of the operation, or receives the root's multicasts.
     bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }

@@ -38,7 +38,7 @@ void Elections::check_votes() {
     if (stage_ != Stage::voting || missing_ != 0) return;
     stage_ = Stage::closed;
     vote_due_ = core_.parent != kNoRank;
-    if (!vote_due_) decide(ballots_.judge(core_.graph().verdict()));
+    if (!vote_due_) decide(ballots_.judge(core_.graph().map()));
 }
 
 void Elections::begin_first() {
@@ -122,32 +122,32 @@ void Elections::on_vote(const wire::Header& header, Bytes payload) {
 }
 
 // On rank 0.
-void Elections::decide(Verdict verdict) {
+void Elections::decide(ReachabilityMap map) {
     const std::size_t most = (core_.config.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
-    if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
-    if (core_.phase != Phase::active) return take_first(std::move(verdict));
-    if (!(verdict == core_.graph().verdict())) return take_next(std::move(verdict), core_.slots.end());
+    if (map.deaf.size() + map.mute.size() > most) map = {};
+    if (core_.phase != Phase::active) return take_first(std::move(map));
+    if (!(map == core_.graph().map())) return take_next(std::move(map), core_.slots.end());
     if (requested_) elect_again();
 }
 
-void Elections::on_verdict(const wire::Header& header, Bytes payload) {
-    Verdict verdict{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
+void Elections::on_map(const wire::Header& header, Bytes payload) {
+    ReachabilityMap map{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
     const bool first = core_.phase != Phase::active;
     // Rank 0 distributes a map only when all members have finished the operations of the map before the last.
-    if (core_.verdicts.pending() && core_.slots.first_open() > core_.verdicts.first_operation())
-        core_.release_below(core_.verdicts.first_operation() + 1);
+    if (core_.reachability.pending() && core_.slots.first_open() > core_.reachability.first_operation())
+        core_.release_below(core_.reachability.first_operation() + 1);
     const bool next =
-        !first && !core_.verdicts.pending() && number_of(header.operation) >= core_.slots.next();
-    const std::uint64_t version = first ? 0 : std::uint64_t{core_.verdicts.version()} + 1;
+        !first && !core_.reachability.pending() && number_of(header.operation) >= core_.slots.next();
+    const std::uint64_t version = first ? 0 : std::uint64_t{core_.reachability.version()} + 1;
     if (header.sender != core_.parent || header.total >> 1 != version || !(first || next) ||
-        !decode(payload, index_of(header.fragment), core_.config.members, verdict))
+        !decode(payload, index_of(header.fragment), core_.config.members, map))
         return drop(core_.counters.unexpected_kind);
-    if (first) return take_first(std::move(verdict));
-    take_next(std::move(verdict), number_of(header.operation));
+    if (first) return take_first(std::move(map));
+    take_next(std::move(map), number_of(header.operation));
 }
 
-void Elections::take_first(Verdict verdict) {
-    core_.verdicts.take_first(std::move(verdict));
+void Elections::take_first(ReachabilityMap map) {
+    core_.reachability.take_first(std::move(map));
     core_.phase = Phase::active;
     stage_ = Stage::closed;  // the vote is obsolete; a due probe still goes out for the peers
     probe_at_ = vote_at_ = kNever;
@@ -159,12 +159,12 @@ void Elections::take_first(Verdict verdict) {
     core_.unsettled = true;
 }
 
-void Elections::take_next(Verdict verdict, std::uint64_t from) {
+void Elections::take_next(ReachabilityMap map, std::uint64_t from) {
     const bool heard = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
-    core_.verdicts.take_next(std::move(verdict), from);
+    core_.reachability.take_next(std::move(map), from);
     drop_requests(0);
     const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
-    ++core_.counters.verdicts;
+    ++core_.counters.reachability_maps;
     core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
     core_.counters.lane_promotions += (!heard && hears) || (!spoke && speaks);
     core_.unsettled = true;
@@ -178,11 +178,11 @@ void Elections::on_fragment(const wire::Header& header) {
     core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
                                                                   : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    doubt_if_unexpected(core_.verdicts.of(id), header.sender);
+    doubt_if_unexpected(core_.reachability.of(id), header.sender);
 }
 
 void Elections::want_beacon() {
-    if (!core_.config.multicast || core_.config.members == 1 || core_.verdicts.pending() ||
+    if (!core_.config.multicast || core_.config.members == 1 || core_.reachability.pending() ||
         core_.now < beacons_.allowed_at())
         return;
     beacons_.use(core_.now);
@@ -193,7 +193,7 @@ void Elections::want_beacon() {
 // against a map that is about to be replaced are dropped; a member with a remaining reason sends a new
 // request.
 void Elections::request(Rank doubted) {
-    if (core_.verdicts.pending()) return;
+    if (core_.reachability.pending()) return;
     // The last election has tested its suspected member: prefer a different member.
     if (!requested_ || doubted_ == kNoRank || doubted_ == ballots_.speakers().doubted()) doubted_ = doubted;
     if (std::exchange(requested_, true)) return;
@@ -233,13 +233,14 @@ bool Elections::make_message(Effect& effect) {
     if (std::exchange(vote_due_, false))
         return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(number_), 0,
                              ballots_.too_many() ? 1 : 0, ballots_.bytes());
-    if (const Rank child = core_.verdicts.next_to_tell(); child != kNoRank) {
-        const Verdict& verdict = core_.graph().verdict();
-        return core_.message(effect, wire::Kind::verdict, child,
-                             operation_of(core_.verdicts.pending() ? core_.verdicts.first_operation() : 0),
-                             static_cast<std::uint32_t>(verdict.deaf.size()),
-                             std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
-                             core_.verdicts.bytes());
+    if (const Rank child = core_.reachability.next_to_tell(); child != kNoRank) {
+        const ReachabilityMap& map = core_.graph().map();
+        return core_.message(
+            effect, wire::Kind::reachability_map, child,
+            operation_of(core_.reachability.pending() ? core_.reachability.first_operation() : 0),
+            static_cast<std::uint32_t>(map.deaf.size()),
+            std::uint64_t{core_.reachability.version()} << 1 | (map.works ? 1 : 0),
+            core_.reachability.bytes());
     }
     // After the map: a child that has not received the last `go` cannot take part in the next election.
     if (const Rank child = untold_.next(); child != kNoRank)

@@ -1,5 +1,5 @@
 // Elections about the multicast: election 0 of the join, and later ones when a member finds that the
-// reachability map (`Verdict`) is wrong.
+// reachability map (`ReachabilityMap`) is wrong.
 //
 // An outage of the multicast never stops an operation, because a receiver takes each fragment from any
 // source. But an outage costs a useless multicast and a NAK per fragment. Elections during operation end this
@@ -22,7 +22,8 @@
 //   the last one is in force, so two graphs are enough. Operations never wait for an election.
 //
 // Without rank 0's multicast the group has no multicast and no elections. Counters: appeals_sent, elections,
-// verdicts, and per member lane_demotions and lane_promotions. The provider logs every map at level info.
+// reachability_maps, and per member lane_demotions and lane_promotions. The provider logs every map at level
+// info.
 #pragma once
 
 #include "engine/core.h"
@@ -59,7 +60,7 @@ class Elections {
     void on_go(const wire::Header& header);
     void on_probe(const wire::Header& header);
     void on_vote(const wire::Header& header, Bytes payload);
-    void on_verdict(const wire::Header& header, Bytes payload);
+    void on_map(const wire::Header& header, Bytes payload);
     void on_request(const wire::Header& header);
     // Evaluates a fragment as evidence about the multicast.
     void on_fragment(const wire::Header& header);
@@ -74,7 +75,7 @@ class Elections {
     void on_timeout();
     bool next_multicast(Effect& effect) { return (beacon_due_ || probes_due_ > 0) && make_multicast(effect); }
     bool next_message(Effect& effect) {
-        return (vote_due_ || !untold_.over() || core_.verdicts.untold() || request_due_) &&
+        return (vote_due_ || !untold_.over() || core_.reachability.untold() || request_due_) &&
                make_message(effect);
     }
 
@@ -88,9 +89,9 @@ class Elections {
     void vote_when_all_heard();
     void vote();
     void check_votes();
-    void decide(Verdict verdict);
-    void take_first(Verdict verdict);
-    void take_next(Verdict verdict, std::uint64_t from);
+    void decide(ReachabilityMap map);
+    void take_first(ReachabilityMap map);
+    void take_next(ReachabilityMap map, std::uint64_t from);
     void doubt(Rank rank) {
         if (stage_ == Stage::closed) request(rank);
     }

@@ -345,8 +345,8 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
             return elections_.on_go(header);
         case wire::Kind::vote:
             return elections_.on_vote(header, payload);
-        case wire::Kind::verdict:
-            return elections_.on_verdict(header, payload);
+        case wire::Kind::reachability_map:
+            return elections_.on_map(header, payload);
         case wire::Kind::elect:
             return elections_.on_request(header);
         case wire::Kind::ping:

@@ -77,8 +77,8 @@ class Engine {
         return core_.failure.untold == core_.config.members && core_.failure.also == kNoRank;
     }
     const Counters& counters() const { return core_.counters; }
-    const SupplyGraph& graph() const { return core_.verdicts.latest(); }
-    std::uint32_t verdict_version() const { return core_.verdicts.version(); }
+    const SupplyGraph& graph() const { return core_.reachability.latest(); }
+    std::uint32_t map_version() const { return core_.reachability.version(); }
     const GroupConfig& config() const { return core_.config; }
     // Current repair mode, redundancy and root synchronisation, with their measurements.
     PolicyState policy() const { return core_.policy.state(); }

@@ -38,17 +38,16 @@ RankList children_in(const RankSet& set, Rank root, Rank rank, std::uint32_t ari
 
 }  // namespace
 
-void SupplyGraph::set_verdict(Verdict verdict) {
-    verdict_ = std::move(verdict);
+void SupplyGraph::set_map(ReachabilityMap map) {
+    map_ = std::move(map);
     leaders_.clear();
     supplied_.clear();
-    healthy_ =
-        verdict_.works && verdict_.deaf.empty() && verdict_.mute.empty() && range_of_.empty() && members_ > 1;
-    if (range_of_.empty() || !verdict_.works) return;
+    healthy_ = map_.works && map_.deaf.empty() && map_.mute.empty() && range_of_.empty() && members_ > 1;
+    if (range_of_.empty() || !map_.works) return;
     // The first member of a range that receives and is received is its leader.
     leaders_.assign(1U + *std::max_element(range_of_.begin(), range_of_.end()), kNoRank);
     std::vector<bool> needs_leader(leaders_.size());
-    const RankSet mute = RankSet::of(verdict_.mute, members_);
+    const RankSet mute = RankSet::of(map_.mute, members_);
     for (std::uint32_t i = 0; i < members_; ++i) {
         const Rank rank = rank_of(i);
         if (deaf(rank)) continue;
@@ -57,7 +56,7 @@ void SupplyGraph::set_verdict(Verdict verdict) {
     }
     for (std::size_t range = 0; range < leaders_.size(); ++range)
         if (needs_leader[range] && leaders_[range] == kNoRank) return;
-    supplied_.assign(leaders_.size(), verdict_.deaf);
+    supplied_.assign(leaders_.size(), map_.deaf);
     for (std::size_t range = 0; range < leaders_.size(); ++range) {
         for (std::size_t other = 0; other < leaders_.size(); ++other)
             if (other != range && leaders_[other] != kNoRank) supplied_[range].push_back(leaders_[other]);

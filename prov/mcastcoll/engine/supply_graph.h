@@ -54,10 +54,10 @@ class Round {
 
 // The reachability map. If the multicast does not work, no member receives any other, and the lists are
 // empty.
-struct Verdict {
+struct ReachabilityMap {
     bool works = false;
     std::vector<Rank> deaf, mute;  // ascending: members that cannot receive; members that cannot be received
-    bool operator==(const Verdict&) const = default;
+    bool operator==(const ReachabilityMap&) const = default;
 };
 
 class SupplyGraph {
@@ -66,12 +66,12 @@ class SupplyGraph {
     // (sender.h).
     explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
         : members_(members), range_of_(std::move(range_of)) {}
-    void set_verdict(Verdict verdict);
-    const Verdict& verdict() const { return verdict_; }
+    void set_map(ReachabilityMap map);
+    const ReachabilityMap& map() const { return map_; }
 
     // Reachability by the map alone, regardless of leaders.
     bool audible(Rank root) const {
-        return healthy_ || (verdict_.works && !RankSet::of(verdict_.mute, members_).contains(root) &&
+        return healthy_ || (map_.works && !RankSet::of(map_.mute, members_).contains(root) &&
                             has_others(listening(), root));
     }
     bool can_hear(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
@@ -112,15 +112,15 @@ class SupplyGraph {
     // True for a member of this root's ring, and for a root that has one.
     bool on_ring(Rank root, Rank rank) const { return rank == root ? multicasts(root) : hears(root, rank); }
     RankSet listening() const {
-        return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
+        return map_.works ? RankSet::everybody_but(map_.deaf, members_) : RankSet::of({}, members_);
     }
     // Members that are supplied by messages from the start: deaf members, and leaders of other ranges.
     const std::vector<Rank>& supplied(Rank root) const {
-        return relayed() ? supplied_[range_of_[index_of(root)]] : verdict_.deaf;
+        return relayed() ? supplied_[range_of_[index_of(root)]] : map_.deaf;
     }
     // Members that are to receive this root, and the root itself unless deaf.
     RankSet hearing(Rank root) const {
-        return verdict_.works ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
+        return map_.works ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
     }
     // Members in the tree below this root.
     RankSet fallback(Rank root) const {
@@ -129,7 +129,7 @@ class SupplyGraph {
     }
 
     std::uint32_t members_;
-    Verdict verdict_;
+    ReachabilityMap map_;
     // No member is deaf or mute, and roots multicast to all: the most frequent case needs no search.
     bool healthy_ = false;
     std::vector<std::uint8_t> range_of_;

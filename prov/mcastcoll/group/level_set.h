@@ -136,7 +136,7 @@ class LevelSet {
     std::vector<topology::ReportedLevel> connections_;
     std::vector<wire::ByteString> places_;
     // The engine decisions that were last logged.
-    std::uint32_t told_verdict_ = 0;
+    std::uint32_t told_map_ = 0;
     std::uint64_t told_policy_changes_ = 0, told_redundancy_changes_ = 0;
     engine::RootSync told_root_sync_ = engine::RootSync::none;
 };

@@ -43,18 +43,17 @@ std::string about_redundancy(const engine::RedundancyState& state) {
 // ranks: the group ranks of the engine's members.
 std::string about_multicast(const engine::Engine& engine, std::span<const std::uint32_t> ranks) {
     const engine::SupplyGraph& graph = engine.graph();
-    const engine::Verdict& verdict = graph.verdict();
+    const engine::ReachabilityMap& map = graph.map();
     std::string who;
-    for (const auto& [what, members] :
-         {std::pair{"not receiving", &verdict.deaf}, {"not received", &verdict.mute}}) {
+    for (const auto& [what, members] : {std::pair{"not receiving", &map.deaf}, {"not received", &map.mute}}) {
         if (members->empty()) continue;
         who += fmt::format("; {} {}: rank {}", members->size(), what, ranks[index_of(members->front())]);
         if (members->size() > 1) who += ", ...";
     }
     const std::string reach =
-        verdict.works ? fmt::format("{} of {} members receive", graph.hearing_count(), ranks.size())
-                      : std::string("no member receives, so all data goes point-to-point");
-    return fmt::format("multicast reachability changed (election {}): {}{}", engine.verdict_version(), reach,
+        map.works ? fmt::format("{} of {} members receive", graph.hearing_count(), ranks.size())
+                  : std::string("no member receives, so all data goes point-to-point");
+    return fmt::format("multicast reachability changed (election {}): {}{}", engine.map_version(), reach,
                        who);
 }
 
@@ -79,8 +78,8 @@ void LevelSet::tell_engine() {
                         "other members enter {} us later",
                         name_of(sync.present), sync.troubled, sync.lateness.value / 1000));
     }
-    if (engine_->verdict_version() == told_verdict_) return;
-    told_verdict_ = engine_->verdict_version();
+    if (engine_->map_version() == told_map_) return;
+    told_map_ = engine_->map_version();
     port_.explain(about_multicast(*engine_, placement_.segment()));
 }
 
