@@ -115,7 +115,7 @@ Test(election, in_large_groups_the_mute_are_mute_until_they_are_heard) {
     cr_assert(ballots.judge(so_far).deaf.empty());
 }
 
-Test(election, when_no_speaker_is_heard_there_is_no_lane) {
+Test(election, without_a_received_speaker_there_is_no_multicast) {
     const std::uint32_t n = 300;
     Ballots ballots(n, n, kMuch);
     for (std::uint32_t r = 0; r < n; ++r) ballots.cast(rank_of(r), std::vector<bool>(16), true);
@@ -132,7 +132,7 @@ Test(election, a_ballot_says_nothing_about_the_last_election) {
     }
 }
 
-Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
+Test(election, more_ballots_than_fit_mean_no_multicast_and_are_reported_upwards) {
     Ballots child(300, 300, 60), parent(300, 300, kMuch);  // 60 bytes: eight ballots of seven
     for (std::uint32_t r = 0; r < 9; ++r) child.cast(rank_of(r), all_but(300, {1}), true);
     cr_assert(child.too_many());

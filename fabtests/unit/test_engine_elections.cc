@@ -50,8 +50,8 @@ struct Leaf : Bench {
     std::uint64_t next = 0;
 };
 
-const engine::ReachabilityMap kNoLane{};
-const engine::ReachabilityMap kLane{.works = true, .deaf = {}, .mute = {}};
+const engine::ReachabilityMap kNoMulticast{};
+const engine::ReachabilityMap kMulticast{.works = true, .deaf = {}, .mute = {}};
 
 }  // namespace
 
@@ -116,10 +116,10 @@ Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
         leaf.of(Kind::go, 1, 2),
         leaf.of(Kind::vote, 0, 2),
         leaf.of(Kind::elect, 0, 2),
-        leaf.later_map(0, 64, kNoLane),
-        leaf.later_map(2, 64, kNoLane),
+        leaf.later_map(0, 64, kNoMulticast),
+        leaf.later_map(2, 64, kNoMulticast),
         [&] {
-            Packet packet = leaf.later_map(1, 64, kNoLane);
+            Packet packet = leaf.later_map(1, 64, kNoMulticast);
             packet.sender = 2;
             return packet;
         }(),
@@ -136,9 +136,9 @@ Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
 
 Test(elections, a_reachability_map_is_for_operations_from_its_own_on) {
     Leaf leaf;
-    leaf.message(leaf.later_map(1, 64, kNoLane));
+    leaf.message(leaf.later_map(1, 64, kNoMulticast));
     cr_assert_eq(leaf.engine.map_version(), 1U);
-    cr_assert_eq(leaf.engine.counters().lane_demotions, 1U);
+    cr_assert_eq(leaf.engine.counters().multicast_demotions, 1U);
     for (std::uint32_t i = 0; i < 64; ++i) {
         // The ring predecessor is rank 0 under both reachability maps; the client under the old map is rank
         // 2.
@@ -168,7 +168,7 @@ Test(elections, a_watermark_waits_for_its_reachability_map) {
     // A watermark learned from a member that has moved on has no effect either.
     leaf.datagram(leaf.fragment(0, 70, 0, content(8)));
     cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
-    leaf.message(leaf.later_map(1, 64, kNoLane));
+    leaf.message(leaf.later_map(1, 64, kNoMulticast));
     const auto out = leaf.drain();
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
     cr_assert_eq(count(out, Kind::fragment), 0U);

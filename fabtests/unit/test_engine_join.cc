@@ -198,7 +198,7 @@ Test(join, maps) {
             if (o.kind == Effect::Kind::message && o.header.kind == Kind::reachability_map) {
                 engine::ReachabilityMap map;
                 cr_assert(engine::decode(o.payload, index_of(o.header.fragment), kMembers, map));
-                cr_assert_eq(o.header.total, 1U, "%s: the lane", election.name);
+                cr_assert_eq(o.header.total, 1U, "%s: the multicast works", election.name);
                 cr_assert(map.deaf == ranks_of(election.deaf), "%s: the deaf", election.name);
                 cr_assert(map.mute == ranks_of(election.mute), "%s: the mute", election.name);
             }

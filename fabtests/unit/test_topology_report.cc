@@ -74,7 +74,7 @@ Test(topology_report, is_read_as_it_was_written) {
         cr_assert_eq(read.levels.size(), kLevels);
         for (std::size_t i = 0; i < kLevels; ++i) {
             cr_assert_eq(read.levels[i].why, wrote.levels[i].why);
-            cr_assert_eq(read.levels[i].lane, wrote.levels[i].lane);
+            cr_assert_eq(read.levels[i].transport, wrote.levels[i].transport);
         }
         cr_assert(loaded.reports[0].report.counters == report.counters);
         const auto groups = topo::groups_of(loaded);

@@ -87,7 +87,7 @@ test_simulator_parts = \
 	%reldir%/test_simulator_death.cc \
 	%reldir%/test_simulator_faults.cc \
 	%reldir%/test_simulator_flow.cc \
-	%reldir%/test_simulator_lane.cc \
+	%reldir%/test_simulator_multicast_path.cc \
 	%reldir%/test_simulator_ranges.cc \
 	%reldir%/test_simulator_redundancy.cc \
 	%reldir%/test_simulator_reduce.cc \

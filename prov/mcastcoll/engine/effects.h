@@ -82,7 +82,7 @@ struct Allowed {
     counter(checkpoints) counter(finished_early)                                                      \
     /* elections during operation */                                                                  \
     counter(appeals_sent) counter(elections) counter(reachability_maps)                               \
-    counter(lane_demotions) counter(lane_promotions)
+    counter(multicast_demotions) counter(multicast_promotions)
 // clang-format on
 
 struct Counters {

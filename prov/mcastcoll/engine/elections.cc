@@ -165,8 +165,8 @@ void Elections::take_next(ReachabilityMap map, std::uint64_t from) {
     drop_requests(0);
     const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
     ++core_.counters.reachability_maps;
-    core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
-    core_.counters.lane_promotions += (!heard && hears) || (!spoke && speaks);
+    core_.counters.multicast_demotions += (heard && !hears) || (spoke && !speaks);
+    core_.counters.multicast_promotions += (!heard && hears) || (!spoke && speaks);
     core_.unsettled = true;
 }
 

@@ -22,8 +22,8 @@
 //   the last one is in force, so two graphs are enough. Operations never wait for an election.
 //
 // Without rank 0's multicast the group has no multicast and no elections. Counters: appeals_sent, elections,
-// reachability_maps, and per member lane_demotions and lane_promotions. The provider logs every map at level
-// info.
+// reachability_maps, and per member multicast_demotions and multicast_promotions. The provider logs every map
+// at level info.
 #pragma once
 
 #include "engine/core.h"

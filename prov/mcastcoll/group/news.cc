@@ -176,11 +176,11 @@ topology::ReportedGroup LevelSet::report() const {
     report.levels = connections_;
     for (topology::ReportedLevel& level : report.levels) {
         if (level.level == topology::Level::host && host_level_) {
-            level.lane = "shared memory";
+            level.transport = "shared memory";
             level.why = host_level_->explain();
         } else if (level.level == topology::Level::segment && engine_ && engine_joined_) {
             const std::size_t hearing = engine_->graph().hearing_count();
-            level.lane = hearing > 0 ? "multicast" : "messages";
+            level.transport = hearing > 0 ? "multicast" : "messages";
             level.algorithm = std::string(engine::name_of(engine_->config().repair));
             level.why = no_multicast_.empty()
                             ? fmt::format("multicast {} reaches {} of {} hosts", port_.multicast().name(),
