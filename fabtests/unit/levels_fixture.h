@@ -48,7 +48,7 @@ struct Member final : Owner {
     std::unique_ptr<ExchangeLevel> exchange;
     std::unique_ptr<Planner> planner;
     std::vector<test::Material<double>> works;
-    std::vector<Leg> legs;  // of Group::exchange()
+    std::vector<LevelOperation> level_operations;  // of Group::exchange()
     std::size_t submitted = 0, completed = 0;
     std::vector<int> errors;
     std::vector<std::uint64_t> cookies;  // in the order in which they completed
@@ -151,7 +151,7 @@ class Group {
             if (one.submitted < script.size() && all_greeted() && random_() % 4 == 0)
                 if (const std::string wrong = submit(one, script); !wrong.empty()) return wrong;
             one.planner->progress(now_);
-            end_legs(one);
+            end_level_operations(one);
             carry(one);
             for (std::size_t most = random_() % 4; most > 0 && !mail_.empty(); --most) deliver();
             if (all_completed(script.size())) return check(script);
@@ -160,7 +160,7 @@ class Group {
     }
     // The same without the planner, directly on the exchange level.
     std::string exchange(const std::vector<Work>& script) {
-        for (Member& one : members_) one.legs.resize(script.size());
+        for (Member& one : members_) one.level_operations.resize(script.size());
         return run(script);
     }
 
@@ -197,12 +197,12 @@ class Group {
     std::string submit(Member& one, const std::vector<Work>& script) {
         const Work& work = script[one.submitted];
         int error = 0;
-        if (!one.legs.empty()) {
-            Leg& leg = one.legs[one.submitted];
-            ask(one, work, leg);
-            leg.number = 3 * one.submitted + 1;  // the remaining numbers belong to other levels
-            error = work.algorithm ? one.exchange->post(leg, *work.algorithm, now_)
-                                   : one.exchange->post(leg, now_);
+        if (!one.level_operations.empty()) {
+            LevelOperation& level_operation = one.level_operations[one.submitted];
+            ask(one, work, level_operation);
+            level_operation.number = 3 * one.submitted + 1;  // the remaining numbers belong to other levels
+            error = work.algorithm ? one.exchange->post(level_operation, *work.algorithm, now_)
+                                   : one.exchange->post(level_operation, now_);
         } else {
             Request request;
             ask(one, work, request);
@@ -214,11 +214,11 @@ class Group {
         return error == 0 ? std::string() : fmt::format("submit says {}", error);
     }
 
-    void end_legs(Member& one) {
-        for (Leg& leg : one.legs)
-            if (leg.done) {
-                one.on_complete(leg.number, leg.error, now_);
-                leg.done = false;
+    void end_level_operations(Member& one) {
+        for (LevelOperation& level_operation : one.level_operations)
+            if (level_operation.done) {
+                one.on_complete(level_operation.number, level_operation.error, now_);
+                level_operation.done = false;
             }
     }
 

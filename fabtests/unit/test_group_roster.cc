@@ -142,8 +142,8 @@ namespace {
 
 // A host level without any effect.
 struct QuietHost final : HostLevel {
-    int post(levels::Leg&, Nanoseconds) override { return 0; }
-    void advance(levels::Leg&, Nanoseconds) override {}
+    int post(levels::LevelOperation&, Nanoseconds) override { return 0; }
+    void advance(levels::LevelOperation&, Nanoseconds) override {}
     bool progress(Nanoseconds) override { return false; }
     Nanoseconds next_deadline() const override { return kNever; }
     void fail(int, Nanoseconds) override {}

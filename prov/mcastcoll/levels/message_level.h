@@ -66,7 +66,7 @@ struct MessageFormat {
 
 class MessageLevel : public Level {
   public:
-    void advance(Leg& leg, Nanoseconds now) override;
+    void advance(LevelOperation& level_operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
     void fail(int error, Nanoseconds now) override;
@@ -92,7 +92,7 @@ class MessageLevel : public Level {
   protected:
     // The state of an open level operation. Transfers are reused with their allocated memory.
     struct Transfer {
-        Leg* leg = nullptr;
+        LevelOperation* level_operation = nullptr;
         std::uint64_t word = 0;  // number and kind, as in a header
         Schedule schedule;
         std::size_t complete = 0, due = 0;  // leading complete receives; leading unblocked sends
@@ -129,7 +129,7 @@ class MessageLevel : public Level {
     MessageLevel(const MessageConfig& config, const MessageFormat& format);
 
     // Returns an empty schedule, to be filled in before carry_out().
-    Schedule& begin(Leg& leg, Nanoseconds now);
+    Schedule& begin(LevelOperation& level_operation, Nanoseconds now);
     void carry_out();
     Peer& peer(std::uint32_t rank);
     void greet(Peer& one);

@@ -37,7 +37,7 @@ class SiteLevel final : public MessageLevel {
     void start(Nanoseconds now);
     bool greeted() const { return greeted_; }
 
-    int post(Leg& leg, Nanoseconds now) override;
+    int post(LevelOperation& operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
 
@@ -51,12 +51,12 @@ class SiteLevel final : public MessageLevel {
     bool is_first() const { return placement_.segments().front() == placement_.self(); }
     void greet_first(Nanoseconds now);
     void on_grant(Peer& from) override;
-    Neighbours neighbours(const Leg& leg) const;
+    Neighbours neighbours(const LevelOperation& operation) const;
     void connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
                  Neighbours& result) const;
-    bool exchanges(const Leg& leg) const;
-    void plan_exchange(const Leg& leg, Schedule& plan) const;
-    void plan_tree(const Leg& leg, Schedule& plan) const;
+    bool exchanges(const LevelOperation& operation) const;
+    void plan_exchange(const LevelOperation& operation, Schedule& plan) const;
+    void plan_tree(const LevelOperation& operation, Schedule& plan) const;
 
     const Placement& placement_;
     const topology::Algorithm algorithm_, within_algorithm_;
