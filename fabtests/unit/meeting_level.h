@@ -22,8 +22,8 @@ inline std::vector<std::byte> letter(const Outgoing& out) {
 // level.
 struct Meeting {
     explicit Meeting(std::size_t members) : level_operations(members) {}
-    std::vector<std::vector<LevelOperation*>>
-        level_operations;           // [member][operation]; null once the member is done
+    // [member][operation]; null once the member is done.
+    std::vector<std::vector<LevelOperation*>> level_operations;
     std::uint32_t broadcaster = 0;  // rank of the last broadcast's root
     bool all_posted(std::size_t i) const {
         return std::all_of(level_operations.begin(), level_operations.end(),

@@ -117,7 +117,7 @@ test_group_parts = \
 	%reldir%/test_joins.cc \
 	%reldir%/test_run_queue.cc \
 	%reldir%/test_secret_exchange.cc \
-	%reldir%/test_walk.cc \
+	%reldir%/test_tree_of_levels.cc \
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h \
 	%reldir%/wire_fixture.h
