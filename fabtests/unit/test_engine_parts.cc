@@ -65,8 +65,8 @@ struct Member {
         checkpoint.on_told(header(wire::Kind::watermark_down, index_of(core.parent), number, map_version),
                            core.parent);
     }
-    void asked(std::uint32_t child, std::uint64_t above) {
-        checkpoint.on_ask(header(wire::Kind::watermark_ask, child, above));
+    void requested(std::uint32_t child, std::uint64_t above) {
+        checkpoint.on_request(header(wire::Kind::watermark_request, child, above));
     }
     // Its next messages, each as kind, receiver and number.
     using Words = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
@@ -85,7 +85,7 @@ struct Member {
 
 using Words = Member::Words;
 constexpr auto kUp = wire::Kind::watermark_up, kDown = wire::Kind::watermark_down,
-               kAsk = wire::Kind::watermark_ask;
+               kRequest = wire::Kind::watermark_request;
 
 }  // namespace
 
@@ -137,7 +137,7 @@ Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
               wire::decode(effect.header).header.operation == operation_of(4));
     cr_assert_not(root.checkpoint.next_multicast(effect), "once");
     cr_assert(root.words().empty());
-    root.asked(1, 0);
+    root.requested(1, 0);
     cr_assert(root.words() == (Words{{kDown, 1, 4}}));
 }
 
@@ -150,17 +150,17 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     cr_assert(middle.checkpoint.next_deadline() == kPartSoon + least, "while nothing was measured");
     middle.core.now = middle.checkpoint.next_deadline();
     middle.checkpoint.on_timeout();
-    cr_assert(middle.words() == (Words{{kAsk, 0, 0}}));
+    cr_assert(middle.words() == (Words{{kRequest, 0, 0}}));
     middle.core.now = kPartLate;
     middle.checkpoint.await();
     cr_assert(middle.checkpoint.next_deadline() == kNever, "it has asked");
-    middle.asked(2, 0);
+    middle.requested(2, 0);
     cr_assert(middle.words().empty(), "it does not know");
     middle.told(4);
     cr_assert_eq(middle.words().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
     // A child with the same watermark makes the member ask its own parent.
-    middle.asked(2, 4);
-    cr_assert(middle.words() == (Words{{kAsk, 0, 4}}));
+    middle.requested(2, 4);
+    cr_assert(middle.words() == (Words{{kRequest, 0, 4}}));
 }
 
 Test(departure, up_when_all_below_have_left_and_down_again) {

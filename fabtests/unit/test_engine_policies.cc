@@ -292,48 +292,48 @@ Test(sync_policy, a_channel_is_used_again_after_the_watermark) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-Test(sync_policy, who_does_not_hear_the_watermark_asks_its_parent_once) {
+Test(sync_policy, a_member_without_the_watermark_requests_it_once) {
     std::vector<ByteString> buffers(6, ByteString(8));
     ChannelUser bench(7, buffers);
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 5; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     const auto out = bench.pass(kSoon);
-    const auto asks = of_kind(out, Kind::watermark_ask);
-    cr_assert_eq(asks.size(), 1U);
-    cr_assert(asks[0].to == rank_of(1));
+    const auto requests = of_kind(out, Kind::watermark_request);
+    cr_assert_eq(requests.size(), 1U);
+    cr_assert(requests[0].to == rank_of(1));
     bench.message(plain(Kind::watermark_down, 1, 4));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-Test(sync_policy, a_parent_answers_or_asks_onward) {
+Test(sync_policy, a_parent_answers_or_forwards_the_request) {
     std::vector<ByteString> buffers(4, ByteString(8));
     ChannelUser bench(1, buffers);
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
-    bench.message(plain(Kind::watermark_ask, 5, 0));
-    bench.message(plain(Kind::watermark_ask, 6, 0));
-    const auto onward = of_kind(bench.drain(), Kind::watermark_ask);
+    bench.message(plain(Kind::watermark_request, 5, 0));
+    bench.message(plain(Kind::watermark_request, 6, 0));
+    const auto onward = of_kind(bench.drain(), Kind::watermark_request);
     cr_assert_eq(onward.size(), 1U);
     cr_assert(onward[0].to == rank_of(0));
     bench.datagram(plain(Kind::watermark_cast, 0, 4));
-    cr_assert_eq(count(bench.drain(), Kind::watermark_down), 2U, "to those that asked");
-    bench.message(plain(Kind::watermark_ask, 7, 0));
+    cr_assert_eq(count(bench.drain(), Kind::watermark_down), 2U, "to the requesting children");
+    bench.message(plain(Kind::watermark_request, 7, 0));
     cr_assert_eq(count(bench.drain(), Kind::watermark_down), 1U);
     const auto before = bench.engine.counters();
-    bench.message(plain(Kind::watermark_ask, 3, 0));  // not a child
+    bench.message(plain(Kind::watermark_request, 3, 0));  // not a child
     cr_assert_eq(changed(before, bench.engine.counters()), "messages_received bad_sender");
 }
 
-Test(sync_policy, an_older_question_does_not_answer_a_newer_one) {
+Test(sync_policy, an_older_request_does_not_answer_a_newer_one) {
     std::vector<ByteString> buffers(8, ByteString(8));
     ChannelUser bench(1, buffers);
     const ByteString sent = content(8);
     for (std::uint64_t id = 0; id < 4; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
     bench.datagram(plain(Kind::watermark_cast, 0, 4));
-    bench.message(plain(Kind::watermark_ask, 5, 4));
-    bench.message(plain(Kind::watermark_ask, 5, 0));  // was overtaken
+    bench.message(plain(Kind::watermark_request, 5, 4));
+    bench.message(plain(Kind::watermark_request, 5, 0));  // was overtaken
     for (std::uint64_t id = 4; id < 8; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
     bench.datagram(plain(Kind::watermark_cast, 0, 8));

@@ -10,30 +10,31 @@ RankList Checkpoint::behind() const {
 }
 
 void Checkpoint::await() {
-    if (core_.parent == kNoRank || ask_at_ != kNever || asked_ > opened_) return;
+    if (core_.parent == kNoRank || request_at_ != kNever || requested_ > opened_) return;
     const std::int64_t round_trip = core_.round_trip.mean().value;
-    ask_at_ = core_.now + waits_.deadline(std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
-                                          std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
+    request_at_ =
+        core_.now + waits_.deadline(std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
+                                    std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
     awaited_since_ = core_.now;
 }
 
-// Asks once per watermark: the parent answers as soon as the watermark is higher.
-void Checkpoint::ask() {
-    ask_at_ = kNever;
-    if (asked_ > opened_) return;
-    asked_ = opened_ + 1;
-    ask_due_ = core_.parent != kNoRank;
+// Requests each watermark once: the parent answers as soon as the watermark is higher.
+void Checkpoint::request() {
+    request_at_ = kNever;
+    if (requested_ > opened_) return;
+    requested_ = opened_ + 1;
+    request_due_ = core_.parent != kNoRank;
 }
 
-void Checkpoint::on_ask(const wire::Header& header) {
+void Checkpoint::on_request(const wire::Header& header) {
     const std::uint32_t child = core_.child_index(header.sender);
     if (child == kMaxArity) return drop(core_.counters.bad_sender);
     std::uint64_t above = number_of(header.operation);
     // Messages may overtake each other: keep the newer request.
-    if ((child_asks_ >> child & 1) != 0) above = std::max(above, child_asks_above_[child]);
-    child_asks_above_[child] = above;
-    child_asks_ |= 1U << child;
-    if (opened_ <= above) ask();  // forward the request
+    if ((child_requests_ >> child & 1) != 0) above = std::max(above, child_requests_above_[child]);
+    child_requests_above_[child] = above;
+    child_requests_ |= 1U << child;
+    if (opened_ <= above) request();  // forward the request
 }
 
 void Checkpoint::on_up(const wire::Header& header) {
@@ -71,7 +72,7 @@ void Checkpoint::follow(std::uint64_t watermark) {
     untold_.begin();
     core_.release_below(watermark);
     opened_ = std::max(opened_, std::min(watermark, core_.slots.first_kept()));
-    ask_at_ = awaited_since_ = kNever;
+    request_at_ = awaited_since_ = kNever;
     core_.unsettled = true;
 }
 
@@ -128,7 +129,7 @@ bool Checkpoint::make_multicast(Effect& effect) {
     return true;
 }
 
-// Under policy sync, children that receive rank 0's multicast get no message, but may ask.
+// Under policy sync, children that receive rank 0's multicast get no message, but may request the watermark.
 bool Checkpoint::hears(Rank child) const {
     return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
 }
@@ -143,13 +144,13 @@ bool Checkpoint::make_message(Effect& effect) {
                              pack(losses));
     };
     if (up_ > up_told_) return say(wire::Kind::watermark_up, core_.parent, up_told_ = up_);
-    if (std::exchange(ask_due_, false)) {
-        ++core_.counters.floor_asks_sent;
-        return say(wire::Kind::watermark_ask, core_.parent, opened_);
+    if (std::exchange(request_due_, false)) {
+        ++core_.counters.watermark_requests_sent;
+        return say(wire::Kind::watermark_request, core_.parent, opened_);
     }
     for (std::uint32_t i = 0; i < core_.children.count; ++i) {
-        if ((child_asks_ >> i & 1) == 0 || opened_ <= child_asks_above_[i]) continue;
-        child_asks_ &= ~(1U << i);
+        if ((child_requests_ >> i & 1) == 0 || opened_ <= child_requests_above_[i]) continue;
+        child_requests_ &= ~(1U << i);
         return say(wire::Kind::watermark_down, core_.children.ranks[i], opened_);
     }
     for (Rank child; (child = untold_.next()) != kNoRank;)

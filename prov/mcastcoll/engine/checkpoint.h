@@ -21,7 +21,7 @@ namespace mcastcoll::engine {
 // The agreement on the watermark. Each member sends the number of finished operations of its subtree up the
 // gather tree (`watermark_up`). Rank 0 distributes the minimum down the tree (`watermark_down`), or by
 // multicast under policy sync (`watermark_cast`). A member that waits for a higher watermark sends
-// `watermark_ask` to its parent, which answers or forwards the request.
+// `watermark_request` to its parent, which answers or forwards the request.
 class Checkpoint {
   public:
     explicit Checkpoint(Core& core) : core_(core), untold_(core.children) {}
@@ -31,23 +31,23 @@ class Checkpoint {
     // Children whose subtrees have reported less than this member has finished.
     RankList behind() const;
     // Called when the next operation has no free slot, or no free channel, as far as this member has been
-    // informed. Asks the parent after a deadline.
+    // informed. Sends a request to the parent after a deadline.
     void await();
     void on_up(const wire::Header& header);
     // A watermark from the parent, or from rank 0 by multicast.
     void on_told(const wire::Header& header, Rank teller);
-    void on_ask(const wire::Header& header);
+    void on_request(const wire::Header& header);
     void on_leave_up(const wire::Header& header);
     void on_leave_down(const wire::Header& header);
     // Runs after operations have finished, a map has arrived or the group was closed.
     void settle();
-    Nanoseconds next_deadline() const { return ask_at_; }
+    Nanoseconds next_deadline() const { return request_at_; }
     void on_timeout() {
-        if (ask_at_ <= core_.now) ask();
+        if (request_at_ <= core_.now) request();
     }
     bool next_multicast(Effect& effect) { return cast_due_ && make_multicast(effect); }
     bool next_message(Effect& effect) {
-        return (up_ > up_told_ || ask_due_ || child_asks_ != 0 || !untold_.over() ||
+        return (up_ > up_told_ || request_due_ || child_requests_ != 0 || !untold_.over() ||
                 core_.departure.closing()) &&
                make_message(effect);
     }
@@ -58,7 +58,7 @@ class Checkpoint {
     void follow_finished();
     void agree();
     void follow(std::uint64_t watermark);
-    void ask();
+    void request();
     bool hears(Rank child) const;
 
     Core& core_;
@@ -76,12 +76,12 @@ class Checkpoint {
     bool cast_due_ = false;
     std::uint32_t cast_target_ = 0;
     // Requests of this member and of its children for a higher watermark.
-    Nanoseconds ask_at_ = kNever, awaited_since_ = kNever;
+    Nanoseconds request_at_ = kNever, awaited_since_ = kNever;
     RecentTimes waits_;
-    std::uint64_t asked_ = 0;  // last request plus 1, to send one request per watermark
-    bool ask_due_ = false;
-    std::uint32_t child_asks_ = 0;  // bit i for child i
-    std::array<std::uint64_t, kMaxArity> child_asks_above_{};
+    std::uint64_t requested_ = 0;  // last request plus 1, to send one request per watermark
+    bool request_due_ = false;
+    std::uint32_t child_requests_ = 0;  // bit i for child i
+    std::array<std::uint64_t, kMaxArity> child_requests_above_{};
 };
 
 }  // namespace mcastcoll::engine

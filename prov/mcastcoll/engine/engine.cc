@@ -320,8 +320,8 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
             return nacker_.on_nack(header, payload);
         case wire::Kind::entered:
             return holds_.on_entered(header);
-        case wire::Kind::watermark_ask:
-            return checkpoint_.on_ask(header);
+        case wire::Kind::watermark_request:
+            return checkpoint_.on_request(header);
         case wire::Kind::gather:
             return gatherer_.on_gather(header, payload);
         case wire::Kind::contribution:
