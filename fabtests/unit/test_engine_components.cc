@@ -67,12 +67,12 @@ struct Parts {
     Core core;
     std::vector<ByteString> buffers;
     FlowControl flow{core};
-    Nacker nacker{core};
-    Repairer repairer{core, nacker};
+    RootRepairer root_repairer{core};
+    Repairer repairer{core, root_repairer};
     Supplier supplier{core, flow, repairer};
     Holds holds{core};
     Sender sender{core, flow, supplier, holds};
-    Receiver receiver{core, flow, nacker, repairer, supplier};
+    Receiver receiver{core, flow, root_repairer, repairer, supplier};
     Gatherer gatherer{core, flow, supplier};
     Checkpoint checkpoint{core};
 };
@@ -191,23 +191,23 @@ Test(flow_control, opens_the_window_with_the_slowest_report) {
     cr_assert_eq(p.flow.in_flight(), 0U);
 }
 
-Test(nacker, asks_each_round_once_and_gives_up_after_two) {
+Test(root_repairer, sends_one_nak_in_each_round_and_gives_up_after_two) {
     GroupConfig config = config_of(2, 4);
     config.repair = Repair::sync;
     Parts p(config);
     Slot& slot = p.post(0, kSmall);
     slot.plan.route = Route::root;
-    const auto next = [&](Effect& effect) { return p.nacker.next_message(slot, effect); };
-    cr_assert(p.nacker.asks_root(slot) && p.nacker.ask(slot, 2));
-    cr_assert(said(next).kind == Kind::nack);
-    cr_assert(p.nacker.ask(slot, 2) && said(next).kind == Kind{}, "that was said");
-    p.core.now = slot.asking.at;
-    cr_assert(p.nacker.ask(slot, 2) && said(next).kind == Kind::nack, "in vain");
-    p.core.now = slot.asking.at;
-    cr_assert_not(p.nacker.ask(slot, 2) || p.nacker.asks_root(slot), "again");
+    const auto next = [&](Effect& effect) { return p.root_repairer.next_message(slot, effect); };
+    cr_assert(p.root_repairer.uses_root(slot) && p.root_repairer.nak(slot, 2));
+    cr_assert(said(next).kind == Kind::root_nak);
+    cr_assert(p.root_repairer.nak(slot, 2) && said(next).kind == Kind{}, "that was said");
+    p.core.now = slot.naks.at;
+    cr_assert(p.root_repairer.nak(slot, 2) && said(next).kind == Kind::root_nak, "in vain");
+    p.core.now = slot.naks.at;
+    cr_assert_not(p.root_repairer.nak(slot, 2) || p.root_repairer.uses_root(slot), "again");
 }
 
-Test(repairer, asks_for_each_fragment_once) {
+Test(repairer, naks_each_fragment_once) {
     Parts p(2, 4);
     Slot& slot = p.post(0, kSmall);
     const auto next = [&](Effect& effect) { return p.repairer.next_message(slot, effect); };
@@ -219,8 +219,8 @@ Test(repairer, asks_for_each_fragment_once) {
     cr_assert(said(next).kind == Kind{}, "it may be mere reordering");
     p.core.now = p.repairer.next_deadline();
     p.repairer.on_timeout();
-    cr_assert(said(next).kind == Kind::ask);
-    p.repairer.ask_onward(slot);
+    cr_assert(said(next).kind == Kind::nak);
+    p.repairer.forward_nak(slot);
     cr_assert(said(next).kind == Kind{}, "messages are reliable");
 }
 
@@ -228,16 +228,16 @@ Test(supplier, remembers_what_it_cannot_answer) {
     Parts p(1, 4);
     Slot& slot = p.post(0, kSmall);
     const auto next = [&](Effect& effect) { return p.supplier.next_message(slot, effect); };
-    p.supplier.on_ask(p.header(Kind::ask, 2, 0, kSmall), ByteString{std::byte{3}});
+    p.supplier.on_nak(p.header(Kind::nak, 2, 0, kSmall), ByteString{std::byte{3}});
     cr_assert(said(next).kind == Kind{});
-    cr_assert(slot.asking.due, "it asks onward");
+    cr_assert(slot.naks.due, "the NAK is forwarded");
     const ByteString fragment(kFragment);
     p.receiver.on_data(p.header(Kind::data, 0, 1, kSmall), fragment);
     const wire::Header second = said(next);
     cr_assert(second.kind == Kind::data && index_of(second.fragment) == 1);
     p.receiver.on_data(p.header(Kind::data, 0, 0, kSmall), fragment);
     cr_assert(slot.state == SlotState::finished && said(next).kind == Kind::data, "it is kept for that");
-    p.supplier.on_ask(p.header(Kind::ask, 2, 0, kSmall + 1), {});
+    p.supplier.on_nak(p.header(Kind::nak, 2, 0, kSmall + 1), {});
     cr_assert_eq(p.core.failure.error, EMSGSIZE, "they mean different messages");
 }
 
@@ -285,7 +285,7 @@ Test(sender, multicasts_what_is_ready_and_allowed) {
         cr_assert_eq(sent, row.sent);
     }
     // Multicasts again a missing fragment, but not an unsent fragment.
-    p.nacker.on_nack(p.header(Kind::nack, 1, window - 1, 0), ByteString{std::byte{3}});
+    p.root_repairer.on_root_nak(p.header(Kind::root_nak, 1, window - 1, 0), ByteString{std::byte{3}});
     const wire::Header again = said(next);
     cr_assert(again.kind == Kind::fragment && index_of(again.fragment) == window - 1);
     cr_assert(said(next).kind == Kind{});

@@ -269,12 +269,12 @@ Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_wai
     Leader leader;
     for (std::uint64_t election = 1; election <= 3; ++election) {
         leader.request(1, election - 1);
-        const Nanoseconds asked = leader.now;
+        const Nanoseconds requested_at = leader.now;
         std::vector<Out> out;
         while (count(out = leader.pass(Nanoseconds::from_ms(1)), Kind::go) == 0)
-            cr_assert_lt((leader.now - asked).value, Nanoseconds::from_ms(500).value);
+            cr_assert_lt((leader.now - requested_at).value, Nanoseconds::from_ms(500).value);
         if (election > 1)
-            cr_assert_gt((leader.now - asked).value, Nanoseconds::from_ms(25).value,
+            cr_assert_gt((leader.now - requested_at).value, Nanoseconds::from_ms(25).value,
                          "too soon after the last");
         for (std::uint32_t r : {1U, 2U}) {
             leader.hear(election, r);

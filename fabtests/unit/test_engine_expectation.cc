@@ -30,10 +30,10 @@ Test(expectation, a_broadcast_comes_by_multicast_until_it_is_asked_for) {
     bench.datagram(bench.fragment(1, 0, 0, message));
     cr_assert(bench.engine.expects() == kByMulticast);
     bench.datagram(bench.fragment(1, 0, 2, message));
-    std::size_t asks = 0;
-    for (int i = 0; i < 1000 && asks == 0; ++i)
-        asks = count(bench.pass(Nanoseconds::from_us(100)), Kind::ask);
-    cr_assert_gt(asks, 0U);
+    std::size_t naks = 0;
+    for (int i = 0; i < 1000 && naks == 0; ++i)
+        naks = count(bench.pass(Nanoseconds::from_us(100)), Kind::nak);
+    cr_assert_gt(naks, 0U);
     cr_assert(bench.engine.expects() == engine::kAnything);
     for (std::uint32_t i = 0; i < 4; ++i) bench.datagram(bench.fragment(1, 0, i, message));
     bench.drain();

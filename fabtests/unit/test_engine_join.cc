@@ -127,8 +127,8 @@ Test(join, what_a_ping_took_at_the_start_is_measured_again) {
 
 Test(join, a_pong_that_no_ping_asked_for_has_no_effect) {
     Pinging member(config_of(1, kMembers));
-    const std::uint64_t asked = member.last.total;
-    for (std::uint64_t total : {std::uint64_t{0}, asked + 1, UINT64_MAX, std::uint64_t{1} << 63}) {
+    const std::uint64_t echoed = member.last.total;
+    for (std::uint64_t total : {std::uint64_t{0}, echoed + 1, UINT64_MAX, std::uint64_t{1} << 63}) {
         const auto before = member.engine.counters();
         member.pong(total);
         cr_assert_eq(member.look(), 0U);
@@ -137,7 +137,7 @@ Test(join, a_pong_that_no_ping_asked_for_has_no_effect) {
     }
     member.answer(Nanoseconds::from_us(70));
     member.now = member.now + Nanoseconds::from_us(1);
-    member.pong(asked);
+    member.pong(echoed);
     cr_assert_eq(member.round_trip_us(), 70, "a ping is answered once");
 }
 

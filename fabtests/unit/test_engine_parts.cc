@@ -153,12 +153,12 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     cr_assert(middle.words() == (Words{{kRequest, 0, 0}}));
     middle.core.now = kPartLate;
     middle.checkpoint.await();
-    cr_assert(middle.checkpoint.next_deadline() == kNever, "it has asked");
+    cr_assert(middle.checkpoint.next_deadline() == kNever, "the request is sent");
     middle.requested(2, 0);
     cr_assert(middle.words().empty(), "it does not know");
     middle.told(4);
     cr_assert_eq(middle.words().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
-    // A child with the same watermark makes the member ask its own parent.
+    // A child with the same watermark makes the member send a request to its own parent.
     middle.requested(2, 4);
     cr_assert(middle.words() == (Words{{kRequest, 0, 4}}));
 }
@@ -198,22 +198,22 @@ Test(departure, rank_0_alone_leaves_at_once) {
 Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
     Core core(parts_config(1, 2 * kMaxWatched));
     FlowControl flow{core};
-    Nacker nacker{core};
-    Repairer repairer{core, nacker};
+    RootRepairer root_repairer{core};
+    Repairer repairer{core, root_repairer};
     Supplier supplier{core, flow, repairer};
     Gatherer gatherer{core, flow, supplier};
     Checkpoint checkpoint{core};
     FailureDetector detector(core, checkpoint, gatherer);
-    const auto asked = [&] {
+    const auto pinged = [&] {
         std::vector<Rank> ranks;
         for (Effect effect; detector.next_watch(effect);) ranks.push_back(effect.to);
         return ranks;
     };
     for (const Rank rank : {kNoRank, rank_of(1), rank_of(5), rank_of(5), rank_of(6), rank_of(5)})
         detector.watch(rank);
-    cr_assert(asked() == (std::vector{rank_of(5), rank_of(6)}));
+    cr_assert(pinged() == (std::vector{rank_of(5), rank_of(6)}));
     for (std::uint32_t i = 0; i < kMaxWatched - 1; ++i) detector.watch(rank_of(100 + i));  // 5 is removed
-    cr_assert_eq(asked().size(), kMaxWatched - 1);
+    cr_assert_eq(pinged().size(), kMaxWatched - 1);
     for (const std::uint32_t rank : {6U, 5U}) detector.watch(rank_of(rank));
-    cr_assert(asked() == (std::vector{rank_of(5)}));
+    cr_assert(pinged() == (std::vector{rank_of(5)}));
 }

@@ -103,7 +103,7 @@ struct Electing {
         header.total = total;
         return header;
     }
-    void ask(std::uint32_t from, std::uint64_t number, Rank doubted = kNoRank) {
+    void request(std::uint32_t from, std::uint64_t number, Rank doubted = kNoRank) {
         elections.on_request(header(wire::Kind::elect, from, number, index_of(doubted)));
     }
     void go(std::uint64_t number, Rank doubted = kNoRank) {
@@ -142,7 +142,7 @@ struct Electing {
 
 Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
     Electing leader(0, 3);
-    leader.ask(1, 0);
+    leader.request(1, 0);
     leader.elections.on_timeout();
     cr_assert_eq(leader.words(wire::Kind::go), 2U);
     for (const std::uint32_t other : {1U, 2U}) leader.probe(other, 1);
@@ -178,25 +178,25 @@ Test(elections, probes_of_the_next_may_come_before_its_go) {
 Test(elections, requests_and_go_say_who_is_doubted) {
     const Rank silent = rank_of(8), other = rank_of(9);
     Electing member(1, 257);
-    member.ask(5, 0, silent);
+    member.request(5, 0, silent);
     cr_assert_eq(member.said_doubted(wire::Kind::elect), silent);
     member.go(1, other);
     cr_assert_eq(member.said_doubted(wire::Kind::go), other);
 
     Electing leader(0, 257);
-    leader.ask(1, 0);
-    leader.ask(2, 0, silent);
-    leader.ask(3, 0, other);
+    leader.request(1, 0);
+    leader.request(2, 0, silent);
+    leader.request(3, 0, other);
     leader.elections.on_timeout();
     cr_assert_eq(leader.said_doubted(wire::Kind::go), silent, "the first of them");
     leader.multicasts();
     const Speakers speakers(257, 1, silent);
     for (std::uint32_t i = 0; i < speakers.count(); ++i) leader.probe(index_of(speakers.rank(i)), 1);
-    leader.ask(1, 1, silent);
-    leader.ask(2, 1, other);
+    leader.request(1, 1, silent);
+    leader.request(2, 1, other);
     for (std::uint32_t child = 1; child <= leader.core.children.count; ++child) leader.vote(child, 1);
     leader.core.now = leader.elections.next_deadline();
-    cr_assert_neq(leader.core.now, kNever, "what was asked for while the election went on is not lost");
+    cr_assert_neq(leader.core.now, kNever, "requests during the election are not lost");
     leader.elections.on_timeout();
     cr_assert_eq(leader.said_doubted(wire::Kind::go), other, "it had no turn yet");
 }
@@ -242,25 +242,25 @@ Test(elections, several_probes_go_out_one_by_one_and_one_after_the_map) {
 
 Test(elections, one_request_goes_on) {
     Electing member(1, 8);  // parent 0, children 5 to 7
-    member.ask(5, 0);
+    member.request(5, 0);
     cr_assert_eq(member.words(), 1U);
-    member.ask(6, 0);
+    member.request(6, 0);
     cr_assert_eq(member.words(), 0U, "once");
     cr_assert_eq(member.elections.next_deadline(), kNever, "to hold one is rank 0's");
     member.go(1);
-    member.ask(5, 0);
+    member.request(5, 0);
     cr_assert_eq(member.words(), 0U, "that was before this one");
-    member.ask(5, 1);
+    member.request(5, 1);
     cr_assert_eq(member.words(), 1U, "anew");
-    member.ask(5, 1);
+    member.request(5, 1);
     member.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
-    member.ask(6, 1);
+    member.request(6, 1);
     cr_assert_eq(member.words(), 0U, "against the map before");
 }
 
 Test(elections, rank_0_holds_them_ever_less_often) {
     Electing leader(0, 2);
-    leader.ask(1, 0);
+    leader.request(1, 0);
     cr_assert_eq(leader.words(), 0U, "there is nobody to tell");
     Nanoseconds least{};
     for (std::uint64_t number = 1; number <= 3; ++number) {
@@ -271,14 +271,14 @@ Test(elections, rank_0_holds_them_ever_less_often) {
         cr_assert_eq(leader.core.counters.elections, number);
         cr_assert_eq(leader.multicasts(), 1U);
         leader.probe(1, number);
-        leader.ask(1, number);  // the request waits for the end of the election
+        leader.request(1, number);  // the request waits for the end of the election
         leader.vote(1, number);
         cr_assert_eq(leader.core.reachability.version(), 0U, "it ends in the same map");
         least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
                                                    : 2 * least.value};
     }
     Electing without(0, 2, false);
-    without.ask(1, 0);
+    without.request(1, 0);
     cr_assert_eq(without.elections.next_deadline(), kNever, "it could not judge");
 }
 
@@ -312,10 +312,10 @@ Test(deadlines, follow_what_was_measured) {
     slot.hearing.ever = true;
     slot.hearing.longest_gap = Nanoseconds::from_us(400);
     cr_assert_eq(deadlines.silence(slot).value, 2 * slot.hearing.longest_gap.value, "by its own gaps");
-    cr_assert_eq(deadlines.nack(3),
+    cr_assert_eq(deadlines.root_nak(3),
                  Nanoseconds{std::max(config.least_tail.value, 3 * config.initial_rtt.value / 2)});
-    for (int i = 0; i < 8; ++i) deadlines.on_nack_answer(Nanoseconds::from_us(500));
-    cr_assert_gt(deadlines.nack(3), Nanoseconds::from_us(500));
+    for (int i = 0; i < 8; ++i) deadlines.on_root_nak_answer(Nanoseconds::from_us(500));
+    cr_assert_gt(deadlines.root_nak(3), Nanoseconds::from_us(500));
 }
 
 Test(pool, hands_out_each_piece_once) {

@@ -127,7 +127,7 @@ Test(secret_exchange, everybody_comes_to_know_it_and_nobody_is_asked_by_many) {
     cr_assert_eq(world.at(0).asked, 0U);
 }
 
-Test(secret_exchange, who_asks_goes_on_asking_but_not_fast) {
+Test(secret_exchange, requests_are_repeated_but_not_fast) {
     Askers world(2);
     Asker& member = world.at(1);
     for (Nanoseconds now = kStart; now < kStart + Nanoseconds::from_ms(1'000);
@@ -152,7 +152,7 @@ Test(secret_exchange, who_is_sent_what_is_no_secret_asks_more_seldom) {
     cr_assert_eq(member.given.size(), member.asked);
 }
 
-Test(secret_exchange, an_answer_is_no_longer_than_its_question) {
+Test(secret_exchange, an_answer_is_no_longer_than_its_request) {
     Askers world(2);
     cr_assert(world.reply_to_1().bytes.size() <= wire::kKeyRequestBytes);
 }

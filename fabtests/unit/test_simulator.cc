@@ -140,7 +140,7 @@ Test(simulator, members_without_a_socket) {
 
 // Regression test: a NAK overtaken by a newer NAK must not be taken for the newer one, or fragments named
 // only in the older one are never sent.
-Test(simulator, questions_that_overtake_each_other) {
+Test(simulator, naks_that_overtake_each_other) {
     Options options = options_of(7, engine::Repair::pull, 5);
     options.faults.loss = 0.07;
     options.faults.jitter = Nanoseconds::from_us(30);

@@ -34,9 +34,9 @@ bool Admission::make_message(Effect& effect) {
         return core_.message(effect, wire::Kind::ping, member_before(), none, 0,
                              static_cast<std::uint64_t>(core_.now.value));
     }
-    const wire::Header question = pongs_.front();
+    const wire::Header ping = pongs_.front();
     pongs_.pop();
-    return core_.message(effect, wire::Kind::pong, question.sender, none, 0, question.total);
+    return core_.message(effect, wire::Kind::pong, ping.sender, none, 0, ping.total);
 }
 
 // Only a pong from the pinged rank that answers the pending ping counts.

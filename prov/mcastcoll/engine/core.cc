@@ -98,10 +98,10 @@ void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
     if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
         root_sync.note_operation(slot.multicasting.troubled);
-    if (large(slot) || slot.plan.hands_on) return;
+    if (large(slot) || slot.plan.forwards) return;
     for (const Client& client : slot.known_clients())
         if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
-            policy.note_successor(client.asked);
+            policy.note_successor(client.sent_nak);
     counters.policy_changes = policy.changes();
 }
 
@@ -110,8 +110,8 @@ void Core::finish(Slot& slot) {
     slot.state = SlotState::finished;
     moved_at = now;
     if (!large(slot)) kept_bytes += slot.bytes;
-    slot.asking.at = kNever;
-    slot.asking.due = false;
+    slot.naks.at = kNever;
+    slot.naks.due = false;
     const bool told = slot.told();
     if (!told) learn_losses(slot);
     if ((large(slot) || !slot.hearing.ever) && hears(slot)) {

@@ -77,9 +77,9 @@ struct Core {
     // This member is the root of the operation, or receives the root's multicasts.
     bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
     bool hears(const Slot& slot) const { return graph_of(slot).hears(slot.operation.root, config.self); }
-    // The data may come by message without a NAK: small messages are sent to deaf members unasked, and are
-    // forwarded along the ring under a repair mode with patience above 1.
-    bool comes_unasked(const Slot& slot) const {
+    // The data may come by message without a NAK: small messages are sent to deaf members unsolicited, and
+    // are forwarded along the ring under a repair mode with patience above 1.
+    bool comes_unsolicited(const Slot& slot) const {
         return !large(slot) && (!hears(slot) || slot.plan.patience > 1);
     }
     // This member is a leader that relays the operation's fragments to its range.

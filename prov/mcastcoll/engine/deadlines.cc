@@ -36,9 +36,9 @@ Nanoseconds Deadlines::longest_release() const {
 }
 
 // Time for a NAK to climb the tree, plus one multicast back.
-Nanoseconds Deadlines::nack(std::int64_t hops) const {
+Nanoseconds Deadlines::root_nak(std::int64_t hops) const {
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{hops * round_trip_.mean().value / 2});
-    return nack_answer_.deadline(4, least, Nanoseconds{4 * least.value});
+    return root_nak_answer_.deadline(4, least, Nanoseconds{4 * least.value});
 }
 
 void Deadlines::on_gap(const Slot& slot, Nanoseconds gap) {

@@ -66,13 +66,13 @@ struct Allowed {
     counter(fragments_by_multicast) counter(fragments_repaired) counter(fragments_restored)           \
     counter(duplicates) counter(unposted_dropped) counter(beyond_window)                              \
     /* messages */                                                                                    \
-    counter(messages_sent) counter(messages_received) counter(asks_sent) counter(asks_received)       \
+    counter(messages_sent) counter(messages_received) counter(naks_sent) counter(naks_received)       \
     counter(data_sent) counter(fragments_supplied) counter(reports_sent) counter(gathers_sent)        \
     counter(contributions_sent) counter(contributions_received) counter(credits_sent)                 \
     /* policies */                                                                                    \
-    counter(hand_ons) counter(nacks_sent) counter(nacks_received) counter(fragments_resent)           \
-    counter(watermark_requests_sent) counter(entered_sent) counter(roots_held)                        \
-    counter(policy_changes) counter(redundancy_changes)                                               \
+    counter(messages_forwarded) counter(root_naks_sent) counter(root_naks_received)                   \
+    counter(fragments_resent) counter(watermark_requests_sent) counter(entered_sent)                  \
+    counter(roots_held) counter(policy_changes) counter(redundancy_changes)                           \
     /* dropped input */                                                                               \
     counter(bad_packet) counter(bad_checksum) counter(foreign_group) counter(foreign_epoch)           \
     counter(bad_sender) counter(own_copies) counter(stale_operation) counter(future_operation)        \

@@ -157,8 +157,8 @@ void Engine::begin(const Collective& operation) {
     if (root || slot.state != SlotState::active) return;
     if (operation.kind == CollectiveKind::broadcast) holds_.tell_entered(slot);
     receiver_.begin(slot);
-    // Data that a supplier sent unasked was discarded as well. Only a NAK brings that data, or the supplier's
-    // error, again.
+    // Data that a supplier sent unsolicited was discarded as well. Only a NAK brings that data, or the
+    // supplier's error, again.
     if (misled && slot.state == SlotState::active) repairer_.request(slot, slot.fragments);
 }
 
@@ -221,7 +221,7 @@ bool Engine::next_slot_message(Slot& slot, Effect& effect) {
     return slot.state != SlotState::vacant &&
            (gatherer_.next_message(slot, effect) || flow_.next_message(slot, effect) ||
             holds_.next_message(slot, effect) || repairer_.next_message(slot, effect) ||
-            nacker_.next_message(slot, effect) || supplier_.next_message(slot, effect));
+            root_repairer_.next_message(slot, effect) || supplier_.next_message(slot, effect));
 }
 
 bool Engine::next_message(Effect& effect) {
@@ -310,14 +310,14 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
     switch (header.kind) {
         case wire::Kind::data:
             return receiver_.on_data(header, payload);
-        case wire::Kind::ask:
-            return supplier_.on_ask(header, payload);
+        case wire::Kind::nak:
+            return supplier_.on_nak(header, payload);
         case wire::Kind::done:
             return flow_.on_done(header);
         case wire::Kind::report:
             return flow_.on_report(header);
-        case wire::Kind::nack:
-            return nacker_.on_nack(header, payload);
+        case wire::Kind::root_nak:
+            return root_repairer_.on_root_nak(header, payload);
         case wire::Kind::entered:
             return holds_.on_entered(header);
         case wire::Kind::watermark_request:

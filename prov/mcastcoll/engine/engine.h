@@ -111,12 +111,12 @@ class Engine {
     Admission admission_{core_};
     Elections elections_{core_};
     FlowControl flow_{core_};
-    Nacker nacker_{core_};
-    Repairer repairer_{core_, nacker_};
+    RootRepairer root_repairer_{core_};
+    Repairer repairer_{core_, root_repairer_};
     Supplier supplier_{core_, flow_, repairer_};
     Holds holds_{core_};
     Sender sender_{core_, flow_, supplier_, holds_};
-    Receiver receiver_{core_, flow_, nacker_, repairer_, supplier_};
+    Receiver receiver_{core_, flow_, root_repairer_, repairer_, supplier_};
     Gatherer gatherer_{core_, flow_, supplier_};
     Checkpoint checkpoint_{core_};
     FailureDetector detector_{core_, checkpoint_, gatherer_};

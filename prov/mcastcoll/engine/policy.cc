@@ -3,7 +3,8 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Under push the data comes along the ring unasked; a NAK is due only when the data is much later than usual.
+// Under push the data comes along the ring unsolicited; a NAK is due only when the data is much later than
+// usual.
 constexpr std::uint32_t kPushPatience = 4;
 // A member that forwards cannot see whether a NAK would have come, so every eighth operation is not
 // forwarded.
@@ -20,7 +21,7 @@ constexpr std::uint32_t kOftenMissed = 300;
 // A member forwards when this many members of a group like itself, in thousandths, would be expected to send
 // a NAK per operation: the last rank waits for the slowest of them. In the smallest groups the second number,
 // a share of operations, decides.
-constexpr std::uint32_t kAskers = 500, kOftenAsked = 300;
+constexpr std::uint32_t kExpectedNaks = 500, kOftenNaks = 300;
 // Smallest group in which the ring can be long.
 constexpr std::uint32_t kLeastForRoot = 5;
 
@@ -46,12 +47,12 @@ std::uint64_t mix(std::uint64_t value) {
 Policy::Policy(const GroupConfig& config)
     : configured_(config.repair),
       members_(config.members),
-      successor_asks_(std::min(kOftenAsked, kAskers / std::max(config.members - 1, 1U) + 1), 64),
+      successor_naks_(std::min(kOftenNaks, kExpectedNaks / std::max(config.members - 1, 1U) + 1), 64),
       large_missed_(kOftenMissed, 16) {}
 
 RepairPlan Policy::plan(bool large, std::uint64_t operation) const {
     RepairPlan plan = chosen(large);
-    if (configured_ == Repair::automatic && operation % kTryEvery == 0) plan.hands_on = false;
+    if (configured_ == Repair::automatic && operation % kTryEvery == 0) plan.forwards = false;
     return plan;
 }
 
@@ -60,13 +61,13 @@ RepairPlan Policy::chosen(bool large) const {
         case Repair::pull:
             return {};
         case Repair::push:
-            return {.chained = large, .hands_on = !large, .patience = kPushPatience};
+            return {.chained = large, .forwards = !large, .patience = kPushPatience};
         case Repair::sync:
             return {.route = Route::root};
         case Repair::automatic:
             return {.route = route_,
                     .chained = large && large_missed_.on(),
-                    .hands_on = !large && successor_asks_.on()};
+                    .forwards = !large && successor_naks_.on()};
     }
     return {};
 }
@@ -74,7 +75,7 @@ RepairPlan Policy::chosen(bool large) const {
 PolicyState Policy::state() const {
     return {.small = chosen(false),
             .large = chosen(true),
-            .successor_asks = successor_asks_.permille(),
+            .successor_naks = successor_naks_.permille(),
             .large_missed = large_missed_.permille(),
             .ring_repair = ring_repair_.mean(),  // 0 at first
             .root_repair = root_repair_.mean()};
@@ -88,8 +89,8 @@ void Policy::learn(Change change) {
     if (chosen(false) != small || chosen(true) != large) ++changes_;
 }
 
-void Policy::note_successor(bool asked) {
-    learn([&] { successor_asks_.sample(asked ? 1000 : 0); });
+void Policy::note_successor(bool sent_nak) {
+    learn([&] { successor_naks_.sample(sent_nak ? 1000 : 0); });
 }
 
 void Policy::note_large(std::uint32_t heard, std::uint32_t fragments) {

@@ -60,7 +60,7 @@ struct RepairPlan {
     Route route = Route::supplier;
     // Requests the whole message from the start, a window at a time, with or without multicast.
     bool chained = false;
-    bool hands_on = false;       // forwards a whole message to its ring successor without a NAK
+    bool forwards = false;       // forwards a whole message to its ring successor without a NAK
     std::uint32_t patience = 1;  // multiple of the usual silence before a NAK
     bool operator==(const RepairPlan&) const = default;
 };
@@ -68,7 +68,7 @@ struct RepairPlan {
 // Current repair modes, with their measurements.
 struct PolicyState {
     RepairPlan small, large;
-    std::uint32_t successor_asks = 0;  // NAKs by the ring successor per 1000 small operations
+    std::uint32_t successor_naks = 0;  // NAKs by the ring successor per 1000 small operations
     // Fragments that the multicast did not bring, per 1000 of large operations.
     std::uint32_t large_missed = 0;
     Nanoseconds ring_repair{};  // time of an answer along the ring, 0: not measured
@@ -106,7 +106,7 @@ class Policy {
 
     // Input of the automatic policy: whether the ring successor sent a NAK for a small operation that was not
     // forwarded, after the whole group has finished that operation.
-    void note_successor(bool asked);
+    void note_successor(bool sent_nak);
     // Input at the completion of a large operation: number of fragments received by multicast.
     void note_large(std::uint32_t heard, std::uint32_t fragments);
     // A NAK was answered along the ring, or by the root's multicast.
@@ -119,7 +119,7 @@ class Policy {
 
     const Repair configured_;
     const std::uint32_t members_;
-    Share successor_asks_, large_missed_;
+    Share successor_naks_, large_missed_;
     SmoothedTime ring_repair_{Nanoseconds{}}, root_repair_{Nanoseconds{}};
     Route route_ = Route::supplier;
     std::uint32_t by_ring_ = 0, by_root_ = 0;  // repairs since the route was chosen

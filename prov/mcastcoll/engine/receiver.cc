@@ -7,8 +7,8 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Small messages are sent to deaf members unasked, so a deaf member sends a NAK only after this multiple of
-// the usual time.
+// Small messages are sent to deaf members unsolicited, so a deaf member sends a NAK only after this multiple
+// of the usual time.
 constexpr std::uint32_t kDeafPatience = 4;
 // Prefetch distance in fragments for the caller's buffer, which is in no cache; a prefetch for the very next
 // fragment is too late (docs/PERF.md).
@@ -32,15 +32,15 @@ void Receiver::begin(Slot& slot) {
     if (slot.complete_here()) return supplier_.on_all_here(slot);
     flow_.update(slot);
     const bool silent = !core_.hears(slot) || core_.doubts.silent(slot.operation.root);
-    const bool comes_unasked = core_.comes_unasked(slot);
-    const std::int64_t patience = comes_unasked ? std::max(slot.plan.patience, kDeafPatience) : 1;
-    slot.asking.chained = silent || slot.plan.chained;
-    if (slot.asking.chained && (!comes_unasked || slot.base < slot.hearing.revealed))
+    const bool comes_unsolicited = core_.comes_unsolicited(slot);
+    const std::int64_t patience = comes_unsolicited ? std::max(slot.plan.patience, kDeafPatience) : 1;
+    slot.naks.chained = silent || slot.plan.chained;
+    if (slot.naks.chained && (!comes_unsolicited || slot.base < slot.hearing.revealed))
         return repairer_.request(slot, slot.fragments);
-    const bool hole = !comes_unasked && (slot.base < slot.hearing.revealed || later_was_heard(slot));
-    slot.asking.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, patience));
+    const bool hole = !comes_unsolicited && (slot.base < slot.hearing.revealed || later_was_heard(slot));
+    slot.naks.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, patience));
     // A client's NAK is waiting already.
-    if (slot.has_waiting_client()) repairer_.ask_onward(slot);
+    if (slot.has_waiting_client()) repairer_.forward_nak(slot);
 }
 
 // Returns true, and treats the whole operation as sent, if a packet of a later operation of the same root
@@ -95,7 +95,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     }
     slot->note_partial(is_partial(header));
     slot->hearing.firsts += is_repeated(header) ? 0 : 1;
-    nacker_.on_multicast(*slot, index);
+    root_repairer_.on_multicast(*slot, index);
     if (store(*slot, index, payload)) {
         ++core_.counters.fragments_by_multicast;
         ++slot->hearing.stored;
@@ -184,9 +184,9 @@ bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
 // below `end`.
 void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
     slot.hearing.lately = true;
-    slot.asking.doubted = false;
-    slot.asking.reach = 0;
-    slot.asking.polled = kNothingPolled;
+    slot.naks.doubted = false;
+    slot.naks.reach = 0;
+    slot.naks.tested = kNothingTested;
     const bool in_order = end > slot.hearing.revealed;  // neither late nor a retransmission
     slot.hearing.revealed = std::max(slot.hearing.revealed, end);
     const bool first = !std::exchange(slot.hearing.ever, true);
@@ -198,11 +198,11 @@ void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
         slot.hearing.longest_gap = std::max(slot.hearing.longest_gap, core_.now - before);
     }
     if (slot.plan.chained || slot.plan.patience > 1) return;
-    slot.asking.chained = false;
+    slot.naks.chained = false;
     if (slot.base < slot.hearing.revealed && !awaits_spares(slot))
         repairer_.arm_gap(slot);
     else
-        slot.asking.at = core_.now + core_.deadlines.silence(slot);
+        slot.naks.at = core_.now + core_.deadlines.silence(slot);
 }
 
 // The missing data may still arrive without a NAK, as copies or parity, as long as the root goes on sending.
@@ -261,7 +261,7 @@ void Receiver::note_here(Slot& slot, std::uint32_t index) {
     slot.progress_at = core_.now;
     while (slot.base < slot.fragments && slot.have.test(slot.base)) {
         slot.have.clear(slot.base);
-        slot.asking.asked.clear(slot.base);
+        slot.naks.requested.clear(slot.base);
         ++slot.base;
     }
     core_.mark(slot);  // a client may be waiting for the fragment

@@ -10,10 +10,11 @@ namespace mcastcoll::engine {
 
 class Receiver {
   public:
-    Receiver(Core& core, FlowControl& flow, Nacker& nacker, Repairer& repairer, Supplier& supplier)
+    Receiver(Core& core, FlowControl& flow, RootRepairer& root_repairer, Repairer& repairer,
+             Supplier& supplier)
         : core_(core),
           flow_(flow),
-          nacker_(nacker),
+          root_repairer_(root_repairer),
           repairer_(repairer),
           supplier_(supplier),
           restorer_(core),
@@ -55,7 +56,7 @@ class Receiver {
 
     Core& core_;
     FlowControl& flow_;
-    Nacker& nacker_;
+    RootRepairer& root_repairer_;
     Repairer& repairer_;
     Supplier& supplier_;
     Restorer restorer_;

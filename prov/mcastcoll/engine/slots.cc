@@ -4,8 +4,8 @@ namespace mcastcoll::engine {
 
 Slot::Slot(const GroupConfig& config, std::uint32_t children)
     : have(config.window),
-      asking{WindowBitmap(config.window)},
-      nacks{FragmentSet(config.window), WindowBitmap(config.window)},
+      naks{WindowBitmap(config.window)},
+      root_naks{FragmentSet(config.window), WindowBitmap(config.window)},
       clients(kMaxArity + 1, Client{FragmentSet(config.window)}),
       gathering{std::vector<Contribution>(children, Contribution{WindowBitmap(config.window)})} {}
 
@@ -32,9 +32,9 @@ void Slot::reset(OperationId operation_id) {
     posted_at = progress_at = {};
     plan = {};
     hearing = {};
-    supplier = nack_root = kNoRank;
-    asking.reset();
-    nacks.reset();
+    supplier = named_root = kNoRank;
+    naks.reset();
+    root_naks.reset();
     for (Client& client : known_clients()) client.reset();
     client_count = 0;
     multicasting = {};

@@ -64,7 +64,7 @@ struct Client {
     Rank rank = kNoRank;
     bool expected = false;  // by the supply graph, not only by a message before the post
     bool done = false;
-    bool asked = false;      // sent a NAK, to this member or to the root
+    bool sent_nak = false;   // sent a NAK, to this member or to the root
     bool served = false;     // some data was sent
     std::uint32_t base = 0;  // has all fragments below
     bool waiting() const { return !wanted.empty(); }
@@ -78,14 +78,14 @@ struct Client {
 
 // Fragments that the root must multicast again: `due` are still to send, `said` were sent a short while ago.
 // The root sends multicasts; other members send NAKs to their parent in the report tree.
-struct Nacks {
+struct RootNaks {
     FragmentSet due;
     WindowBitmap said;
     std::uint32_t target = 0;        // on the root: next address for the first fragment
     Nanoseconds said_until{};        // then `said` is cleared, and missing fragments are named again
     std::uint32_t rounds = 0;        // own NAKs without progress
     std::uint32_t base = 0;          // this member's base at its last NAK
-    Nanoseconds asked_at = kNever;   // of the last own NAK, to measure the answer
+    Nanoseconds sent_at = kNever;    // of the last own NAK, to measure the answer
     Nanoseconds answer_by = kNever;  // when that NAK should be answered
     // Starts a period in which no fragment is named twice, unless a period is in progress.
     void begin_round(Nanoseconds now, Nanoseconds lasts) {
@@ -106,7 +106,7 @@ struct Nacks {
 };
 
 inline constexpr std::uint32_t kNothingReported = UINT32_MAX;
-inline constexpr std::uint32_t kNothingPolled = UINT32_MAX;
+inline constexpr std::uint32_t kNothingTested = UINT32_MAX;
 
 struct ChildReport {
     Rank rank = kNoRank;
@@ -144,21 +144,21 @@ struct Hearing {
 };
 
 // State of the NAKs to the supplier.
-struct Asking {
-    WindowBitmap asked;
-    std::uint32_t asked_to = 0;             // no fragment from here on was requested
-    std::uint32_t polled = kNothingPolled;  // fragment requested to test whether the multicast works
+struct SupplierNaks {
+    WindowBitmap requested;
+    std::uint32_t requested_to = 0;         // no fragment from here on was requested
+    std::uint32_t tested = kNothingTested;  // fragment requested to test whether the multicast works
     std::uint32_t reach = 0;                // fragments in such a NAK; 0: the multicast works
-    bool doubted = false;                   // with a partial root: a message brought the polled fragment once
+    bool doubted = false;                   // with a partial root: a message brought the tested fragment once
     bool chained = false;                   // the multicast is silent: request window after window
     bool due = false;
-    std::uint32_t to = 0;                 // the next NAK covers missing fragments below
-    Nanoseconds at = kNever;              // when to send the next NAK
-    Nanoseconds asked_at = kNever;        // of the last NAK, to measure the answer; kNever once measured
-    Nanoseconds first_asked_at = kNever;  // of the first unanswered NAK, to measure the repair
+    std::uint32_t to = 0;                // the next NAK covers missing fragments below
+    Nanoseconds at = kNever;             // when to send the next NAK
+    Nanoseconds sent_at = kNever;        // of the last NAK, to measure the answer; kNever once measured
+    Nanoseconds first_sent_at = kNever;  // of the first unanswered NAK, to measure the repair
     void reset() {
-        if (asked_to > 0) asked.clear_all();
-        *this = {std::move(asked)};
+        if (requested_to > 0) requested.clear_all();
+        *this = {std::move(requested)};
     }
 };
 
@@ -252,9 +252,9 @@ struct Slot {
     Rank supplier = kNoRank;
     std::uint32_t parity_rows = 0;  // rows kept for its blocks
     bool done_due = false;          // report to the supplier that all is here
-    Asking asking;
-    Nacks nacks;
-    Rank nack_root = kNoRank;     // root named by NAKs before the post
+    SupplierNaks naks;
+    RootNaks root_naks;
+    Rank named_root = kNoRank;    // root named by NAKs before the post
     std::vector<Client> clients;  // capacity kMaxArity + 1, entries reused
     std::uint32_t client_count = 0;
     Multicasting multicasting;

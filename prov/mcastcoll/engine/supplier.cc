@@ -110,8 +110,8 @@ void FlowControl::on_timeout() {
 
 // Where packets are lost, a caller that continues with its computation would answer NAKs late.
 bool FlowControl::may_go_on(const Slot& slot) const {
-    const auto asks = [](const Client& client) { return client.asked && client.unserved(); };
-    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), asks);
+    const auto naks = [](const Client& client) { return client.sent_nak && client.unserved(); };
+    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), naks);
 }
 
 void FlowControl::on_report(const wire::Header& header) {
@@ -150,14 +150,14 @@ bool FlowControl::make_message(Slot& slot, Effect& effect) {
 
 void Supplier::on_all_here(Slot& slot) {
     assert(slot.state == SlotState::active && slot.complete_here());
-    slot.asking.at = kNever;
+    slot.naks.at = kNever;
     core_.mark(slot);
     if (core_.large(slot)) return flow_.on_all_here(slot);
     if (!core_.is_root(slot) && slot.bytes > 0)
         std::memcpy(slot.operation.buffer, slot.retransmit_buffer, slot.bytes);
     slot.retained = true;
     supply_all(slot, false);
-    if (slot.plan.hands_on) {
+    if (slot.plan.forwards) {
         const bool silent = core_.doubts.silent(slot.operation.root);
         const Nanoseconds delay = silent ? Nanoseconds{} : core_.deadlines.gap();
         if (!pushes_.push({slot.id, core_.now + delay})) supply_all(slot, true);
@@ -170,8 +170,8 @@ void Supplier::on_timeout() {
         if (Slot* slot = core_.slots.find(pushes_.front().operation)) supply_all(*slot, true);
 }
 
-void Supplier::on_ask(const wire::Header& header, Bytes payload) {
-    ++core_.counters.asks_received;
+void Supplier::on_nak(const wire::Header& header, Bytes payload) {
+    ++core_.counters.naks_received;
     Slot* slot = core_.hear_of(header.operation);
     if (slot == nullptr) return;
     if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
@@ -180,7 +180,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     Client* client = slot->client(header.sender);
     if (client == nullptr || payload.size() > core_.bits.size()) return drop(core_.counters.bad_sender);
     if (client->done || (slot->state == SlotState::finished && core_.large(*slot))) return;
-    client->asked = true;
+    client->sent_nak = true;
     const bool was_multicast =
         slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
     if (was_multicast && core_.graph_of(*slot).hears(core_.self(), header.sender))
@@ -192,7 +192,7 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     for_each_named(payload, from, [client](std::uint32_t index) {
         if (index >= client->base) client->wanted.add(index);
     });
-    if (client->waiting()) repairer_.ask_onward(*slot);
+    if (client->waiting()) repairer_.forward_nak(*slot);
     core_.mark(*slot);
 }
 
@@ -204,7 +204,7 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
         if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
             continue;
         if (hearing && (client.served || client.waiting())) continue;  // its NAK names the missing fragments
-        core_.counters.hand_ons += hearing;
+        core_.counters.messages_forwarded += hearing;
         for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.add(index);
         core_.mark(slot);
     }

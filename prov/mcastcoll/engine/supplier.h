@@ -68,7 +68,7 @@ class Supplier {
           repairer_(repairer),
           pushes_(2 * std::size_t{core.config.operation_slots}) {}
 
-    void on_ask(const wire::Header& header, Bytes payload);
+    void on_nak(const wire::Header& header, Bytes payload);
     // A posted operation has all its fragments here.
     void on_all_here(Slot& slot);
     Nanoseconds next_deadline() const { return pushes_.empty() ? kNever : pushes_.front().at; }

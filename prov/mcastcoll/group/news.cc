@@ -12,14 +12,14 @@ std::string describe(const engine::RepairPlan& plan) {
     if (plan.chained) return "forwarding along the ring from the start";
     const char* first =
         plan.route == engine::Route::root ? "requests to the root" : "requests along the ring";
-    return fmt::format("{}{}", first, plan.hands_on ? " and forwarding" : "");
+    return fmt::format("{}{}", first, plan.forwards ? " and forwarding" : "");
 }
 
 std::string about_repair(const engine::PolicyState& policy) {
     return fmt::format(
         "repair is now {} for small, {} for large messages: per 1000, the ring successor requested {} small "
         "messages and {} large fragments were lost; a repair takes {} us along the ring, {} us by the root",
-        describe(policy.small), describe(policy.large), policy.successor_asks, policy.large_missed,
+        describe(policy.small), describe(policy.large), policy.successor_naks, policy.large_missed,
         policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
 }
 

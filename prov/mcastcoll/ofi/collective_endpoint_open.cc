@@ -336,7 +336,7 @@ void CollectiveEndpoint::write_statistics() const {
              "multicast {} datagrams; {} fragments received by multicast, {} repaired, {} duplicates; {} "
              "messages, {} requests",
              total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
-             total.messages_sent, total.asks_sent);
+             total.messages_sent, total.naks_sent);
     if (settings.stats.empty()) return;
     const MulticastCounters wire = multicast.counters();
     const VerbsTransport* const verbs = multicast.verbs();

@@ -48,7 +48,7 @@ int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
     return ask(mc, times, [&](const Group& group) {
         const engine::Engine* const engine = group.core().levels().engine();
         const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
-        *times = counters.asks_received + counters.nacks_received;
+        *times = counters.naks_received + counters.root_naks_received;
     });
 }
 

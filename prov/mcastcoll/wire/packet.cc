@@ -40,7 +40,7 @@ bool known(std::uint8_t kind) {
         return kind >= static_cast<std::uint8_t>(first) && kind <= static_cast<std::uint8_t>(last);
     };
     return between(Kind::fragment, Kind::parity) || between(Kind::data, Kind::elect) ||
-           between(Kind::nack, Kind::credit) || between(Kind::piece, Kind::block_grant);
+           between(Kind::root_nak, Kind::credit) || between(Kind::piece, Kind::block_grant);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ enum class Kind : std::uint8_t {
     watermark_cast = 5,      // multicast: all members have finished all operations below
     parity = 6,              // multicast: a parity row of a block of fragments
     data = 16,               // message: consecutive fragments of a broadcast or a barrier's release
-    ask = 17,                // message: NAK, a bitmap of fragments that the sender lacks
+    nak = 17,                // message: NAK, a bitmap of fragments that the sender lacks
     done = 18,               // message: the sender has the whole broadcast
     report = 19,             // message: length of the prefix that the sender's subtree has, in fragments
     gather = 20,             // message: the sender's subtree has entered, and its short vector
@@ -36,7 +36,7 @@ enum class Kind : std::uint8_t {
     ping = 30,               // message: request for a pong
     pong = 31,               // message: the answer, with the ping's time stamp
     elect = 32,              // message: election request, because the reachability map is wrong
-    nack = 40,               // message: bitmap of the fragments that the root is to multicast again
+    root_nak = 40,           // message: bitmap of the fragments that the root is to multicast again
     watermark_request = 41,  // message: request for a higher watermark
     entered = 42,            // message: the sender has posted the operation whose root is the receiver
     contribution = 43,       // message: consecutive pieces of a vector, combined over the sender's subtree
