@@ -44,7 +44,7 @@ int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
     });
 }
 
-int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
+int get_naks_received(fid_mc* mc, std::uint64_t* times) noexcept {
     return ask(mc, times, [&](const Group& group) {
         const engine::Engine* const engine = group.core().levels().engine();
         const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
@@ -245,7 +245,7 @@ int open_operations(fid*, const char* name, std::uint64_t flags, void** operatio
                                                       &run_blocking,
                                                       &advice,
                                                       &get_shape,
-                                                      &get_asked,
+                                                      &get_naks_received,
                                                       &get_counter,
                                                       &get_failure};
     return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
