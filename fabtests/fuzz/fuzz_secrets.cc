@@ -20,7 +20,7 @@ class Asker final : public SecretExchange::Port {
     std::vector<wire::ByteString> given;
 
   private:
-    void ask(Rank, std::uint32_t, Bytes request) override {
+    void send_request(Rank, std::uint32_t, Bytes request) override {
         fuzz::check(wire::decode_key_request(request).has_value(), "what is asked can be read");
     }
     bool comes_from(Rank rank, const Source& source) override {

@@ -293,33 +293,33 @@ Test(losses, two_deaths_are_told_with_a_few_words_a_member) {
         }
 }
 
-Test(patience, who_is_late_is_asked_at_once_and_every_second_while_something_is_open) {
+Test(stall_timer, late_members_get_a_request_at_once_and_every_second_while_an_operation_is_open) {
     const auto ms = [](std::int64_t count) { return Nanoseconds::from_ms(count); };
-    Patience patience(kNever);
-    patience.begin(ms(1));
-    cr_assert(patience.ask_at() == kNever, "there is nobody to ask");
-    patience.add_late(3, ms(10));
-    cr_assert(patience.ask_at() == ms(10));
-    cr_assert_eq(patience.ask(true, ms(10)), 0U);
-    cr_assert(patience.ask_at() == ms(1010));
-    patience.add_late(5, ms(20));
-    cr_assert(patience.ask_at() == ms(20), "the new one at once");
-    cr_assert_eq(patience.ask(false, ms(20)), 1U);
-    cr_assert(patience.ask_at() == kNever, "nothing is open");
-    patience.begin(ms(30));
-    cr_assert(patience.ask_at() == ms(1030));
-    cr_assert(patience.late() == (Ranks{3, 5}));
+    StallTimer timer(kNever);
+    timer.begin(ms(1));
+    cr_assert(timer.request_at() == kNever, "there is no late member");
+    timer.add_late(3, ms(10));
+    cr_assert(timer.request_at() == ms(10));
+    cr_assert_eq(timer.next_round(true, ms(10)), 0U);
+    cr_assert(timer.request_at() == ms(1010));
+    timer.add_late(5, ms(20));
+    cr_assert(timer.request_at() == ms(20), "the new one at once");
+    cr_assert_eq(timer.next_round(false, ms(20)), 1U);
+    cr_assert(timer.request_at() == kNever, "nothing is open");
+    timer.begin(ms(30));
+    cr_assert(timer.request_at() == ms(1030));
+    cr_assert(timer.late() == (Ranks{3, 5}));
 }
 
-Test(patience, an_operation_stands_still_from_when_it_last_came_further) {
+Test(stall_timer, an_operation_stands_still_from_when_it_last_came_further) {
     const auto ms = [](std::int64_t count) { return Nanoseconds::from_ms(count); };
-    Patience patience(ms(100));
-    patience.begin(ms(10));
-    cr_assert(patience.stalled_at(false) == ms(110));
-    patience.moved(ms(50));
-    cr_assert(patience.stalled_at(false) == ms(150));
-    cr_assert(patience.stalled_at(true) == ms(200), "the engine comes first");
-    Patience endless(kNever);
+    StallTimer timer(ms(100));
+    timer.begin(ms(10));
+    cr_assert(timer.stalled_at(false) == ms(110));
+    timer.moved(ms(50));
+    cr_assert(timer.stalled_at(false) == ms(150));
+    cr_assert(timer.stalled_at(true) == ms(200), "the engine comes first");
+    StallTimer endless(kNever);
     endless.begin(ms(10));
     cr_assert(endless.stalled_at(true) == kNever);
 }

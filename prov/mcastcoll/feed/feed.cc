@@ -116,7 +116,7 @@ void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Na
 }
 
 // Whether this member can process data, or a beat about data. If the sender's first packet is not known, a
-// join asks for it.
+// join requests it.
 bool Feed::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
     if (sender != nullptr && sender->incoming) {
         if (sender->incoming->skip_to(header.oldest)) return true;
@@ -214,12 +214,12 @@ void Feed::tick(Nanoseconds now) {
         if (config_.sends && beat_at_ == kNever) beat_at_ = now + beat_after_;
     }
     for (const auto& member : members_) {
-        const bool asks = now >= member->gap.deadline();
-        if (!member->gone && member->incoming && (asks || member->report_wanted)) report(*member, true);
+        const bool overdue = now >= member->gap.deadline();
+        if (!member->gone && member->incoming && (overdue || member->report_wanted)) report(*member, true);
         member->report_wanted = false;
-        if (!member->gone && asks) member->gap.reported(member->incoming->first_missing(), now);
+        if (!member->gone && overdue) member->gap.reported(member->incoming->first_missing(), now);
     }
-    ask_again(now);
+    repeat_requests(now);
     drop_unanswered(now);
     expel_late(now);
     bar_silent(now);
@@ -235,7 +235,7 @@ Nanoseconds Feed::next_deadline() const {
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
     bool owed = !outgoing_.empty();
     for (const auto& member : members_) {
-        soonest = std::min({soonest, member->gap.deadline(), member->ask.deadline()});
+        soonest = std::min({soonest, member->gap.deadline(), member->request_timer.deadline()});
         owed = owed || (member->incoming && !member->leaving &&
                         (member->incoming->has_gap() || member->incoming->in_message()));
     }

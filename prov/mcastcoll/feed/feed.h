@@ -99,7 +99,7 @@ class Feed {
     bool is_answer(const Member& member, const Header& header, Bytes body) const;
     void add_receiver(Member& member, const Header& header, Nanoseconds now);
     void add_sender(Member& member, const Header& header);
-    void ask_again(Nanoseconds now);
+    void repeat_requests(Nanoseconds now);
     void bar(Member& member, Loss how);
     bool is_from(Member& member, const Header& header, const Place& source);
     bool takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now);

@@ -20,7 +20,7 @@ Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
     Member& added = members_.add(id, place, now);
     // At the beginning the new member may refer to a join that this member has sent to the whole group. Later
     // the member may have been here before and been forgotten: its older packets do not count.
-    added.asked_from = now < meets_until_ ? 1 : proof_.last_serial() + 1;
+    added.answers_from = now < meets_until_ ? 1 : proof_.last_serial() + 1;
     return &added;
 }
 
@@ -50,7 +50,7 @@ void Feed::welcome(Member& member) {
 bool Feed::is_answer(const Member& member, const Header& header, Bytes body) const {
     if (header.kind != Kind::welcome || body.size() < kEchoBytes) return false;
     const auto echo = wire::get<std::uint64_t>(body.data());
-    return echo >= member.asked_from && echo <= proof_.last_serial();
+    return echo >= member.answers_from && echo <= proof_.last_serial();
 }
 
 // A join or a welcome: roles of the other member, and the number of its first packet for this member.
@@ -62,7 +62,7 @@ void Feed::on_introduction(Member& member, const Header& header, Bytes body, con
     if (!member.answered) {
         member.place = source;
         member.answered = is_answer(member, header, body);
-        if (member.answered) member.ask.stop();
+        if (member.answered) member.request_timer.stop();
     }
     if (config_.sends && (header.flags & kReceives) != 0) add_receiver(member, header, now);
     if (config_.receives && (header.flags & kSends) != 0 && member.answered) add_sender(member, header);
@@ -93,11 +93,11 @@ void Feed::add_sender(Member& member, const Header& header) {
     member.reported = header.number;
 }
 
-void Feed::ask_again(Nanoseconds now) {
+void Feed::repeat_requests(Nanoseconds now) {
     for (const auto& member : members_) {
-        if (member->gone || now < member->ask.deadline()) continue;
+        if (member->gone || now < member->request_timer.deadline()) continue;
         welcome(*member);
-        member->ask.asked(now);
+        member->request_timer.requested(now);
     }
 }
 

@@ -74,7 +74,7 @@ void Feed::on_report(Member* member, const Header& header, Bytes body, const Pla
         return tell(this->header(Kind::expelled, header.from), source);
     if (!member->answered) {
         ++counters_.unanswered;
-        return member->ask.resume(now);
+        return member->request_timer.resume(now);
     }
     member->heard = now;
     if (header.number > member->acked && header.number <= outgoing_.next()) {

@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
 // The time at which stalled operations become an error. Members of the engine have the engine's timeout.
-Nanoseconds stalled_at(const Patience& patience, const LevelSet& levels) {
-    return levels.waits_outside_engine() ? patience.stalled_at(levels.placement().hosts() > 1) : kNever;
+Nanoseconds stalled_at(const StallTimer& timer, const LevelSet& levels) {
+    return levels.waits_outside_engine() ? timer.stalled_at(levels.placement().hosts() > 1) : kNever;
 }
 
 void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
@@ -43,7 +43,7 @@ Group::Group(const Plan& plan, Port& port)
       port_(port),
       join_(plan.id, plan.self, plan.members, plan.deadline, port),
       sequence_(plan.id.sequence),
-      patience_(plan.means.stall_timeout) {}
+      stall_timer_(plan.means.stall_timeout) {}
 
 void Group::start(Nanoseconds now) {
     half_time_ = Nanoseconds{now.value + (plan_.deadline - now).value / 2};
@@ -227,7 +227,7 @@ void Group::submit(const levels::Request& request, int& refused, Nanoseconds now
     const bool first = !operations_open();
     refused = levels_->planner().submit(request, now);
     if (refused != 0) return;
-    if (first) patience_.begin(now);
+    if (first) stall_timer_.begin(now);
     attempt([&] { levels_->tell_selection(); });
     move(now);
 }
@@ -243,7 +243,7 @@ void Group::move(Nanoseconds now) {
         fail(levels_->engine_failure(), now);
         if (levels_->planner().progress(now)) {
             again = true;
-            patience_.moved(now);
+            stall_timer_.moved(now);
         }
         if (levels_->move_messages()) again = true;
         unfinished_ = again;
@@ -253,7 +253,7 @@ void Group::move(Nanoseconds now) {
     // process is watched, and pump() queries the member while operations wait for it.
     for (const std::uint32_t rank : levels_->take_awaited_long()) {
         if (const auto peer = roster_.peer(rank, port_)) port_.watch(*peer, roster_.watch_point(rank), now);
-        patience_.add_late(rank, now);
+        stall_timer_.add_late(rank, now);
     }
     // A level can fail on its own: the host level does when a process dies.
     if (const int error = levels_->planner().error(); error != 0) fail({levels_->lost_here(), error}, now);
@@ -311,20 +311,20 @@ engine::Expectation Group::expects() const {
 Nanoseconds Group::next_deadline() const {
     if (!formed()) return state_ == State::greeting ? join_.next_deadline() : kNever;
     if (unfinished_) return Nanoseconds{};
-    Nanoseconds next = std::min(levels_->next_deadline(), patience_.ask_at());
-    if (operations_open()) next = std::min(next, stalled_at(patience_, *levels_));
+    Nanoseconds next = std::min(levels_->next_deadline(), stall_timer_.request_at());
+    if (operations_open()) next = std::min(next, stalled_at(stall_timer_, *levels_));
     return state_ == State::forming ? std::min(next, plan_.deadline) : next;
 }
 
-// Asks late members by datagram, which needs no connection: the member may just be computing.
-void Group::lose_patience(Nanoseconds now) {
-    if (patience_.ask_at() <= now) {
-        const std::uint32_t attempt = patience_.ask(operations_open(), now);
+// Sends late members a request by datagram, which needs no connection: the member may just be computing.
+void Group::check_stall(Nanoseconds now) {
+    if (stall_timer_.request_at() <= now) {
+        const std::uint32_t attempt = stall_timer_.next_round(operations_open(), now);
         const wire::ByteString question = wire::encode(wire::Waiting{id(), plan_.self});
-        for (const std::uint32_t rank : patience_.late())
+        for (const std::uint32_t rank : stall_timer_.late())
             if (error() == 0 && levels_->needs(rank)) port_.send(rank_of(rank), attempt, question);
     }
-    if (operations_open() && stalled_at(patience_, *levels_) <= now)
+    if (operations_open() && stalled_at(stall_timer_, *levels_) <= now)
         fail({levels_->awaited(), ETIMEDOUT}, now);
 }
 
@@ -344,7 +344,7 @@ void Group::pump(Nanoseconds now) {
     move(now);
     // Other processes of this host may have ended the group while no operation was open here.
     fail(levels_->host_failure(), now);
-    lose_patience(now);
+    check_stall(now);
     levels_->tell_engine();
 }
 

@@ -51,7 +51,7 @@ class Group final : private levels::Owner {
     int error() const { return failure_.error; }
     // Names the lost member and how the loss was detected. Empty if no member is to blame.
     const std::string& failure_text() const { return failure_text_; }
-    // The message about the group's end for members that ask later.
+    // The message about the group's end for members that next_round later.
     wire::Ended ended_word() const;
     // Returns the message with a tag under this group's own key. Join messages of two runs of the same
     // members with the same key file have the same tag key, so a recorded message would be accepted in a
@@ -131,7 +131,7 @@ class Group final : private levels::Owner {
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
     void on_lost(const Losses::Loss& loss, Nanoseconds now);
     bool operations_open() const;
-    void lose_patience(Nanoseconds now);
+    void check_stall(Nanoseconds now);
     void name_stray(Nanoseconds now);
     void end_join(int error);
     void break_off(const Losses::Loss& loss, State before, Nanoseconds now);
@@ -154,7 +154,7 @@ class Group final : private levels::Owner {
     std::uint32_t sequence_;   // part of the group's join id
     wire::JoinKey words_key_;  // derived when the group forms, if messages have tags
     std::unique_ptr<LevelSet> levels_;
-    Patience patience_;
+    StallTimer stall_timer_;
     bool touched_ = false;     // an event came since the last pump()
     bool unfinished_ = false;  // move() stopped early
 };

@@ -12,7 +12,7 @@ constexpr std::uint32_t kMaxDoublings = 5;
 // Longer than a member's kPatience, so that partial results still count.
 constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_ms(500);
 // A request or an answer may be lost: rank 0 repeats the request.
-constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(100);
+constexpr Nanoseconds kRequestAgain = Nanoseconds::from_ms(100);
 
 std::vector<topology::Place> places_of(const Guests& guests) {
     std::vector<topology::Place> places;
@@ -25,7 +25,7 @@ std::vector<topology::Place> places_of(const Guests& guests) {
 
 Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port,
                    Nanoseconds now)
-    : id_(id), self_(self), asked_(survey.head), port_(port), deadline_(now + kPatience) {
+    : id_(id), self_(self), survey_(survey.head), port_(port), deadline_(now + kPatience) {
     for (const wire::Survey::Target& whom : survey.targets)
         send_echo(targets_.emplace_back(Target{.whom = whom}), now);
     pump(now);
@@ -66,7 +66,7 @@ void Surveyor::pump(Nanoseconds now) {
 }
 
 wire::Surveyed Surveyor::result() const {
-    wire::Surveyed result{{{asked_.id.list_hash, asked_.sequence}, id_.sequence, self_}, {}};
+    wire::Surveyed result{{{survey_.id.list_hash, survey_.sequence}, id_.sequence, self_}, {}};
     for (const Target& target : targets_) result.round_trips_ns.push_back(target.best_ns);
     return result;
 }
@@ -86,31 +86,31 @@ void SurveyRound::lead(const Guests& guests, Nanoseconds until, Nanoseconds now)
     const auto sequence_of = [&](Rank rank) { return guests[index_of(rank)].id.sequence; };
     for (std::size_t one = 0; one < sites_->networks(); ++one) {
         const Rank whom = sites_->representative(one);
-        wire::Survey ask{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
+        wire::Survey request{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
         for (std::size_t other = one + 1; other < sites_->networks(); ++other) {
             const Rank target = sites_->representative(other);
             if (const auto known = port_.round_trips().find(sites_->identity(one), sites_->identity(other)))
                 sites_->learn(one, other, *known);
             else
-                ask.targets.push_back({target, sequence_of(target)});
+                request.targets.push_back({target, sequence_of(target)});
         }
-        if (!ask.targets.empty()) asks_.push_back({one, std::move(ask)});
+        if (!request.targets.empty()) requests_.push_back({one, std::move(request)});
     }
-    if (asks_.empty()) return;
+    if (requests_.empty()) return;
     until_ = std::min(now + kSurveyPatience, until);
-    ask(now);
+    request(now);
 }
 
-void SurveyRound::ask(Nanoseconds now) {
-    ask_again_at_ = now + kAskAgain;
-    for (const Ask& ask : asks_) {
-        const Rank whom = sites_->representative(ask.network);
+void SurveyRound::request(Nanoseconds now) {
+    request_again_at_ = now + kRequestAgain;
+    for (const Request& request : requests_) {
+        const Rank whom = sites_->representative(request.network);
         if (whom != self_)
-            port_.send(whom, ask_attempt_, wire::encode(ask.survey));
+            port_.send(whom, request_attempt_, wire::encode(request.survey));
         else if (!surveyor_)
-            surveyor_.emplace(id_, self_, ask.survey, port_, now);
+            surveyor_.emplace(id_, self_, request.survey, port_, now);
     }
-    ++ask_attempt_;
+    ++request_attempt_;
 }
 
 // A repeated request of rank 0 means that the answer was lost.
@@ -140,11 +140,11 @@ void SurveyRound::tell() {
 }
 
 void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
-    const auto ask = std::find_if(asks_.begin(), asks_.end(), [&](const Ask& one) {
+    const auto request = std::find_if(requests_.begin(), requests_.end(), [&](const Request& one) {
         return sites_->representative(one.network) == surveyed.head.from;
     });
-    if (ask == asks_.end()) return;  // already answered, or not asked
-    const std::size_t one = ask->network;
+    if (request == requests_.end()) return;  // already answered, or not requested
+    const std::size_t one = request->network;
     std::size_t next = 0;
     for (std::size_t other = one + 1; other < sites_->networks() && next < surveyed.round_trips_ns.size();
          ++other) {
@@ -156,20 +156,20 @@ void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
         sites_->learn(one, other, round_trip);
         port_.round_trips().keep(sites_->identity(one), sites_->identity(other), round_trip);
     }
-    asks_.erase(ask);
+    requests_.erase(request);
 }
 
 void SurveyRound::on_timeout(Nanoseconds now) {
-    if (until_ <= now) asks_.clear();
-    if (asks_.empty()) ask_again_at_ = until_ = kNever;
-    if (ask_again_at_ <= now) ask(now);
+    if (until_ <= now) requests_.clear();
+    if (requests_.empty()) request_again_at_ = until_ = kNever;
+    if (request_again_at_ <= now) request(now);
     if (!surveyor_ || surveyor_->next_deadline() > now) return;
     surveyor_->pump(now);
     tell();
 }
 
 Nanoseconds SurveyRound::next_deadline() const {
-    const Nanoseconds next = asks_.empty() ? kNever : std::min(until_, ask_again_at_);
+    const Nanoseconds next = requests_.empty() ? kNever : std::min(until_, request_again_at_);
     return surveyor_ ? std::min(next, surveyor_->next_deadline()) : next;
 }
 

@@ -237,7 +237,7 @@ std::string Group::stray_greeting() {
         return fmt::format(
             "rank {} at {} has not sent the secret: check that FI_MCASTCOLL_KEY_FILE=munge: is set there and "
             "that its list of members is the same{}{}",
-            index_of(secret_->asked()), address_of(secret_->asked()),
+            index_of(secret_->requested_from()), address_of(secret_->requested_from()),
             secret_->refused().empty() ? "" : "; an answer was refused: ", secret_->refused());
     const auto* stray = shared_.joins.stray_hello(*this);
     if (stray == nullptr) return "";

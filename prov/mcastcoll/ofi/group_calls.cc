@@ -17,7 +17,7 @@ int close_mc(fid* object) noexcept {
 
 // Answers a query about a joined group.
 template <typename Tell>
-int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
+int query(fid_mc* mc, const void* answer, Tell tell) noexcept {
     if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
     Group& group = Group::of(*mc);
     if (!group.is_here()) return -FI_EBADF;
@@ -26,7 +26,7 @@ int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
 }
 
 int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
-    return ask(mc, settings, [&](const Group& group) {
+    return query(mc, settings, [&](const Group& group) {
         const GroupSettings& agreed = group.core().agreed();
         settings->repair = static_cast<int>(agreed.repair);
         settings->root_sync = static_cast<int>(agreed.root_sync);
@@ -36,7 +36,7 @@ int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
 }
 
 int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
-    return ask(mc, shape, [&](const Group& group) {
+    return query(mc, shape, [&](const Group& group) {
         const levels::Placement& placement = group.core().levels().placement();
         shape->members = placement.members();
         shape->hosts = static_cast<unsigned>(placement.hosts());
@@ -45,7 +45,7 @@ int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
 }
 
 int get_naks_received(fid_mc* mc, std::uint64_t* times) noexcept {
-    return ask(mc, times, [&](const Group& group) {
+    return query(mc, times, [&](const Group& group) {
         const engine::Engine* const engine = group.core().levels().engine();
         const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
         *times = counters.naks_received + counters.root_naks_received;
@@ -55,7 +55,7 @@ int get_naks_received(fid_mc* mc, std::uint64_t* times) noexcept {
 ssize_t get_failure(fid_mc* mc, char* text, std::size_t bytes) noexcept {
     ssize_t needed = 0;
     if (text == nullptr || bytes == 0) return -FI_EINVAL;
-    const int rc = ask(mc, text, [&](const Group& group) {
+    const int rc = query(mc, text, [&](const Group& group) {
         const std::string& why = group.core().failure_text();
         const std::size_t taken = std::min(why.size(), bytes - 1);
         std::copy_n(why.data(), taken, text);
@@ -67,7 +67,7 @@ ssize_t get_failure(fid_mc* mc, char* text, std::size_t bytes) noexcept {
 
 int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
     int rc = name != nullptr ? 0 : -FI_EINVAL;
-    const int asked = ask(mc, value, [&](Group& group) {
+    const int queried = query(mc, value, [&](Group& group) {
         if (rc != 0) return;
         const auto found = CollectiveEndpoint::of(group).counter(name);
         if (found)
@@ -75,12 +75,12 @@ int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
         else
             rc = -FI_ENOENT;
     });
-    return asked != 0 ? asked : rc;
+    return queried != 0 ? queried : rc;
 }
 
 const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
     const char* name = nullptr;
-    ask(mc, request, [&](const Group& group) {
+    query(mc, request, [&](const Group& group) {
         // The request's buffers may not exist yet.
         const auto made = make_request(*request, group.fi_addr);
         if (!made) return;

@@ -57,12 +57,13 @@ class MungeSecret final : private group::SecretExchange::Port {
     const std::optional<wire::Key>& secret() const { return exchange_.secret(); }
     // Reason why there will be no secret; "" while there may be one.
     std::string why_not() const;
-    // The rank asked for the secret, and the reason why a reply was refused, as text for the user.
-    Rank asked() const { return group::greeting_parent(plan_.request.rank); }
+    // The rank that gets requests for the secret, and the reason why a reply was refused, as text for the
+    // user.
+    Rank requested_from() const { return group::greeting_parent(plan_.request.rank); }
     const std::string& refused() const { return refused_; }
 
   private:
-    void ask(Rank whom, std::uint32_t attempt, Bytes request) override {
+    void send_request(Rank whom, std::uint32_t attempt, Bytes request) override {
         greetings_.greet((*members_)[index_of(whom)], attempt, request);
     }
     bool comes_from(Rank rank, const group::Source& source) override {

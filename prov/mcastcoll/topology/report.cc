@@ -166,7 +166,7 @@ std::string to_string(const ReportName& name) {
                        name.complete ? "" : kUnfinishedSuffix);
 }
 
-void ask_for_news(const FileDescriptor& folder) {
+void request_report(const FileDescriptor& folder) {
     const FileDescriptor file(
         ::openat(folder.get(), kWatched, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file.valid()) ::futimens(file.get(), nullptr);
