@@ -160,9 +160,9 @@ Test(elections, are_asked_for_once_when_operations_were_silent) {
     for (std::uint32_t i = 1; i <= kSilentEnough + 1; ++i) {
         p.core.finish(p.post(0, 0));
         elections.settle();
-        cr_assert_eq(said(next).kind == Kind::elect, i == kSilentEnough, "after %u", i);
+        cr_assert_eq(said(next).kind == Kind::election_request, i == kSilentEnough, "after %u", i);
     }
-    cr_assert_eq(p.core.counters.appeals_sent, 1U);
+    cr_assert_eq(p.core.counters.election_requests_sent, 1U);
 }
 
 Test(flow_control, opens_the_window_with_the_slowest_report) {

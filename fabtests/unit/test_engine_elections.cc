@@ -60,18 +60,18 @@ TestSuite(elections, .timeout = 300);
 Test(elections, eight_silent_operations_are_reason_to_ask) {
     Leaf leaf;
     for (std::uint32_t i = 1; i < engine::kSilentEnough; ++i)
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U, "operation %u", i);
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U, "operation %u", i);
     const auto out = leaf.silent_broadcast();
-    cr_assert_eq(count(out, Kind::elect), 1U);
+    cr_assert_eq(count(out, Kind::election_request), 1U);
     for (std::uint32_t i = 0; i < 20; ++i)
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U, "one for each election");
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U, "one for each election");
 }
 
 Test(elections, one_that_is_heard_begins_the_count_anew) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 30; ++i) {
         if (i % engine::kSilentEnough == 5) leaf.datagram(leaf.fragment(0, leaf.next, 0, content(8)));
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U);
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U);
     }
 }
 
@@ -115,7 +115,7 @@ Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
         leaf.of(Kind::go, 0),
         leaf.of(Kind::go, 1, 2),
         leaf.of(Kind::vote, 0, 2),
-        leaf.of(Kind::elect, 0, 2),
+        leaf.of(Kind::election_request, 0, 2),
         leaf.later_map(0, 64, kNoMulticast),
         leaf.later_map(2, 64, kNoMulticast),
         [&] {
@@ -177,17 +177,17 @@ Test(elections, a_watermark_waits_for_its_reachability_map) {
 Test(elections, the_deaf_ask_when_they_hear) {
     Leaf leaf({1});
     leaf.datagram(leaf.fragment(0, 0, 0, content(8)));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 1U);
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 1U);
     leaf.datagram(leaf.fragment(0, 1, 0, content(8)));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 0U, "once");
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 0U, "once");
 }
 
 Test(elections, a_beacon_of_a_mute_root_is_answered_by_a_request) {
     Leaf leaf({}, {2});
     leaf.datagram(leaf.of(Kind::probe, 0, 0));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 0U, "rank 0 may be heard");
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 0U, "rank 0 may be heard");
     leaf.datagram(leaf.of(Kind::probe, 0, 2));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 1U);
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 1U);
 }
 
 Test(elections, beacons_become_rare) {
@@ -208,7 +208,7 @@ namespace {
 struct Leader : Bench {
     Leader() : Bench(election_config(0, 3)) { join(); }
     void request(std::uint32_t sender, std::uint64_t election) {
-        message({.kind = Kind::elect,
+        message({.kind = Kind::election_request,
                  .sender = sender,
                  .operation = election,
                  .payload = {},

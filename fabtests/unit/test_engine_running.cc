@@ -104,7 +104,7 @@ struct Electing {
         return header;
     }
     void request(std::uint32_t from, std::uint64_t number, Rank doubted = kNoRank) {
-        elections.on_request(header(wire::Kind::elect, from, number, index_of(doubted)));
+        elections.on_request(header(wire::Kind::election_request, from, number, index_of(doubted)));
     }
     void go(std::uint64_t number, Rank doubted = kNoRank) {
         elections.on_go(header(wire::Kind::go, index_of(core.parent), number, index_of(doubted)));
@@ -116,7 +116,7 @@ struct Electing {
         elections.on_vote(header(wire::Kind::vote, from, number), ballots);
     }
     // Number of messages of a kind to be sent.
-    std::size_t words(wire::Kind kind = wire::Kind::elect) {
+    std::size_t words(wire::Kind kind = wire::Kind::election_request) {
         std::size_t found = 0;
         for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
         return found;
@@ -179,7 +179,7 @@ Test(elections, requests_and_go_say_who_is_doubted) {
     const Rank silent = rank_of(8), other = rank_of(9);
     Electing member(1, 257);
     member.request(5, 0, silent);
-    cr_assert_eq(member.said_doubted(wire::Kind::elect), silent);
+    cr_assert_eq(member.said_doubted(wire::Kind::election_request), silent);
     member.go(1, other);
     cr_assert_eq(member.said_doubted(wire::Kind::go), other);
 

@@ -257,8 +257,8 @@ Test(multicast_path, maps_that_overtake_and_are_late) {
             options.in_flight = 32;
             const Run run(options, outage, Nanoseconds::from_ms(350), mixed_script(seed, 6, 2000, 20000));
             const engine::Counters total = run.world->total();
-            cr_assert_gt(total.reachability_maps, 0U, "%s: %lu appeals, %lu elections, until %ld us (%s)",
-                         outage.name, total.appeals_sent, total.elections, us(run.world->now()),
+            cr_assert_gt(total.reachability_maps, 0U, "%s: %lu requests, %lu elections, until %ld us (%s)",
+                         outage.name, total.election_requests_sent, total.elections, us(run.world->now()),
                          replay(options).c_str());
         }
 }

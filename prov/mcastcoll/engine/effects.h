@@ -81,8 +81,8 @@ struct Allowed {
     counter(operations_submitted) counter(operations_completed) counter(operations_failed)            \
     counter(checkpoints) counter(finished_early)                                                      \
     /* elections during operation */                                                                  \
-    counter(appeals_sent) counter(elections) counter(reachability_maps) counter(multicast_demotions)  \
-    counter(multicast_promotions)
+    counter(election_requests_sent) counter(elections) counter(reachability_maps)                     \
+    counter(multicast_demotions) counter(multicast_promotions)
 // clang-format on
 
 struct Counters {

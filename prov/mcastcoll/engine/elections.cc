@@ -247,8 +247,9 @@ bool Elections::make_message(Effect& effect) {
         return core_.message(effect, wire::Kind::go, child, operation_of(number_),
                              index_of(ballots_.speakers().doubted()));
     if (!std::exchange(request_due_, false)) return false;
-    ++core_.counters.appeals_sent;
-    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(number_), index_of(doubted_));
+    ++core_.counters.election_requests_sent;
+    return core_.message(effect, wire::Kind::election_request, core_.parent, operation_of(number_),
+                         index_of(doubted_));
 }
 
 }  // namespace mcastcoll::engine

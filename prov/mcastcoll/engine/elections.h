@@ -21,9 +21,9 @@
 //   operation come from the supply graph for its operation number. Rank 0 distributes no further map before
 //   the last one is in force, so two graphs are enough. Operations never wait for an election.
 //
-// Without rank 0's multicast the group has no multicast and no elections. Counters: appeals_sent, elections,
-// reachability_maps, and per member multicast_demotions and multicast_promotions. The provider logs every map
-// at level info.
+// Without rank 0's multicast the group has no multicast and no elections. Counters: election_requests_sent,
+// elections, reachability_maps, and per member multicast_demotions and multicast_promotions. The provider
+// logs every map at level info.
 #pragma once
 
 #include "engine/core.h"

@@ -347,7 +347,7 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
             return elections_.on_vote(header, payload);
         case wire::Kind::reachability_map:
             return elections_.on_map(header, payload);
-        case wire::Kind::elect:
+        case wire::Kind::election_request:
             return elections_.on_request(header);
         case wire::Kind::ping:
             return admission_.on_ping(header);

@@ -35,7 +35,7 @@ enum class Kind : std::uint8_t {
     reachability_map = 29,   // message: reachability map, the deaf and the mute members
     ping = 30,               // message: request for a pong
     pong = 31,               // message: the answer, with the ping's time stamp
-    elect = 32,              // message: election request, because the reachability map is wrong
+    election_request = 32,   // message: election request, because the reachability map is wrong
     root_nak = 40,           // message: bitmap of the fragments that the root is to multicast again
     watermark_request = 41,  // message: request for a higher watermark
     entered = 42,            // message: the sender has posted the operation whose root is the receiver
