@@ -232,7 +232,7 @@ void forge_multicasts(const Scene& scene) {
     });
 }
 
-void greet_for_the_living(const Scene& scene) {
+void send_hellos_for_the_living(const Scene& scene) {
     Neighbour neighbour(scene);
     const Lure lure;
     attack(scene, [&] {
@@ -245,7 +245,7 @@ void greet_for_the_living(const Scene& scene) {
     if (lure.caught()) scene.board.words[kHarm].fetch_add(1);
 }
 
-void greet_for_what_is_to_come(const Scene& scene) {
+void send_hellos_for_later_joins(const Scene& scene) {
     Neighbour neighbour(scene);
     const Lure lure;
     attack(scene, [&] {
@@ -259,7 +259,7 @@ void greet_for_what_is_to_come(const Scene& scene) {
     });
 }
 
-void abort_those_who_greet(const Scene& scene) {
+void abort_senders_of_hellos(const Scene& scene) {
     Neighbour neighbour(scene);
     attack(scene, [&] {
         unsigned said = 0;
@@ -272,7 +272,7 @@ void abort_those_who_greet(const Scene& scene) {
     });
 }
 
-void repeat_greetings(const Scene& scene) {
+void repeat_hellos(const Scene& scene) {
     Neighbour neighbour(scene);
     const std::vector<Wiretap::Heard> heard = neighbour.heard();
     attack(scene, [&] {

@@ -20,7 +20,7 @@ namespace {
 using wire::ByteString;
 
 // Numbers of hellos and related messages to send; a member reads 32 datagrams at once.
-constexpr std::uint64_t kGreetings = 600;
+constexpr std::uint64_t kHellos = 600;
 constexpr std::uint64_t kEchoes = 2000;
 constexpr std::size_t kLures = 200;
 constexpr std::chrono::seconds kPatience{60};
@@ -119,12 +119,12 @@ ByteString old_echo(const sockaddr_in& answer_to) {
 
 }  // namespace
 
-void greet_as_members(Board& board, unsigned members, StrangerWords words) {
+void send_hellos_as_members(Board& board, unsigned members, StrangerWords words) {
     if (!await(board, words.ready)) return;
     std::uint64_t answers = 0;
     std::vector<std::vector<Descriptor>> places;
     for (unsigned rank = 1; rank < members; ++rank) places.push_back(places_of(address_of(board, rank)));
-    while (board.words[words.thrown].load() < kGreetings && !board.abandoned) {
+    while (board.words[words.thrown].load() < kHellos && !board.abandoned) {
         for (unsigned rank = 1; rank < members; ++rank)
             for (const Descriptor& place : places[rank - 1]) {
                 for (const ByteString& word : words_of(board, members, rank))

@@ -120,10 +120,10 @@ class World final {
             return seal_packet(bytes);
         }
         if (const auto part = wire::decode_part(bytes)) return change_part(*part, bytes);
-        if (auto guests = wire::decode_guests(bytes); guests && !guests->hellos.empty()) {
-            wire::Hello& hello = guests->hellos[in.between<std::size_t>(0, guests->hellos.size() - 1)];
+        if (auto gathered = wire::decode_gathered_hellos(bytes); gathered && !gathered->hellos.empty()) {
+            wire::Hello& hello = gathered->hellos[in.between<std::size_t>(0, gathered->hellos.size() - 1)];
             change(hello);
-            bytes = wire::encode(*guests);
+            bytes = wire::encode(*gathered);
             return;
         }
         if (auto hello = wire::decode_hello(bytes); hello && in.flag()) {
@@ -399,12 +399,12 @@ Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMe
         std::make_unique<ofi::TeamLevel>(std::move(team).value(), kMaxOpen + 2));
 }
 
-int Process::offer(wire::Welcome& welcome, const group::Guests& guests) {
+int Process::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     const levels::Placement placement = group::placement_of(welcome);
     welcome.key = world_.key;
     welcome.epoch = world_.epoch;
     welcome.range_of.assign(world_.members, 0);
-    group::fit_datagrams(welcome, guests, placement, false);
+    group::fit_datagrams(welcome, hellos, placement, false);
     if (placement.hosts() > placement.segments().size()) welcome.group_addresses = {address_of(99)};
     return 0;
 }

@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)wire::decode_collect(word);
     there_and_back(word, wire::decode_hello);
     there_and_back(word, [&](Bytes one) { return wire::decode_welcome(one, members); });
-    there_and_back(word, wire::decode_guests);
+    there_and_back(word, wire::decode_gathered_hellos);
     there_and_back(word, wire::decode_part);
     there_and_back(word, wire::decode_host_welcome);
     there_and_back(word, [](Bytes one) { return wire::decode_answer(one); });

@@ -83,7 +83,7 @@ class Process final : public group::Joins::Member,
 
     // group::JoinPort
     wire::Hello own_hello() const override;
-    void greet(Rank to, std::uint32_t, Bytes hello) override { send(to, 0, hello); }
+    void send_hello(Rank to, std::uint32_t, Bytes hello) override { send(to, 0, hello); }
     void send(Rank to, std::uint32_t, Bytes datagram) override {
         post(Way::datagram, index_of(to), datagram);
     }
@@ -128,12 +128,12 @@ class Process final : public group::Joins::Member,
         fuzz::check(!ended_[cookie], "nothing completes twice");
         ended_[cookie] = true;
     }
-    std::string stray_greeting() override { return {}; }
+    std::string describe_stray_hello() override { return {}; }
     void warn(std::string_view) override {}
     std::string address_of(Rank rank) const override { return std::to_string(index_of(rank)); }
     std::string text_of(int error) const override { return std::to_string(error); }
     // group::Multicast
-    int offer(wire::Welcome& welcome, const group::Guests& guests) override;
+    int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement&) override {
         listens_ = !welcome.group_addresses.empty();
     }

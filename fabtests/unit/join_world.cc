@@ -50,7 +50,7 @@ void JoinProcess::call(Nanoseconds until) {
 void JoinProcess::on_datagram(Rank from, Bytes bytes) {
     const auto kind = wire::join_kind(bytes);
     if (!kind) return world_.complain("a datagram of the join that is none");
-    if (const auto greeting = wire::decode_hello(bytes)) return on_hello(*greeting);
+    if (const auto hello = wire::decode_hello(bytes)) return on_hello(*hello);
     if (!join || over()) return;
     const auto own = [&](const wire::SurveyHead& head) { return head.id == id_ && head.from == from; };
     if (const auto answer = wire::decode_answer(bytes)) {
@@ -67,18 +67,17 @@ void JoinProcess::on_datagram(Rank from, Bytes bytes) {
     follow();
 }
 
-void JoinProcess::on_hello(const wire::Hello& greeting) {
+void JoinProcess::on_hello(const wire::Hello& hello) {
     ++heard;
-    if (join && greeting.id == id_) {
-        if (!join->gathers(greeting.rank)) return world_.complain("somebody greets the wrong one");
+    if (join && hello.id == id_) {
+        if (!join->gathers(hello.rank)) return world_.complain("a hello went to the wrong member");
         const wire::JoinKind kind = error != 0 ? wire::JoinKind::abort : wire::JoinKind::ack;
-        send(greeting.rank, 0,
-             wire::encode(wire::Answer{kind, greeting.id, static_cast<std::uint32_t>(error)}));
+        send(hello.rank, 0, wire::encode(wire::Answer{kind, hello.id, static_cast<std::uint32_t>(error)}));
         if (error != 0) return;
-        join->on_hello(greeting, world_.now());
+        join->on_hello(hello, world_.now());
         return follow();
     }
-    early_.push_back(greeting);
+    early_.push_back(hello);
 }
 
 void JoinProcess::on_word(Bytes word) {
@@ -93,8 +92,8 @@ void JoinProcess::on_word(Bytes word) {
         welcome_by(*said);
     } else if (const auto head = wire::decode_collect(word)) {
         if (head->to == id_) join->on_collect(*head);
-    } else if (const auto guests = wire::decode_guests(word)) {
-        if (guests->id == id_) join->on_guests(*guests, world_.now());
+    } else if (const auto gathered = wire::decode_gathered_hellos(word)) {
+        if (gathered->id == id_) join->on_gathered_hellos(*gathered, world_.now());
         follow();
     } else if (const auto answer = wire::decode_answer(word)) {
         if (answer->id == id_ && error == 0) fail(static_cast<int>(answer->error));
@@ -118,12 +117,12 @@ void JoinProcess::follow() {
     if (!over() && join->complete()) {
         const group::GroupSettings settings;
         const topology::Policy policy;
-        const group::Guests guests = join->guests();
-        wire::Welcome made = group::make_welcome(id_, guests, settings, policy, {});
+        const group::Hellos hellos = join->hellos();
+        wire::Welcome made = group::make_welcome(id_, hellos, settings, policy, {});
         made.key = static_cast<GroupKey>(world_.random_.next());
         made.epoch = static_cast<Epoch>(world_.random_.next());
         made.range_of.assign(world_.size(), 0);
-        group::fit_datagrams(made, guests, group::placement_of(made), false);
+        group::fit_datagrams(made, hellos, group::placement_of(made), false);
         join->welcome();
         welcome_by(made);
         const wire::ByteString whole = wire::encode(made);
@@ -145,12 +144,12 @@ void JoinProcess::end() {
     over_at = world_.now();
 }
 
-void JoinProcess::greet(Rank to, std::uint32_t, Bytes bytes) {
-    if (failing_greetings > 0) {
-        --failing_greetings;
+void JoinProcess::send_hello(Rank to, std::uint32_t, Bytes bytes) {
+    if (failing_hellos > 0) {
+        --failing_hellos;
         throw std::bad_alloc();
     }
-    ++greetings;
+    ++hellos_sent;
     world_.datagram(self_, to, bytes);
 }
 

@@ -50,16 +50,16 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     bool silent = false;  // in the survey
     Nanoseconds deadline = kNever;
     Nanoseconds over_at = kNever;  // the latest end: an abort may follow a welcome
-    std::size_t greetings = 0, echoes_sent = 0;
-    std::size_t heard = 0;           // hellos and messages received
-    unsigned failing_greetings = 0;  // for lack of memory
+    std::size_t hellos_sent = 0, echoes_sent = 0;
+    std::size_t heard = 0;        // hellos and messages received
+    unsigned failing_hellos = 0;  // for lack of memory
     std::vector<std::string> sentences;
     group::RoundTrips measured;
     const std::uint64_t incarnation;
 
   private:
     wire::Hello own_hello() const override { return hello; }
-    void greet(Rank to, std::uint32_t attempt, Bytes bytes) override;
+    void send_hello(Rank to, std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override;
     group::RoundTrips& round_trips() override { return measured; }

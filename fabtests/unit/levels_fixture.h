@@ -148,7 +148,7 @@ class Group {
         for (std::size_t turn = 0; turn < most_turns; ++turn) {
             Member& one = members_[random_() % members_.size()];
             now_ = now_ + Nanoseconds::from_us(1);
-            if (one.submitted < script.size() && all_greeted() && random_() % 4 == 0)
+            if (one.submitted < script.size() && all_connected() && random_() % 4 == 0)
                 if (const std::string wrong = submit(one, script); !wrong.empty()) return wrong;
             one.planner->progress(now_);
             end_level_operations(one);
@@ -242,9 +242,9 @@ class Group {
         mail_.pop_back();
     }
 
-    bool all_greeted() const {
+    bool all_connected() const {
         return std::all_of(members_.begin(), members_.end(),
-                           [](const Member& one) { return one.site->greeted(); });
+                           [](const Member& one) { return one.site->connected(); });
     }
 
     bool all_completed(std::size_t count) const {

@@ -17,7 +17,7 @@ namespace {
 // Reaches each member with a non-empty address, at the address's first byte.
 struct Endpoint final : JoinPort {
     wire::Hello own_hello() const override { return {}; }
-    void greet(Rank, std::uint32_t, Bytes) override {}
+    void send_hello(Rank, std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
     RoundTrips& round_trips() override { return measured; }
@@ -167,7 +167,7 @@ struct Process final : Port, Multicast {
         hello.peer.watch_point = watch_point;
         return hello;
     }
-    void greet(Rank, std::uint32_t, Bytes) override {}
+    void send_hello(Rank, std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
     RoundTrips& round_trips() override { return measured; }
@@ -182,7 +182,7 @@ struct Process final : Port, Multicast {
     void explain(std::string_view) override {}
 
     Multicast& multicast() override { return *this; }
-    int offer(wire::Welcome&, const Guests&) override { return 0; }
+    int offer(wire::Welcome&, const Hellos&) override { return 0; }
     void join(const wire::Welcome&, const levels::Placement&) override {
         if (short_of_memory) throw std::bad_alloc();
     }
@@ -210,7 +210,7 @@ struct Process final : Port, Multicast {
     void remember_ended(int) override {}
     void failed(int, Rank) override {}
     void completed(std::uint64_t, int) override {}
-    std::string stray_greeting() override { return ""; }
+    std::string describe_stray_hello() override { return ""; }
     void warn(std::string_view sentence) override { warnings += sentence; }
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int error) const override { return std::to_string(error); }
@@ -232,9 +232,9 @@ struct Process final : Port, Multicast {
 wire::Welcome welcome_of_many(bool two_on_a_host) {
     topology::Place place;
     place.set_named(topology::Level::host, "the last host");
-    Guests guests(kMembers);
+    Hellos hellos(kMembers);
     for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
-        wire::Hello& hello = guests[rank];
+        wire::Hello& hello = hellos[rank];
         hello.rank = rank_of(rank);
         hello.members = kMembers;
         hello.address_family = 4;
@@ -243,10 +243,10 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
         hello.peer.private_address = {static_cast<std::byte>(rank + 1)};
         if (two_on_a_host && rank >= kMembers - 2) hello.peer.place = topology::encode(place);
     }
-    wire::Welcome welcome = make_welcome({7, 1}, guests, {}, topology::Policy(), {});
+    wire::Welcome welcome = make_welcome({7, 1}, hellos, {}, topology::Policy(), {});
     welcome.key = GroupKey{99};
     welcome.range_of.assign(kMembers, 0);
-    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    fit_datagrams(welcome, hellos, placement_of(welcome), false);
     return welcome;
 }
 
@@ -329,7 +329,7 @@ Test(reach, a_welcome_of_another_process_is_not_taken) {
         Member member;
         member.process.watch_point = {std::byte{1}};
         member.welcome(two_on_a_host);
-        cr_assert(member.group.state() == (two_on_a_host ? Group::State::over : Group::State::greeting));
+        cr_assert(member.group.state() == (two_on_a_host ? Group::State::over : Group::State::hello));
         cr_assert(member.process.inserted.size() <= 1, "rank 0 may be told, and nobody else");
     }
 }

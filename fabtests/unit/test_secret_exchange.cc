@@ -246,7 +246,7 @@ Test(secret_exchange, what_was_made_for_something_else_is_no_secret) {
 }
 
 // A request for an unknown list is recorded like a hello.
-Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_greeting) {
+Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_hello) {
     Askers world(2);
     class Deaf final : public Joins::Port {
         bool may_be(const wire::ByteString&, const Source&) const override { return true; }

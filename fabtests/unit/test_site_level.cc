@@ -47,7 +47,7 @@ void twice_plus(void* out, const void* one, const void* other, std::size_t eleme
 }  // namespace
 
 // A message to a member that does not know the group yet is lost.
-Test(site_level, sites_greet_until_they_are_answered) {
+Test(site_level, sites_send_hellos_until_they_are_answered) {
     TwoSites sites;
     SiteLevel &top = sites.first, &other = sites.second;
     Outgoing message;
@@ -55,17 +55,17 @@ Test(site_level, sites_greet_until_they_are_answered) {
     cr_assert(other.poll_outgoing(message));  // lost
     cr_assert_not(other.poll_outgoing(message));
     top.start({});
-    cr_assert_not(top.greeted());
-    cr_assert_eq(other.next_deadline(), kLeastGreetInterval);
-    other.progress(kLeastGreetInterval);
+    cr_assert_not(top.connected());
+    cr_assert_eq(other.next_deadline(), kMinHelloInterval);
+    other.progress(kMinHelloInterval);
     cr_assert(other.poll_outgoing(message));
     top.on_message(message.header, {});
-    cr_assert(top.greeted());
+    cr_assert(top.connected());
     cr_assert(top.poll_outgoing(message));
     cr_assert_eq(message.to, 1U);
-    cr_assert_not(other.greeted());
+    cr_assert_not(other.connected());
     other.on_message(message.header, {});
-    cr_assert(other.greeted());
+    cr_assert(other.connected());
     cr_assert_eq(other.next_deadline(), kNever);
 }
 

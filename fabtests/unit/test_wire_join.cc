@@ -68,10 +68,10 @@ bool same(const wire::Peer& a, const wire::Peer& b) {
 
 bool taken(Bytes bytes) {
     return wire::decode_hello(bytes) || wire::decode_welcome(bytes, 3) || wire::decode_part(bytes) ||
-           wire::decode_host_welcome(bytes) || wire::decode_collect(bytes) || wire::decode_guests(bytes) ||
-           wire::decode_answer(bytes) || wire::decode_ended(bytes) || wire::decode_survey(bytes) ||
-           wire::decode_echo(bytes) || wire::decode_surveyed(bytes) || wire::decode_waiting(bytes) ||
-           wire::decode_key_request(bytes) || wire::decode_key_reply(bytes);
+           wire::decode_host_welcome(bytes) || wire::decode_collect(bytes) ||
+           wire::decode_gathered_hellos(bytes) || wire::decode_answer(bytes) || wire::decode_ended(bytes) ||
+           wire::decode_survey(bytes) || wire::decode_echo(bytes) || wire::decode_surveyed(bytes) ||
+           wire::decode_waiting(bytes) || wire::decode_key_request(bytes) || wire::decode_key_reply(bytes);
 }
 
 void refuse_all_damage(const ByteString& good) {
@@ -185,12 +185,13 @@ Test(wire_join, what_welcomes_and_collects_round_trip) {
     cr_assert(here->agreement.key == whole.key && here->agreement.selection == whole.selection);
     const auto collect = wire::decode_collect(wire::encode_collect(head));
     cr_assert(collect && *collect == head);
-    wire::Guests told{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}};
-    const auto guests = wire::decode_guests(encode(told));
-    cr_assert(guests && guests->id == told.id && guests->from == told.from && guests->hellos.size() == 2);
-    cr_assert(same(guests->hellos[1].peer, told.hellos[1].peer));
+    wire::GatheredHellos told{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}};
+    const auto gathered = wire::decode_gathered_hellos(encode(told));
+    cr_assert(gathered && gathered->id == told.id && gathered->from == told.from &&
+              gathered->hellos.size() == 2);
+    cr_assert(same(gathered->hellos[1].peer, told.hellos[1].peer));
     told.hellos[1].rank = rank_of(told.hellos[1].members);
-    cr_assert(!wire::decode_guests(encode(told)), "there is no such rank");
+    cr_assert(!wire::decode_gathered_hellos(encode(told)), "there is no such rank");
 }
 
 Test(wire_join, answer_round_trip) {
@@ -277,7 +278,7 @@ Test(wire_join, other_members_and_ranks_out_of_range_are_refused) {
     cr_assert(!wire::decode_hello(encode(hello)));
     hello.rank = Rank{UINT32_MAX - 1};
     hello.members = UINT32_MAX;
-    cr_assert(wire::decode_hello(encode(hello)).has_value(), "no greeting is too large a group's");
+    cr_assert(wire::decode_hello(encode(hello)).has_value(), "no hello exceeds the size for a large group");
 }
 
 Test(wire_join, addresses_and_plans_out_of_range_are_refused) {
@@ -301,7 +302,7 @@ Test(wire_join, damaged_messages_are_refused) {
     refuse_all_damage(encode(wire::WelcomePart{word, 5, 9, ByteString(4, std::byte{8})}));
     refuse_all_damage(encode(wire::HostWelcome{word, ByteString(20), sample_welcome(1)}));
     refuse_all_damage(wire::encode_collect(word));
-    refuse_all_damage(encode(wire::Guests{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}}));
+    refuse_all_damage(encode(wire::GatheredHellos{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}}));
     refuse_all_damage(encode(wire::Answer{JoinKind::abort, {1, 2}, 110}));
     refuse_all_damage(encode(wire::Ended{{1, 2}, 110, Rank{3}}));
     const wire::SurveyHead head{{1, 2}, 3, Rank{4}};

@@ -54,7 +54,7 @@ bool GroupMember::has_key(GroupKey key) const {
     return key == core_.levels().key() || (engine != nullptr && key == engine->config().key);
 }
 
-std::string GroupMember::stray_greeting() {
+std::string GroupMember::describe_stray_hello() {
     const auto* stray = process_.joins().stray_hello(*this);
     return stray == nullptr ? std::string() : fmt::format("rank {} is a stray", index_of(stray->hello.rank));
 }
@@ -186,7 +186,7 @@ wire::Hello GroupMember::own_hello() const {
     return hello;
 }
 
-void GroupMember::greet(Rank to, std::uint32_t attempt, Bytes bytes) {
+void GroupMember::send_hello(Rank to, std::uint32_t attempt, Bytes bytes) {
     send(to, attempt, bytes);
 }
 
@@ -214,14 +214,14 @@ Result<group::SharedBytes> GroupMember::find_table(const group::HostMemoryName& 
     return group::SharedBytes{memory, memory->table};
 }
 
-int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
+int GroupMember::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     Random& random = world().random();
     const levels::Placement placement = group::placement_of(welcome);
     welcome.key = static_cast<GroupKey>(random.next());
     welcome.epoch = static_cast<Epoch>(random.next());
     welcome.range_of.assign(plan_.members.size(), 0);
-    group::fit_datagrams(welcome, guests, placement, false);
-    if (guests.front().datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
+    group::fit_datagrams(welcome, hellos, placement, false);
+    if (hellos.front().datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
     welcome.group_addresses = {bytes_of(random.next())};
     return 0;
 }

@@ -178,7 +178,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     };
     // group::JoinPort
     wire::Hello own_hello() const override;
-    void greet(Rank to, std::uint32_t attempt, Bytes bytes) override;
+    void send_hello(Rank to, std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
         return process_.joins().miscounted_hello(*this, rank);
@@ -213,12 +213,12 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void remember_ended(int code) override { process_.joins().remember_ended(*this, code); }
     void failed(int code, Rank) override { end(code); }
     void completed(std::uint64_t cookie, int code) override;
-    std::string stray_greeting() override;
+    std::string describe_stray_hello() override;
     void warn(std::string_view sentence) override;
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int code) const override { return std::to_string(code); }
     // group::Multicast
-    int offer(wire::Welcome& welcome, const group::Guests& guests) override;
+    int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
     bool joined() const override { return listens_; }
     const std::string& why_not() const override { return why_not_; }

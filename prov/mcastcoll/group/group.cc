@@ -52,15 +52,15 @@ void Group::start(Nanoseconds now) {
 
 void Group::on_join(FunctionRef<void(Join&)> it, Nanoseconds now) {
     it(join_);
-    if (state_ != State::greeting) return;
+    if (state_ != State::hello) return;
     if (join_.complete()) return welcome_everybody(now);
     if (join_.error() != 0) end_join(join_.error());
 }
 
 void Group::welcome_everybody(Nanoseconds now) {
-    const Guests guests = join_.guests();
-    wire::Welcome welcome = make_welcome(plan_.id, guests, plan_.settings, plan_.policy, plan_.selection);
-    if (const int error = port_.multicast().offer(welcome, guests); error != 0) return end_join(error);
+    const Hellos hellos = join_.hellos();
+    wire::Welcome welcome = make_welcome(plan_.id, hellos, plan_.settings, plan_.policy, plan_.selection);
+    if (const int error = port_.multicast().offer(welcome, hellos); error != 0) return end_join(error);
     join_.welcome();
     lead_host(welcome, wire::encode(welcome), now);
 }
@@ -271,7 +271,7 @@ void Group::close(Nanoseconds now) {
     const State before = std::exchange(state_, State::closed);
     // Peers still wait for this member, whose process stays alive.
     if (before == State::forming) break_off({kNoRank, ECANCELED}, before, now);
-    if (before == State::greeting && !join_.leads()) port_.remember_ended(ECANCELED);
+    if (before == State::hello && !join_.leads()) port_.remember_ended(ECANCELED);
     if (!formed()) return;
     if (levels_->engine() != nullptr) levels_->engine()->close(now);
     move(now);
@@ -296,7 +296,7 @@ bool Group::operations_open() const {
 
 bool Group::busy() const {
     if (touched_) return true;
-    if (!formed()) return state_ == State::greeting;
+    if (!formed()) return state_ == State::hello;
     if (unfinished_ || roster_.has_unreached()) return true;
     if (error() != 0) return false;
     const engine::Engine* const engine = levels_->engine();
@@ -309,7 +309,7 @@ engine::Expectation Group::expects() const {
 }
 
 Nanoseconds Group::next_deadline() const {
-    if (!formed()) return state_ == State::greeting ? join_.next_deadline() : kNever;
+    if (!formed()) return state_ == State::hello ? join_.next_deadline() : kNever;
     if (unfinished_) return Nanoseconds{};
     Nanoseconds next = std::min(levels_->next_deadline(), stall_timer_.request_at());
     if (operations_open()) next = std::min(next, stalled_at(stall_timer_, *levels_));
@@ -330,7 +330,7 @@ void Group::check_stall(Nanoseconds now) {
 
 void Group::pump(Nanoseconds now) {
     touched_ = false;
-    if (state_ == State::greeting) {
+    if (state_ == State::hello) {
         name_stray(now);
         return on_join([&](Join& join) { join.on_timeout(now); }, now);
     }
@@ -404,7 +404,7 @@ void Group::name_stray(Nanoseconds now) {
     if (now < half_time_) return;
     half_time_ = kNever;
     attempt([&] {
-        if (const std::string stray = port_.stray_greeting(); !stray.empty())
+        if (const std::string stray = port_.describe_stray_hello(); !stray.empty())
             port_.warn("half of the join timeout has passed: " + stray);
     });
 }
@@ -413,9 +413,9 @@ void Group::name_stray(Nanoseconds now) {
 // which informs the group. If rank 0 is dead, its waiters detect the death, and the join's deadline ends the
 // rest.
 void Group::end_join(int error) {
-    if (state_ != State::greeting) return;
+    if (state_ != State::hello) return;
     std::string stray;
-    if (error == ETIMEDOUT) attempt([&] { stray = port_.stray_greeting(); });
+    if (error == ETIMEDOUT) attempt([&] { stray = port_.describe_stray_hello(); });
     state_ = State::over;
     attempt([&] {
         port_.warn(

@@ -1,6 +1,6 @@
 // The life of one member in a group: join, levels, operations, losses and close.
 //
-//     greeting --> forming --> joined --> failed          The application may close the group in any state.
+//     hello --> forming --> joined --> failed          The application may close the group in any state.
 //         |           |          |          |             A closed group stays until every host leader has
 //         +-> over <--+          +----------+--> closed   closed, because peers may need retransmissions.
 //
@@ -29,8 +29,8 @@ struct Plan {
 class Group final : private levels::Owner {
   public:
     enum class State : std::uint8_t {
-        greeting,  // no welcome yet
-        forming,   // welcomed; the levels are connecting
+        hello,    // no welcome yet
+        forming,  // welcomed; the levels are connecting
         joined,
         failed,  // after the group had joined
         over,    // the join ended without a group
@@ -140,7 +140,7 @@ class Group final : private levels::Owner {
 
     const Plan plan_;
     Port& port_;
-    State state_ = State::greeting;
+    State state_ = State::hello;
     Join join_;
     Nanoseconds half_time_ = kNever;  // half of the join's time; kNever once it has passed
     Arrival arrival_;

@@ -14,12 +14,12 @@ namespace {
 constexpr std::uint32_t kForeignAnswers = 64;
 constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
 
-bool greets(const Group& group) {
-    return group.state() == Group::State::greeting;
+bool awaits_welcome(const Group& group) {
+    return group.state() == Group::State::hello;
 }
 
 bool was_given_up(const Group& group) {
-    return !group.formed() && !greets(group);
+    return !group.formed() && !awaits_welcome(group);
 }
 
 // Passes a join event to this group.
@@ -34,20 +34,20 @@ std::uint64_t process_of(const wire::Hello& hello) {
 
 }  // namespace
 
-void JoinMemory::keep_greeted(std::uint64_t list, const std::vector<const wire::Hello*>& heard) {
-    Greeted now{.list = list};
-    if (const Greeted* before = greeted(list)) now = *before;
+void JoinMemory::keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& heard) {
+    KnownHellos now{.list = list};
+    if (const KnownHellos* before = known_hellos(list)) now = *before;
     for (const wire::Hello* hello : heard) {
         const std::pair one(process_of(*hello), hello->id.sequence);
         auto& [process, sequence] = now.by.try_emplace(hello->rank, one).first->second;
         if (process != one.first || sequence < one.second) std::tie(process, sequence) = one;
     }
-    greeted_.forget_if([&](const Greeted& one) { return one.list == list; });
-    greeted_.keep(std::move(now));
+    known_hellos_.forget_if([&](const KnownHellos& one) { return one.list == list; });
+    known_hellos_.keep(std::move(now));
 }
 
 bool JoinMemory::comes_late(const wire::Hello& hello) const {
-    const Greeted* list = greeted(hello.id.list_hash);
+    const KnownHellos* list = known_hellos(hello.id.list_hash);
     if (list == nullptr) return false;
     const auto known = list->by.find(hello.rank);
     return known != list->by.end() && known->second.first == process_of(hello) &&
@@ -78,12 +78,12 @@ const wire::JoinKey* Joins::key_of(std::uint64_t list) {
 }
 
 // Verifies a stored hello, which any host may have sent: its list was unknown at arrival.
-bool Joins::is_of(Member& member, const EarlyHello& early) {
+bool Joins::is_of(Member& member, const PendingHello& early) {
     return wire::proven(early.word, member.key()) && member.comes_from(early.hello.rank, early.source);
 }
 
 void Joins::deliver_early(Member& member, Nanoseconds now) {
-    memory_.early().visit([&](const EarlyHello& early) {
+    memory_.early().visit([&](const PendingHello& early) {
         if (early.hello.id == member.join_id() && is_of(member, early))
             member.core().on_join([&](Join& join) { join.on_hello(early.hello, now); }, now);
     });
@@ -96,7 +96,7 @@ void Joins::remove(Member& member) noexcept {
         if (found->second.empty()) members_.erase(found);
     }
     attempt([&] { memory_.keep_key(list, member.key()); });
-    attempt([&] { memory_.keep_greeted(list, member.core().join().heard()); });
+    attempt([&] { memory_.keep_hellos(list, member.core().join().heard()); });
     if (member.core().error() == 0) return;
     attempt([&] {
         const Group& group = member.core();
@@ -173,7 +173,7 @@ void Joins::on_hello(const wire::Hello& hello, Bytes word, const Source& source,
             ++foreign_datagrams_;
             return;
         }
-        if (!member->core().formed() || !known.greeted_by_another(hello)) {
+        if (!member->core().formed() || !known.hello_is_of_another(hello)) {
             reply(source, {wire::JoinKind::ack, hello.id, 0});
             return bring(*member, now, [&](Join& join) { join.on_hello(hello, now); });
         }
@@ -199,7 +199,7 @@ void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, 
 
 void Joins::on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now) {
     Member* member = find(answer.id);
-    if (member == nullptr || !greets(member->core()) || member->core().join().leads()) return;
+    if (member == nullptr || !awaits_welcome(member->core()) || member->core().join().leads()) return;
     if (!member->comes_from(member->core().join().parent(), source))
         ++foreign_datagrams_;
     else if (answer.kind == wire::JoinKind::ack)
@@ -212,7 +212,7 @@ template <typename Message>
 void Joins::on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
                       const Source& source, Nanoseconds now) {
     Member* member = message ? find(message->head.id) : nullptr;
-    if (member != nullptr && greets(member->core()) && member->comes_from(message->head.from, source))
+    if (member != nullptr && awaits_welcome(member->core()) && member->comes_from(message->head.from, source))
         bring(*member, now, [&](Join& join) { (join.*take)(*message, now); });
     else
         ++foreign_datagrams_;
@@ -249,11 +249,11 @@ bool Joins::on_word(Bytes told, Nanoseconds now) {
         welcome(
             here->head, [&](Group& group) { group.on_host_welcome(*here, now); }, now);
     } else if (const auto head = wire::decode_collect(word)) {
-        on_guests(
+        on_gathering(
             head->to, [&](Join& join) { join.on_collect(*head); }, now);
-    } else if (const auto guests = wire::decode_guests(word)) {
-        on_guests(
-            guests->id, [&](Join& join) { join.on_guests(*guests, now); }, now);
+    } else if (const auto gathered = wire::decode_gathered_hellos(word)) {
+        on_gathering(
+            gathered->id, [&](Join& join) { join.on_gathered_hellos(*gathered, now); }, now);
     } else if (const auto ended = wire::decode_ended(word)) {
         Member* const member = find_called(ended->id);
         // While this member still joins, the message may be a late one of the failed group with the same
@@ -284,9 +284,9 @@ bool Joins::on_word_of_group(Bytes word, Nanoseconds now) {
     return true;
 }
 
-void Joins::on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now) {
+void Joins::on_gathering(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now) {
     Member* member = find(id);
-    if (member != nullptr && greets(member->core())) bring(*member, now, it);
+    if (member != nullptr && awaits_welcome(member->core())) bring(*member, now, it);
 }
 
 void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now) {
@@ -305,19 +305,19 @@ void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Na
 bool Joins::comes_late(const wire::Hello& hello) const {
     return memory_.comes_late(hello) ||
            std::ranges::any_of(members_of(hello.id.list_hash),
-                               [&](Member* member) { return member->core().join().has_greeted(hello); });
+                               [&](Member* member) { return member->core().join().has_sent(hello); });
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
-    const EarlyHello* found = memory_.early().latest([&](const EarlyHello& early) {
+    const PendingHello* found = memory_.early().latest([&](const PendingHello& early) {
         return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
                is_of(member, early) && !comes_late(early.hello);
     });
     return found == nullptr ? nullptr : &found->hello;
 }
 
-const EarlyHello* Joins::stray_hello(Member& member) {
-    return memory_.early().latest([&](const EarlyHello& early) {
+const PendingHello* Joins::stray_hello(Member& member) {
+    return memory_.early().latest([&](const PendingHello& early) {
         const wire::Hello& hello = early.hello;
         return key_of(hello.id.list_hash) == nullptr && hello.members == member.members()->size() &&
                member.core().join().misses(hello.rank) &&

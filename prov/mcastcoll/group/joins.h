@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "group/early_greetings.h"
 #include "group/group.h"
+#include "group/pending_hellos.h"
 
 namespace mcastcoll::group {
 
@@ -47,7 +47,7 @@ using MemberList = std::shared_ptr<const std::vector<wire::ByteString>>;
 // here yet, and how finished joins and groups ended. The oldest entries are removed.
 class JoinMemory {
   public:
-    EarlyGreetings& early() { return early_; }
+    PendingHellos& early() { return early_; }
 
     // Records a failed join for members that still send hellos.
     void keep_failed(const wire::JoinId& id, int error) {
@@ -74,7 +74,7 @@ class JoinMemory {
 
     // Records the hellos of a finished join: late copies from the same process, for this or an earlier join
     // of the same list, may still arrive.
-    void keep_greeted(std::uint64_t list, const std::vector<const wire::Hello*>& heard);
+    void keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& heard);
     bool comes_late(const wire::Hello& hello) const;
 
     // The current or last key of the joins of this list.
@@ -110,15 +110,15 @@ class JoinMemory {
         wire::JoinKey key;
     };
     // By rank: its process, and the number of its latest join.
-    struct Greeted {
+    struct KnownHellos {
         std::uint64_t list = 0;
         std::map<Rank, std::pair<std::uint64_t, std::uint32_t>> by{};
     };
-    const Greeted* greeted(std::uint64_t list) const {
-        return greeted_.latest([&](const Greeted& one) { return one.list == list; });
+    const KnownHellos* known_hellos(std::uint64_t list) const {
+        return known_hellos_.latest([&](const KnownHellos& one) { return one.list == list; });
     }
-    EarlyGreetings early_;
-    Recent<Greeted, 64> greeted_;
+    PendingHellos early_;
+    Recent<KnownHellos, 64> known_hellos_;
     Recent<ListKey, 256> keys_;
     Recent<wire::Answer, 64> failed_;
     Recent<GivenUp, 64> given_up_;
@@ -180,7 +180,7 @@ class Joins {
     const wire::Hello* miscounted_hello(Member& member, Rank rank);
     // The latest hello for an unknown list that a missing member of this join might have sent under another
     // secret (the secret is part of the list hash), or null. The match proves nothing.
-    const EarlyHello* stray_hello(Member& member);
+    const PendingHello* stray_hello(Member& member);
 
     // Datagrams from non-members.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
@@ -199,7 +199,7 @@ class Joins {
     bool comes_late(const wire::Hello& hello) const;
     // Null: no member of such a list is known.
     const wire::JoinKey* key_of(std::uint64_t list);
-    static bool is_of(Member& member, const EarlyHello& early);
+    static bool is_of(Member& member, const PendingHello& early);
     void reply(const Source& source, const wire::Answer& answer);
     wire::ByteString prove(const wire::JoinId& id, Bytes word);
     void on_hello(const wire::Hello& hello, Bytes word, const Source& source, Nanoseconds now);
@@ -211,7 +211,7 @@ class Joins {
     void on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now);
     void welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now);
     bool on_word_of_group(Bytes word, Nanoseconds now);
-    void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
+    void on_gathering(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
     std::unordered_map<std::uint64_t, std::vector<Member*>> members_;  // by list hash

@@ -59,7 +59,7 @@ class LevelSet {
     // The engine's own join is over, or there is no engine.
     bool engine_joined() const { return !engine_ || engine_joined_; }
     // A barrier over all levels can start.
-    bool connected() const { return site_level_.greeted(); }
+    bool connected() const { return site_level_.connected(); }
 
     void on_message(MutableBytes message, Nanoseconds now);
     // Returns true if the datagram was one of the engine's.

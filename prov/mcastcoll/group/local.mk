@@ -2,7 +2,6 @@
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 mcc_parts += \
 	%reldir%/attention.h \
-	%reldir%/early_greetings.h \
 	%reldir%/gathering.cc \
 	%reldir%/gathering.h \
 	%reldir%/group.cc \
@@ -19,6 +18,7 @@ mcc_parts += \
 	%reldir%/members.h \
 	%reldir%/news.cc \
 	%reldir%/outbox.h \
+	%reldir%/pending_hellos.h \
 	%reldir%/port.h \
 	%reldir%/run_queue.h \
 	%reldir%/secret_exchange.cc \

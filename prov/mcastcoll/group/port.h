@@ -103,8 +103,8 @@ class JoinPort {
     // This member's hello for this join.
     virtual wire::Hello own_hello() const = 0;
     // Sends a hello to the likely service address of a member: each attempt tries another port.
-    virtual void greet(Rank to, std::uint32_t attempt, Bytes hello) = 0;
-    // Sends a datagram to the address from which a member last sent. Before that, like greet().
+    virtual void send_hello(Rank to, std::uint32_t attempt, Bytes hello) = 0;
+    // Sends a datagram to the address from which a member last sent. Before that, like send_hello().
     virtual void send(Rank to, std::uint32_t attempt, Bytes datagram) = 0;
     // The latest hello of this rank for a join of the same list that this process has not called, or null.
     virtual const wire::Hello* miscounted_hello(Rank rank) = 0;
@@ -125,14 +125,14 @@ class JoinPort {
 };
 
 // The hellos of all members, by rank.
-using Guests = std::vector<wire::Hello>;
+using Hellos = std::vector<wire::Hello>;
 
 // The multicast addresses of a group, chosen by rank 0 and joined by the host leaders.
 class Multicast {
   public:
     // On rank 0: fills in the key, epoch, multicast addresses and datagram size of an otherwise complete
     // welcome. Returns 0 or FI_E*.
-    virtual int offer(wire::Welcome& welcome, const Guests& guests) = 0;
+    virtual int offer(wire::Welcome& welcome, const Hellos& hellos) = 0;
     // On a host leader, once. Afterwards joined() is true, or why_not() gives the reason.
     virtual void join(const wire::Welcome& welcome, const levels::Placement& placement) = 0;
     virtual bool joined() const = 0;
@@ -204,7 +204,7 @@ class Port : public JoinPort {
 
     // Describes a hello for an unknown group, received while this join waits for a hello: a clause of a log
     // sentence, or "".
-    virtual std::string stray_greeting() = 0;
+    virtual std::string describe_stray_hello() = 0;
     // warn() logs a sentence for the user; address_of() gives a member's address for such a sentence.
     virtual void warn(std::string_view sentence) = 0;
     virtual std::string address_of(Rank rank) const = 0;

@@ -35,7 +35,7 @@ std::optional<wire::Key> secret_in(Bytes payload) {
 
 bool SecretExchange::may_answer(const wire::KeyRequest& request, const Source& source) {
     return request.members == own_.members && request.rank != rank_of(0) &&
-           greeting_parent(request.rank) == own_.rank && port_.comes_from(request.rank, source);
+           hello_parent(request.rank) == own_.rank && port_.comes_from(request.rank, source);
 }
 
 void SecretExchange::answer(const wire::KeyRequest& request, const Source& source, Nanoseconds now) {
@@ -48,7 +48,7 @@ void SecretExchange::answer(const wire::KeyRequest& request, const Source& sourc
 
 bool SecretExchange::on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source) {
     if (reply.nonce != own_.nonce || reply.to != own_.rank || own_.rank == rank_of(0)) return false;
-    if (!port_.comes_from(greeting_parent(own_.rank), source)) return false;
+    if (!port_.comes_from(hello_parent(own_.rank), source)) return false;
     // One reply at a time: a flood of forged replies causes little work, and a genuine reply comes again.
     if (secret_ || !opening_.empty()) return true;
     opening_.assign(datagram.begin(), datagram.end());
@@ -69,7 +69,7 @@ void SecretExchange::on_timeout(Nanoseconds now) {
                                      ? std::min(std::int64_t{1} << std::min(attempt_, 5U), kMaxRequestMs)
                                      : std::min(kMaxRequestMs << std::min(refusals_, 5U), kMaxRefusedMs);
     request_at_ = now + Nanoseconds::from_ms(wait_ms);
-    port_.send_request(greeting_parent(own_.rank), attempt_++, wire::encode(own_));
+    port_.send_request(hello_parent(own_.rank), attempt_++, wire::encode(own_));
 }
 
 bool SecretExchanges::on_datagram(Bytes datagram, const Source& source, Nanoseconds now) {

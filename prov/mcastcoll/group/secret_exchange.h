@@ -2,7 +2,7 @@
 //
 //     rank 0     draws the secret and obtains a MUNGE credential with the secret, which only processes of the
 //                same user can decode (ports/munge.h)
-//     others     request the credential from their parent in the hello tree (greeting_parent()), repeatedly;
+//     others     request the credential from their parent in the hello tree (hello_parent()), repeatedly;
 //                decode it, and answer the requests of their own children
 //
 // A reply carries a tag under a key derived from the secret, over the request's nonce: so its sender has the

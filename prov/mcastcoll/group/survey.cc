@@ -14,10 +14,10 @@ constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_
 // A request or an answer may be lost: rank 0 repeats the request.
 constexpr Nanoseconds kRequestAgain = Nanoseconds::from_ms(100);
 
-std::vector<topology::Place> places_of(const Guests& guests) {
+std::vector<topology::Place> places_of(const Hellos& hellos) {
     std::vector<topology::Place> places;
-    places.reserve(guests.size());
-    for (const auto& hello : guests) places.push_back(decode_place(hello.peer.place));
+    places.reserve(hellos.size());
+    for (const auto& hello : hellos) places.push_back(decode_place(hello.peer.place));
     return places;
 }
 
@@ -81,9 +81,9 @@ Nanoseconds Surveyor::next_deadline() const {
 SurveyRound::SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port)
     : id_(id), self_(self), members_(members), port_(port) {}
 
-void SurveyRound::lead(const Guests& guests, Nanoseconds until, Nanoseconds now) {
-    sites_.emplace(places_of(guests));
-    const auto sequence_of = [&](Rank rank) { return guests[index_of(rank)].id.sequence; };
+void SurveyRound::lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now) {
+    sites_.emplace(places_of(hellos));
+    const auto sequence_of = [&](Rank rank) { return hellos[index_of(rank)].id.sequence; };
     for (std::size_t one = 0; one < sites_->networks(); ++one) {
         const Rank whom = sites_->representative(one);
         wire::Survey request{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
@@ -173,14 +173,14 @@ Nanoseconds SurveyRound::next_deadline() const {
     return surveyor_ ? std::min(next, surveyor_->next_deadline()) : next;
 }
 
-Guests SurveyRound::settle(Guests guests) const {
-    std::vector<topology::Place> places = places_of(guests);
+Hellos SurveyRound::settle(Hellos hellos) const {
+    std::vector<topology::Place> places = places_of(hellos);
     sites_->apply(places);
     for (const std::string& line : sites_->explain()) port_.explain(line);
     for (std::size_t rank = 0; rank < places.size(); ++rank)
-        if (wire::ByteString& place = guests[rank].peer.place; !place.empty())
+        if (wire::ByteString& place = hellos[rank].peer.place; !place.empty())
             place = topology::encode(places[rank]);
-    return guests;
+    return hellos;
 }
 
 }  // namespace mcastcoll::group

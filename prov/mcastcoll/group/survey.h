@@ -62,11 +62,11 @@ class SurveyRound {
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);
 
     // On rank 0 when all hellos are here: sends the requests, and waits for answers until then.
-    void lead(const Guests& guests, Nanoseconds until, Nanoseconds now);
+    void lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now);
     // On rank 0: no answers are outstanding, or the time is up.
     bool over() const { return requests_.empty(); }
     // On rank 0: the same hellos, with the found sites in their places.
-    Guests settle(Guests guests) const;
+    Hellos settle(Hellos hellos) const;
 
     // Datagrams from members.
     void on_survey(const wire::Survey& survey, Nanoseconds now);

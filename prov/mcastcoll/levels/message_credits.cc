@@ -72,7 +72,7 @@ std::uint64_t MessageLevel::allowance(const Peer& one) const {
 
 // A grant is due if it raises the credit then available by at least a quarter.
 bool MessageLevel::grant_due(const Peer& one) const {
-    if (one.is_greeted) return true;
+    if (one.first_grant_due) return true;
     const std::uint32_t window = config_.window_bytes;
     if (one.allowed > one.used + longest_loan_ + window - window / 4) return false;
     const std::uint64_t next = allowance(one);
@@ -82,7 +82,7 @@ bool MessageLevel::grant_due(const Peer& one) const {
 void MessageLevel::grant(Peer& one) {
     const std::uint64_t next = allowance(one);
     lent_ -= lent_to(one);
-    one.is_greeted = false;
+    one.first_grant_due = false;
     one.allowed = std::max(one.allowed, next);
     lent_ += lent_to(one);
 }

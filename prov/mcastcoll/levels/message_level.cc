@@ -47,8 +47,8 @@ void MessageLevel::enqueue_sends(const Transfer& transfer) {
         if (!out.finished) enqueue(peer(out.peer));
 }
 
-void MessageLevel::greet(Peer& one) {
-    one.is_greeted = moved_ = true;
+void MessageLevel::send_hello(Peer& one) {
+    one.first_grant_due = moved_ = true;
     enqueue(one);
 }
 

@@ -123,7 +123,8 @@ class MessageLevel : public Level {
         Queue<Turn> receives{};  // expected from it
         bool queued = false;     // in ready_
         bool watched = false;
-        bool greeted = false, is_greeted = false;  // peer has sent a grant; a grant to the peer is due
+        bool has_granted = false;      // peer has sent a grant
+        bool first_grant_due = false;  // a grant to the peer is due
     };
 
     MessageLevel(const MessageConfig& config, const MessageFormat& format);
@@ -132,7 +133,7 @@ class MessageLevel : public Level {
     Schedule& begin(LevelOperation& level_operation, Nanoseconds now);
     void carry_out();
     Peer& peer(std::uint32_t rank);
-    void greet(Peer& one);
+    void send_hello(Peer& one);
     virtual void on_grant(Peer&) {}
 
     const MessageConfig config_;

@@ -30,34 +30,34 @@ SiteLevel::SiteLevel(const Placement& placement, const SiteConfig& config)
       within_algorithm_(config.within_algorithm) {}
 
 void SiteLevel::start(Nanoseconds now) {
-    greeted_ = !placement_.leads_segment() || placement_.segments().size() == 1;
-    if (!greeted_ && !is_first()) greet_first(now);
+    connected_ = !placement_.leads_segment() || placement_.segments().size() == 1;
+    if (!connected_ && !is_first()) send_hello_to_first(now);
 }
 
-void SiteLevel::greet_first(Nanoseconds now) {
-    greet(peer(placement_.segments().front()));
-    greet_at_ = now + greet_interval_;
-    greet_interval_ = std::min(Nanoseconds{2 * greet_interval_.value}, kMaxGreetInterval);
+void SiteLevel::send_hello_to_first(Nanoseconds now) {
+    send_hello(peer(placement_.segments().front()));
+    hello_at_ = now + hello_interval_;
+    hello_interval_ = std::min(Nanoseconds{2 * hello_interval_.value}, kMaxHelloInterval);
 }
 
 void SiteLevel::on_grant(Peer& from) {
     if (!placement_.leads_segment()) return;
-    from.greeted = true;
+    from.has_granted = true;
     if (!is_first()) {
-        if (from.rank == placement_.segments().front()) greeted_ = true;
+        if (from.rank == placement_.segments().front()) connected_ = true;
         return;
     }
     const auto& leaders = placement_.segments();
     for (const std::uint32_t leader : leaders)
-        if (leader != placement_.self() && !peer(leader).greeted) return;
-    if (greeted_) {
+        if (leader != placement_.self() && !peer(leader).has_granted) return;
+    if (connected_) {
         // The peer repeats its hello: the answer may have come before the peer knew the group.
-        if (from.used == 0 && from.sent == 0) greet(from);
+        if (from.used == 0 && from.sent == 0) send_hello(from);
         return;
     }
-    greeted_ = true;
+    connected_ = true;
     for (const std::uint32_t leader : leaders)
-        if (leader != placement_.self()) greet(peer(leader));
+        if (leader != placement_.self()) send_hello(peer(leader));
 }
 
 // The participants: the root first, or the first segment's leader, then the leaders of the other segments.
@@ -148,13 +148,13 @@ int SiteLevel::post(LevelOperation& operation, Nanoseconds now) {
 }
 
 bool SiteLevel::progress(Nanoseconds now) {
-    if (!greeted_ && greet_at_ <= now) greet_first(now);
+    if (!connected_ && hello_at_ <= now) send_hello_to_first(now);
     return MessageLevel::progress(now);
 }
 
 Nanoseconds SiteLevel::next_deadline() const {
     const Nanoseconds next = MessageLevel::next_deadline();
-    return greeted_ || own_failure() != 0 ? next : std::min(next, greet_at_);
+    return connected_ || own_failure() != 0 ? next : std::min(next, hello_at_);
 }
 
 }  // namespace mcastcoll::levels

@@ -20,8 +20,8 @@
 namespace mcastcoll::levels {
 
 // Interval between unanswered hellos, doubled from the shortest to the longest.
-inline constexpr Nanoseconds kLeastGreetInterval = Nanoseconds::from_ms(5);
-inline constexpr Nanoseconds kMaxGreetInterval = Nanoseconds::from_ms(500);
+inline constexpr Nanoseconds kMinHelloInterval = Nanoseconds::from_ms(5);
+inline constexpr Nanoseconds kMaxHelloInterval = Nanoseconds::from_ms(500);
 
 // `self` and `members` are taken from the placement.
 struct SiteConfig : MessageConfig {
@@ -33,9 +33,9 @@ class SiteLevel final : public MessageLevel {
   public:
     SiteLevel(const Placement& placement, const SiteConfig& config);
 
-    // Starts sending hellos. Do not post before greeted().
+    // Starts sending hellos. Do not post before connected().
     void start(Nanoseconds now);
-    bool greeted() const { return greeted_; }
+    bool connected() const { return connected_; }
 
     int post(LevelOperation& operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
@@ -49,7 +49,7 @@ class SiteLevel final : public MessageLevel {
     };
 
     bool is_first() const { return placement_.segments().front() == placement_.self(); }
-    void greet_first(Nanoseconds now);
+    void send_hello_to_first(Nanoseconds now);
     void on_grant(Peer& from) override;
     Neighbours neighbours(const LevelOperation& operation) const;
     void connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
@@ -60,8 +60,8 @@ class SiteLevel final : public MessageLevel {
 
     const Placement& placement_;
     const topology::Algorithm algorithm_, within_algorithm_;
-    bool greeted_ = false;
-    Nanoseconds greet_at_ = kNever, greet_interval_ = kLeastGreetInterval;
+    bool connected_ = false;
+    Nanoseconds hello_at_ = kNever, hello_interval_ = kMinHelloInterval;
 };
 
 }  // namespace mcastcoll::levels

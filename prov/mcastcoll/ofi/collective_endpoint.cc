@@ -34,12 +34,13 @@ void CollectiveEndpoint::progress(bool everywhere) {
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
-    const bool greets = groups_.any_greeting();
+    const bool joining = groups_.any_joining();
     // After a sleep all sources are read, because any of them may have ended the sleep.
     const engine::Expectation look =
-        attention_.turn(expected_, everywhere || busy_groups_ == 0 || greets || slept_, time);
+        attention_.turn(expected_, everywhere || busy_groups_ == 0 || joining || slept_, time);
     if (look.messages || messenger->under_way() > 0) messenger->poll();
-    if (busy_groups_ == 0 || greets || slept_ || time - greetings_at_ >= kIdleTime) receive_greetings(time);
+    if (busy_groups_ == 0 || joining || slept_ || time - service_read_at_ >= kIdleTime)
+        read_service_socket(time);
     slept_ = false;
     if (look.multicasts) receive_multicasts(time);
     if (look_around) groups_.look_around(time);
@@ -106,18 +107,18 @@ bool CollectiveEndpoint::has_members_at(const SocketAddress& host) const {
            });
 }
 
-void CollectiveEndpoint::receive_greetings(Nanoseconds time) {
-    greetings_at_ = time;
-    const unsigned most = greeting_pace_.may_read(groups_.any_greeting(), busy_groups_ > 0, time);
+void CollectiveEndpoint::read_service_socket(Nanoseconds time) {
+    service_read_at_ = time;
+    const unsigned most = service_pace_.may_read(groups_.any_joining(), busy_groups_ > 0, time);
     const auto strangers = [&] { return joins.doubtful_datagrams() + secrets.foreign_datagrams(); };
     const std::uint64_t strangers_before = strangers();
-    const std::size_t count = greetings.receive(most, [&](Bytes bytes, const group::Source& source) {
+    const std::size_t count = service_socket.receive(most, [&](Bytes bytes, const group::Source& source) {
         // A lost hello is repeated. Echoes are time measurements, so each datagram needs the current time.
         succeeds([&] {
             if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
         });
     });
-    greeting_pace_.has_read(count, most, strangers() > strangers_before, time);
+    service_pace_.has_read(count, most, strangers() > strangers_before, time);
 }
 
 void CollectiveEndpoint::receive_multicasts(Nanoseconds time) {
@@ -162,7 +163,7 @@ void CollectiveEndpoint::on_message(MutableBytes message) {
     if (succeeds(take) || succeeds(take)) return;
     // The lost message belonged to a join, which would wait for it in vain.
     for (const auto& group : groups_)
-        if (group->core().state() == group::Group::State::greeting) {
+        if (group->core().state() == group::Group::State::hello) {
             group->wake();
             group->core().break_down(FI_ENOMEM, time);
         }
@@ -198,20 +199,20 @@ Nanoseconds CollectiveEndpoint::next_deadline() const {
 }
 
 // Returns when hellos may be read again, if they must not end a sleep before then.
-Nanoseconds CollectiveEndpoint::heed_greetings() {
+Nanoseconds CollectiveEndpoint::await_service_socket() {
     const Nanoseconds time = monotonic_now();
-    const Nanoseconds until = greeting_pace_.rests_until(groups_.any_greeting(), time);
-    const bool heeds = until <= time;
-    if (heeds != greetings_heeded_) wait_set.heed(greetings.descriptor(), heeds);
-    greetings_heeded_ = heeds;
-    return heeds ? kNever : until;
+    const Nanoseconds until = service_pace_.rests_until(groups_.any_joining(), time);
+    const bool awaits = until <= time;
+    if (awaits != service_awaited_) wait_set.await_input(service_socket.descriptor(), awaits);
+    service_awaited_ = awaits;
+    return awaits ? kNever : until;
 }
 
 bool CollectiveEndpoint::prepare_wait(bool may_pause) {
     progress(true);
     if (multicast && !multicast.transport().prepare_wait()) return false;
     if (!messenger->prepare_wait(may_pause)) return false;
-    const Nanoseconds next = std::min(next_deadline(), heed_greetings());
+    const Nanoseconds next = std::min(next_deadline(), await_service_socket());
     slept_ = next > monotonic_now() && wait_set.set_alarm(next);
     return slept_;
 }

@@ -61,11 +61,11 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     void note_busy();
     void look_for_strangers(Nanoseconds now);
     bool has_members_at(const SocketAddress& host) const;
-    void receive_greetings(Nanoseconds now);
+    void read_service_socket(Nanoseconds now);
     std::uint64_t foreign_datagrams() const {
         return joins.foreign_datagrams() + secrets.foreign_datagrams();
     }
-    Nanoseconds heed_greetings();
+    Nanoseconds await_service_socket();
     void receive_multicasts(Nanoseconds now);
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
@@ -84,9 +84,9 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     std::size_t busy_groups_ = 0;
     engine::Expectation expected_ = engine::kAnything;  // combined expectation of the busy groups
     group::Attention attention_;
-    Nanoseconds looked_around_at_{}, greetings_at_{};
-    GreetingPace greeting_pace_;
-    bool greetings_heeded_ = true, slept_ = false;
+    Nanoseconds looked_around_at_{}, service_read_at_{};
+    ServicePace service_pace_;
+    bool service_awaited_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0, strangers_ended_ = 0;
     // The private endpoint's address. Empty if source addresses cannot distinguish members from other hosts.
     std::optional<SocketAddress> listens_at_;

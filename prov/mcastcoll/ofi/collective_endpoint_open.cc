@@ -146,7 +146,7 @@ Result<void> CollectiveEndpoint::open() {
     if (!found.no_memory.empty()) say_no_shared_memory(found.no_memory);
 
     const std::uint32_t scope = scope_of(Bytes(name, length));
-    if (auto opened = greetings.open(own_address_, scope); !opened) return opened.error();
+    if (auto opened = service_socket.open(own_address_, scope); !opened) return opened.error();
     if (settings.munge) {
         const auto secret = draw_key();
         if (!secret) return secret.error();
@@ -163,7 +163,7 @@ Result<void> CollectiveEndpoint::open() {
     auto opened_messenger = Messenger::open(fabric.get(), inner.get(), *this);
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
-    greetings.use(*messenger);
+    service_socket.use(*messenger);
     // Members of other sites connect from the addresses of their gateways, so sources do not identify
     // members.
     if (auto own = SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
@@ -175,7 +175,7 @@ Result<void> CollectiveEndpoint::open() {
     if (auto opened = watch.open(watching); !opened) return opened.error();
     if (auto opened = wait_set.open(); !opened) return opened.error();
     open_multicast();
-    for (int descriptor : {messenger->descriptor(), greetings.descriptor(), watch.descriptor()})
+    for (int descriptor : {messenger->descriptor(), service_socket.descriptor(), watch.descriptor()})
         if (auto added = wait_set.add(descriptor); !added) return added.error();
     return {};
 }

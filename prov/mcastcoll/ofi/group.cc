@@ -26,7 +26,7 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
                  }),
       account_(*shared.messenger),
       secret_(plan_.munge ? std::make_unique<MungeSecret>(*plan_.munge, plan_.members, shared.secrets,
-                                                          shared.greetings)
+                                                          shared.service_socket)
                           : nullptr),
       core_(new group::Group(plan_.core, *this)) {}
 
@@ -58,7 +58,7 @@ void Group::enter(Nanoseconds now) {
 // Until the secret is known, a placeholder group exists that sends no hellos but has a deadline and can be
 // closed.
 void Group::await_secret(Nanoseconds now) {
-    if (core_->state() != group::Group::State::greeting) return secret_.reset();
+    if (core_->state() != group::Group::State::hello) return secret_.reset();
     secret_->progress(now);
     if (const std::string why = secret_->why_not(); !why.empty()) {
         warn(
@@ -88,7 +88,7 @@ std::array<GroupKey, 2> Group::keys() const {
 // rejected.
 bool Group::comes_from(Rank rank, const group::Source& source) {
     if (index_of(rank) >= size() || rank == self()) return false;
-    if (!shared_.greetings.may_be((*plan_.members)[index_of(rank)], source)) return false;
+    if (!shared_.service_socket.may_be((*plan_.members)[index_of(rank)], source)) return false;
     sources_.insert_or_assign(rank, source);
     return true;
 }
@@ -117,7 +117,7 @@ void Group::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanosec
 
 ssize_t Group::why_not_open() const {
     switch (core_->state()) {
-        case group::Group::State::greeting:
+        case group::Group::State::hello:
         case group::Group::State::forming:
             return -FI_EOPBADSTATE;
         case group::Group::State::joined:
@@ -206,8 +206,8 @@ wire::Hello Group::own_hello() const {
 
 void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
     const auto known = sources_.find(to);
-    if (known == sources_.end()) return greet(to, attempt, datagram);
-    shared_.greetings.reply(known->second, wire::prove(datagram, key()));
+    if (known == sources_.end()) return send_hello(to, attempt, datagram);
+    shared_.service_socket.reply(known->second, wire::prove(datagram, key()));
 }
 
 void Group::keyed() {
@@ -232,7 +232,7 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
         log_line(Level::warn, "cannot write the error of a group to the event queue");
 }
 
-std::string Group::stray_greeting() {
+std::string Group::describe_stray_hello() {
     if (secret_ && !secret_->secret())
         return fmt::format(
             "rank {} at {} has not sent the secret: check that FI_MCASTCOLL_KEY_FILE=munge: is set there and "

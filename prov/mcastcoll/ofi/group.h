@@ -10,10 +10,10 @@
 #include "group/run_queue.h"
 #include "ofi/bound_endpoint.h"
 #include "ofi/request.h"
-#include "ports/greetings.h"
 #include "ports/group_multicast.h"
 #include "ports/munge_secret.h"
 #include "ports/process_watch.h"
+#include "ports/service_socket.h"
 #include "ports/team_level.h"
 #include "provider/log.h"
 #include "transport/wait_set.h"
@@ -32,12 +32,12 @@ struct Facilities {
     BoundEndpoint& endpoint;
     const Settings settings = provider_settings();
     MulticastSockets multicast{settings};
-    Greetings greetings;
+    ServiceSocket service_socket;
     FidOwner<fid_fabric> fabric;
     std::unique_ptr<Messenger> messenger;
     ProcessWatch watch;
     WaitSet wait_set;
-    group::Joins joins{greetings};
+    group::Joins joins{service_socket};
     // For joins whose secret MUNGE carries.
     group::SecretExchanges secrets;
     std::shared_ptr<SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
@@ -195,8 +195,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // group::Port
     GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
-    void greet(Rank to, std::uint32_t attempt, Bytes hello) override {
-        shared_.greetings.greet((*plan_.members)[index_of(to)], attempt, wire::prove(hello, key()));
+    void send_hello(Rank to, std::uint32_t attempt, Bytes hello) override {
+        shared_.service_socket.send_hello((*plan_.members)[index_of(to)], attempt, wire::prove(hello, key()));
     }
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
@@ -240,7 +240,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void explain(std::string_view sentence) override {
         log_line(Level::info, "{}: {}", plan_.name(), sentence);
     }
-    std::string stray_greeting() override;
+    std::string describe_stray_hello() override;
     void warn(std::string_view sentence) override { log_line(Level::warn, "{}: {}", plan_.name(), sentence); }
     void warn_of_memory(std::string_view why) override { say_no_shared_memory(why); }
     std::string address_of(Rank rank) const override;
@@ -284,15 +284,15 @@ class GroupTable {
     // application, if it can lend; otherwise from the smallest group with all the members.
     std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 
-    // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that still
-    // greet, stay ready.
+    // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that await
+    // their welcome, stay ready.
     void wake(Group& group) noexcept { queue_.wake(group); }
     bool any_busy() const {
         return std::ranges::any_of(queue_.ready(), [](const Group* group) { return group->core().busy(); });
     }
-    bool any_greeting() const {
+    bool any_joining() const {
         return std::ranges::any_of(queue_.ready(), [](const Group* group) {
-            return group->core().state() == group::Group::State::greeting;
+            return group->core().state() == group::Group::State::hello;
         });
     }
     Nanoseconds next_deadline() const;

@@ -15,9 +15,9 @@ static_assert(MulticastQueue::kMost <= engine::kSentTogether &&
                   MulticastQueue::kMost <= wire::Protection::kSealedAtOnce,
               "payloads are where they were when a full queue is flushed");
 
-int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
+int GroupMulticast::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     const levels::Placement placement = group::placement_of(welcome);
-    Carrier carrier = choose_carrier(guests, placement);
+    Carrier carrier = choose_carrier(hellos, placement);
     auto made = sockets_.new_identity(carrier);
     if (!made && carrier == Carrier::verbs) {
         log_line(Level::info, "{}: multicasts go over UDP instead of verbs: {}", group_name_,
@@ -29,16 +29,16 @@ int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     const GroupIdentity& identity = made.value();
     welcome.key = identity.key;
     welcome.epoch = identity.epoch;
-    group::fit_datagrams(welcome, guests, placement, carrier == Carrier::verbs);
-    choose_addresses(welcome, identity.address, guests, placement);
+    group::fit_datagrams(welcome, hellos, placement, carrier == Carrier::verbs);
+    choose_addresses(welcome, identity.address, hellos, placement);
     offered_ = std::move(made.value().held);
     return 0;
 }
 
-Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
+Carrier GroupMulticast::choose_carrier(const group::Hellos& hellos,
                                        const levels::Placement& placement) const {
-    if (guests.front().verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
-    const group::Hindrance hindrance = group::hindrance_to_verbs(guests, placement);
+    if (hellos.front().verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
+    const group::Hindrance hindrance = group::hindrance_to_verbs(hellos, placement);
     if (hindrance.why == nullptr) {
         log_line(Level::info, "{}: multicasts go over verbs", group_name_);
         return Carrier::verbs;
@@ -52,16 +52,16 @@ Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
 // different parent groups. Only the leaders of hosts listen. Each of several segments has its own address,
 // since segments do not receive each other's multicasts.
 void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
-                                      const group::Guests& guests, const levels::Placement& placement) {
+                                      const group::Hellos& hellos, const levels::Placement& placement) {
     welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
     welcome.range_of.assign(members_.size(), 0);
     const bool verbs = own_address.port() == 0;
-    if ((!verbs && guests.front().datagram_bytes == 0) || placement.hosts() == placement.segments().size())
+    if ((!verbs && hellos.front().datagram_bytes == 0) || placement.hosts() == placement.segments().size())
         return;
     bool room = true;
     std::vector<wire::ByteString> listeners;
     for (const std::uint32_t rank : placement.segment()) {
-        room = room && (verbs || guests[rank].datagram_bytes == 0 || guests[rank].room != 0);
+        room = room && (verbs || hellos[rank].datagram_bytes == 0 || hellos[rank].room != 0);
         listeners.push_back(members_[rank]);
     }
     std::optional<Loan> loan;

@@ -36,7 +36,7 @@ class GroupMulticast final : public group::Multicast {
           members_(members),
           lender_(std::move(lender)) {}
 
-    int offer(wire::Welcome& welcome, const group::Guests& guests) override;
+    int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
     bool joined() const override { return !outlets_.empty(); }
     const std::string& why_not() const override { return why_not_; }
@@ -62,9 +62,9 @@ class GroupMulticast final : public group::Multicast {
     std::uint64_t wrong_sources() const { return wrong_sources_; }
 
   private:
-    Carrier choose_carrier(const group::Guests& guests, const levels::Placement& placement) const;
+    Carrier choose_carrier(const group::Hellos& hellos, const levels::Placement& placement) const;
     void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
-                          const group::Guests& guests, const levels::Placement& placement);
+                          const group::Hellos& hellos, const levels::Placement& placement);
     void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const Loan& loan, bool room,
                 const levels::Placement& placement);
     void explain_choice(const Loan& loan, const engine::PlanChoice& choice) const;

@@ -37,11 +37,11 @@ const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds pa
 }
 
 MungeSecret::MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
-                         Greetings& greetings)
+                         ServiceSocket& service_socket)
     : plan_(std::move(plan)),
       members_(std::move(members)),
       exchanges_(exchanges),
-      greetings_(greetings),
+      service_socket_(service_socket),
       exchange_(plan_.request, plan_.own ? std::optional(plan_.own->secret()) : std::nullopt, *this),
       sealed_(plan_.own) {
     exchanges_.add(exchange_);

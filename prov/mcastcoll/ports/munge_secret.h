@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "group/secret_exchange.h"
-#include "ports/greetings.h"
 #include "ports/munge.h"
+#include "ports/service_socket.h"
 
 namespace mcastcoll::ofi {
 
@@ -46,7 +46,7 @@ class MungeSecret final : private group::SecretExchange::Port {
         std::shared_ptr<SealedSecret> own;  // on rank 0
     };
     MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
-                Greetings& greetings);
+                ServiceSocket& service_socket);
     MungeSecret(const MungeSecret&) = delete;
     MungeSecret& operator=(const MungeSecret&) = delete;
     ~MungeSecret() { exchanges_.remove(exchange_); }
@@ -59,17 +59,18 @@ class MungeSecret final : private group::SecretExchange::Port {
     std::string why_not() const;
     // The rank that gets requests for the secret, and the reason why a reply was refused, as text for the
     // user.
-    Rank requested_from() const { return group::greeting_parent(plan_.request.rank); }
+    Rank requested_from() const { return group::hello_parent(plan_.request.rank); }
     const std::string& refused() const { return refused_; }
 
   private:
     void send_request(Rank whom, std::uint32_t attempt, Bytes request) override {
-        greetings_.greet((*members_)[index_of(whom)], attempt, request);
+        service_socket_.send_hello((*members_)[index_of(whom)], attempt, request);
     }
     bool comes_from(Rank rank, const group::Source& source) override {
-        return index_of(rank) < members_->size() && greetings_.may_be((*members_)[index_of(rank)], source);
+        return index_of(rank) < members_->size() &&
+               service_socket_.may_be((*members_)[index_of(rank)], source);
     }
-    void answer(const group::Source& source, Bytes reply) override { greetings_.reply(source, reply); }
+    void answer(const group::Source& source, Bytes reply) override { service_socket_.reply(source, reply); }
     const wire::ByteString* credential(Nanoseconds now) override {
         return sealed_ ? sealed_->credential(now, plan_.patience) : nullptr;
     }
@@ -79,7 +80,7 @@ class MungeSecret final : private group::SecretExchange::Port {
     const Plan plan_;
     const group::MemberList members_;
     group::SecretExchanges& exchanges_;
-    Greetings& greetings_;
+    ServiceSocket& service_socket_;
     group::SecretExchange exchange_;
     std::shared_ptr<SealedSecret> sealed_;  // for replies to other members
     wire::ByteString opening_;

@@ -45,9 +45,9 @@ void fields(auto& io, Some<Hello> auto& hello) {
        hello.room, hello.gathered, hello.gmac, hello.verbs, hello.peer);
 }
 
-void fields(auto& io, Some<Guests> auto& guests) {
-    io(guests.id, guests.from);
-    io.template list<std::uint16_t>(guests.hellos, kMaxGuests);
+void fields(auto& io, Some<GatheredHellos> auto& gathered) {
+    io(gathered.id, gathered.from);
+    io.template list<std::uint16_t>(gathered.hellos, kMaxGatheredHellos);
 }
 
 void fields(auto& io, Some<Agreement> auto& agreement) {
@@ -269,8 +269,8 @@ ByteString encode_collect(const WordHead& head) {
     return bytes_of(head, JoinKind::collect);
 }
 
-ByteString encode(const Guests& guests) {
-    return bytes_of(guests, JoinKind::guests);
+ByteString encode(const GatheredHellos& gathered) {
+    return bytes_of(gathered, JoinKind::gathered_hellos);
 }
 
 ByteString encode(const WelcomePart& part) {
@@ -362,9 +362,9 @@ std::optional<WordHead> decode_collect(Bytes bytes) {
     return message_of<WordHead>(bytes, JoinKind::collect, anything);
 }
 
-std::optional<Guests> decode_guests(Bytes bytes) {
-    return message_of<Guests>(bytes, JoinKind::guests, [](const Guests& guests) {
-        return std::ranges::all_of(guests.hellos,
+std::optional<GatheredHellos> decode_gathered_hellos(Bytes bytes) {
+    return message_of<GatheredHellos>(bytes, JoinKind::gathered_hellos, [](const GatheredHellos& gathered) {
+        return std::ranges::all_of(gathered.hellos,
                                    [](const Hello& hello) { return index_of(hello.rank) < hello.members; });
     });
 }

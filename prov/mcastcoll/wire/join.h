@@ -39,8 +39,8 @@ enum class JoinKind : std::uint8_t {
     part = 10,     // message to a host's leader, which forwards it: a part of the welcome
     // Message to another member of the host: the group exists, and the host's shared memory has the rest.
     host_welcome = 11,
-    collect = 12,  // message to a member that has gathered hellos: request for these
-    guests = 13,   // message back: the pending hellos
+    collect = 12,          // message to a member that has gathered hellos: request for these
+    gathered_hellos = 13,  // message back: these hellos
     // Before a join whose secret MUNGE carries; not authenticated (group/secret_exchange.h).
     key_request = 14,  // datagram to the receiver of the sender's hello: request for the secret
     key_reply = 15,    // datagram back: a credential that contains the secret
@@ -113,13 +113,13 @@ struct WordHead {
     JoinId answer_id() const { return {to.list_hash, sequence}; }
 };
 
-struct Guests {
+struct GatheredHellos {
     JoinId id;
     Rank from{};
     std::vector<Hello> hellos;
 };
 // Largest number of hellos in one message.
-inline constexpr std::size_t kMaxGuests = 1024;
+inline constexpr std::size_t kMaxGatheredHellos = 1024;
 
 // A member that cannot join the group answers to rank 0.
 struct WelcomePart {
@@ -203,7 +203,7 @@ struct KeyReply {
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
 ByteString encode_collect(const WordHead& head);
-ByteString encode(const Guests& guests);
+ByteString encode(const GatheredHellos& gathered);
 ByteString encode(const WelcomePart& part);
 ByteString encode(const HostWelcome& welcome);
 // In the format of another version, if different.
@@ -230,7 +230,7 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
 // members: expected number.
 std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members);
 std::optional<WordHead> decode_collect(Bytes bytes);
-std::optional<Guests> decode_guests(Bytes bytes);
+std::optional<GatheredHellos> decode_gathered_hellos(Bytes bytes);
 std::optional<WelcomePart> decode_part(Bytes bytes);
 std::optional<HostWelcome> decode_host_welcome(Bytes bytes);
 std::optional<Answer> decode_answer(Bytes bytes);
