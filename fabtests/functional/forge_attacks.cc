@@ -276,12 +276,12 @@ void repeat_hellos(const Scene& scene) {
     Neighbour neighbour(scene);
     const std::vector<Wiretap::Heard> heard = neighbour.heard();
     attack(scene, [&] {
-        for (const Wiretap::Heard& one : heard) neighbour.say_exactly(one.word, one.from, one.to);
+        for (const Wiretap::Heard& one : heard) neighbour.say_exactly(one.message, one.from, one.to);
         return static_cast<unsigned>(heard.size());
     });
 }
 
-void tell_words_of_the_end(const Scene& scene) {
+void send_outcome_messages(const Scene& scene) {
     std::set<std::uint64_t> lists;
     {
         // The ids were received by a different process.

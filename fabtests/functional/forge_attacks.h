@@ -39,7 +39,7 @@ void repeat_hellos(const Scene& scene);     // genuine hellos of a completed joi
 // The same with a real connection: messages to the private endpoints that begin and never end.
 void stall_messages(const Scene& scene);
 // Another user of the host: messages to the private endpoints.
-void tell_words_of_the_end(const Scene& scene);
+void send_outcome_messages(const Scene& scene);
 void send_foreseen_data(const Scene& scene);
 void send_failures(const Scene& scene);
 void send_pongs(const Scene& scene);

@@ -133,7 +133,7 @@ class World final {
         }
         scribble(bytes);
         if (in.between(0U, 7U) == 0) bytes.resize(in.between(0U, 255U));
-        seal_word(bytes);
+        seal_message(bytes);
     }
 
     void change(wire::Hello& hello) {
@@ -167,7 +167,7 @@ class World final {
         auto welcome = part.offset == 0 ? wire::decode_welcome(part.bytes, members) : std::nullopt;
         if (!welcome) {
             scribble(bytes);
-            return seal_word(bytes);
+            return seal_message(bytes);
         }
         for (auto count = in.between(1U, 3U); count > 0; --count) change(*welcome);
         const auto parts = group::parts_of(wire::encode(*welcome), part.head);
@@ -304,8 +304,8 @@ void Process::deliver(Letter letter) {
     switch (letter.way) {
         case Way::datagram:
             return joins_.on_datagram(letter.bytes, address_of(letter.from), world_.now);
-        case Way::word:
-            if (!joins_.on_word(letter.bytes, world_.now)) core_.on_message(letter.bytes, world_.now);
+        case Way::join_message:
+            if (!joins_.on_join_message(letter.bytes, world_.now)) core_.on_message(letter.bytes, world_.now);
             return;
         case Way::message:
             return core_.on_message(letter.bytes, world_.now);

@@ -69,9 +69,9 @@ struct Member {
         checkpoint.on_request(header(wire::Kind::watermark_request, child, above));
     }
     // Its next messages, each as kind, receiver and number.
-    using Words = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
-    Words words() {
-        Words all;
+    using Messages = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
+    Messages messages() {
+        Messages all;
         for (Effect effect; checkpoint.next_message(effect);) {
             const wire::Header said = wire::decode(effect.header).header;
             all.emplace_back(said.kind, index_of(effect.to), number_of(said.operation));
@@ -83,7 +83,7 @@ struct Member {
     Checkpoint checkpoint{core};
 };
 
-using Words = Member::Words;
+using Messages = Member::Messages;
 constexpr auto kUp = wire::Kind::watermark_up, kDown = wire::Kind::watermark_down,
                kRequest = wire::Kind::watermark_request;
 
@@ -93,28 +93,28 @@ Test(watermark, rises_when_all_below_have_finished) {
     Member root(0, 3, 2);
     root.finish(8);
     root.up(1, 8);
-    cr_assert(root.checkpoint.opened() == 0 && root.words().empty(), "one has not");
+    cr_assert(root.checkpoint.opened() == 0 && root.messages().empty(), "one has not");
     root.up(2, 4);
     cr_assert_eq(root.checkpoint.opened(), 4U);
-    cr_assert(root.words() == (Words{{kDown, 1, 4}, {kDown, 2, 4}}));
-    cr_assert(root.words().empty(), "once");
+    cr_assert(root.messages() == (Messages{{kDown, 1, 4}, {kDown, 2, 4}}));
+    cr_assert(root.messages().empty(), "once");
     cr_assert_eq(root.checkpoint.behind().count, 1U);
     cr_assert(root.checkpoint.behind().contains(rank_of(2)));
     root.up(2, 2);
-    cr_assert(root.checkpoint.opened() == 4 && root.words().empty(), "late and doubled");
+    cr_assert(root.checkpoint.opened() == 4 && root.messages().empty(), "late and doubled");
 }
 
 Test(watermark, goes_up_and_comes_down_through_others) {
     Member middle(1, 3);
     middle.up(2, 8);
     middle.finish(6);
-    cr_assert(middle.words() == (Words{{kUp, 0, 4}}), "in whole checkpoints");
+    cr_assert(middle.messages() == (Messages{{kUp, 0, 4}}), "in whole checkpoints");
     cr_assert_eq(middle.checkpoint.opened(), 0U, "only rank 0 knows what all have");
     middle.told(4);
     cr_assert_eq(middle.checkpoint.opened(), 4U);
-    cr_assert(middle.words() == (Words{{kDown, 2, 4}}));
+    cr_assert(middle.messages() == (Messages{{kDown, 2, 4}}));
     for (const std::uint64_t old : {4U, 2U}) middle.told(old);
-    cr_assert(middle.checkpoint.opened() == 4 && middle.words().empty(), "no news");
+    cr_assert(middle.checkpoint.opened() == 4 && middle.messages().empty(), "no news");
 }
 
 Test(watermark, waits_for_the_map_that_it_names) {
@@ -136,9 +136,9 @@ Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
     cr_assert(root.checkpoint.next_multicast(effect) &&
               wire::decode(effect.header).header.operation == operation_of(4));
     cr_assert_not(root.checkpoint.next_multicast(effect), "once");
-    cr_assert(root.words().empty());
+    cr_assert(root.messages().empty());
     root.requested(1, 0);
-    cr_assert(root.words() == (Words{{kDown, 1, 4}}));
+    cr_assert(root.messages() == (Messages{{kDown, 1, 4}}));
 }
 
 Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
@@ -150,17 +150,17 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     cr_assert(middle.checkpoint.next_deadline() == kPartSoon + least, "while nothing was measured");
     middle.core.now = middle.checkpoint.next_deadline();
     middle.checkpoint.on_timeout();
-    cr_assert(middle.words() == (Words{{kRequest, 0, 0}}));
+    cr_assert(middle.messages() == (Messages{{kRequest, 0, 0}}));
     middle.core.now = kPartLate;
     middle.checkpoint.await();
     cr_assert(middle.checkpoint.next_deadline() == kNever, "the request is sent");
     middle.requested(2, 0);
-    cr_assert(middle.words().empty(), "it does not know");
+    cr_assert(middle.messages().empty(), "it does not know");
     middle.told(4);
-    cr_assert_eq(middle.words().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
+    cr_assert_eq(middle.messages().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
     // A child with the same watermark makes the member send a request to its own parent.
     middle.requested(2, 4);
-    cr_assert(middle.words() == (Words{{kRequest, 0, 4}}));
+    cr_assert(middle.messages() == (Messages{{kRequest, 0, 4}}));
 }
 
 Test(departure, up_when_all_below_have_left_and_down_again) {

@@ -91,7 +91,7 @@ struct Electing {
         if (!active) return;
         core.reachability.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
-        words();
+        messages();
     }
     static wire::Header header(wire::Kind kind, std::uint32_t from, std::uint64_t number,
                                std::uint32_t fragment = 0, std::uint64_t total = 0) {
@@ -116,7 +116,7 @@ struct Electing {
         elections.on_vote(header(wire::Kind::vote, from, number), ballots);
     }
     // Number of messages of a kind to be sent.
-    std::size_t words(wire::Kind kind = wire::Kind::election_request) {
+    std::size_t messages(wire::Kind kind = wire::Kind::election_request) {
         std::size_t found = 0;
         for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
         return found;
@@ -144,7 +144,7 @@ Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
     Electing leader(0, 3);
     leader.request(1, 0);
     leader.elections.on_timeout();
-    cr_assert_eq(leader.words(wire::Kind::go), 2U);
+    cr_assert_eq(leader.messages(wire::Kind::go), 2U);
     for (const std::uint32_t other : {1U, 2U}) leader.probe(other, 1);
     cr_assert_neq(leader.elections.next_deadline(), kNever, "its own probe has not gone out");
     cr_assert_eq(leader.multicasts(), 1U);
@@ -166,13 +166,13 @@ Test(elections, probes_of_the_next_may_come_before_its_go) {
     leaf.probe(0, 2);  // not the next
     leaf.probe(0, 1);
     leaf.go(1);
-    cr_assert(leaf.multicasts() == 1 && leaf.words(wire::Kind::vote) == 1, "the only other one was heard");
-    cr_assert_eq(leaf.words(wire::Kind::vote), 0U, "once");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 1, "the only other one was heard");
+    cr_assert_eq(leaf.messages(wire::Kind::vote), 0U, "once");
     leaf.go(2);
-    cr_assert(leaf.multicasts() == 1 && leaf.words(wire::Kind::vote) == 0, "nobody was heard in this one");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 0, "nobody was heard in this one");
     leaf.core.now = leaf.elections.next_deadline();
     leaf.elections.on_timeout();
-    cr_assert_eq(leaf.words(wire::Kind::vote), 1U, "time is up");
+    cr_assert_eq(leaf.messages(wire::Kind::vote), 1U, "time is up");
 }
 
 Test(elections, requests_and_go_say_who_is_doubted) {
@@ -210,19 +210,19 @@ Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
     Electing speaker(250, 257);
     all_regular_speak(speaker);
     speaker.go(1, rank_of(250));
-    cr_assert(speaker.multicasts() == 1 && speaker.words(wire::Kind::vote) == 1);
+    cr_assert(speaker.multicasts() == 1 && speaker.messages(wire::Kind::vote) == 1);
 
     for (const bool early : {true, false}) {
         Electing leaf(250, 257);
         all_regular_speak(leaf);
         if (early) leaf.probe(index_of(silent), 1);
         leaf.go(1, silent);
-        cr_assert_eq(leaf.words(wire::Kind::vote), early);
+        cr_assert_eq(leaf.messages(wire::Kind::vote), early);
         if (early) continue;
         leaf.probe(9, 1);  // this rank does not speak
-        cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
+        cr_assert_eq(leaf.messages(wire::Kind::vote), 0U);
         leaf.probe(index_of(silent), 1);
-        cr_assert_eq(leaf.words(wire::Kind::vote), 1U);
+        cr_assert_eq(leaf.messages(wire::Kind::vote), 1U);
     }
 }
 
@@ -237,31 +237,31 @@ Test(elections, several_probes_go_out_one_by_one_and_one_after_the_map) {
     leaf.elections.on_map(Electing::header(wire::Kind::reachability_map, 0, 0, 0, 1), {});
     cr_assert(leaf.core.phase == Phase::active && leaf.elections.next_deadline() == kNever);
     cr_assert_eq(leaf.multicasts(), 1U, "others still listen");
-    cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
+    cr_assert_eq(leaf.messages(wire::Kind::vote), 0U);
 }
 
 Test(elections, one_request_goes_on) {
     Electing member(1, 8);  // parent 0, children 5 to 7
     member.request(5, 0);
-    cr_assert_eq(member.words(), 1U);
+    cr_assert_eq(member.messages(), 1U);
     member.request(6, 0);
-    cr_assert_eq(member.words(), 0U, "once");
+    cr_assert_eq(member.messages(), 0U, "once");
     cr_assert_eq(member.elections.next_deadline(), kNever, "to hold one is rank 0's");
     member.go(1);
     member.request(5, 0);
-    cr_assert_eq(member.words(), 0U, "that was before this one");
+    cr_assert_eq(member.messages(), 0U, "that was before this one");
     member.request(5, 1);
-    cr_assert_eq(member.words(), 1U, "anew");
+    cr_assert_eq(member.messages(), 1U, "anew");
     member.request(5, 1);
     member.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
     member.request(6, 1);
-    cr_assert_eq(member.words(), 0U, "against the map before");
+    cr_assert_eq(member.messages(), 0U, "against the map before");
 }
 
 Test(elections, rank_0_holds_them_ever_less_often) {
     Electing leader(0, 2);
     leader.request(1, 0);
-    cr_assert_eq(leader.words(), 0U, "there is nobody to tell");
+    cr_assert_eq(leader.messages(), 0U, "there is nobody to tell");
     Nanoseconds least{};
     for (std::uint64_t number = 1; number <= 3; ++number) {
         const Nanoseconds begin = leader.elections.next_deadline();

@@ -33,7 +33,7 @@ Test(join, lost_doubled_and_reordered_hellos_make_one_group) {
             network.loss = static_cast<double>(seed % 4) * 0.2;
             network.doubled = static_cast<double>(seed % 3) * 0.4;
             network.jitter = seed % 2 == 0 ? ms(30) : Nanoseconds::from_us(20);
-            network.words_at_once = 1 + seed % 32;
+            network.messages_at_once = 1 + seed % 32;
             JoinWorld world(members, network);
             world.call_all(ms(static_cast<std::int64_t>(seed % 5) * 100));
             world.run();
@@ -59,7 +59,7 @@ Test(join, a_member_that_never_calls_costs_the_others_the_time_of_rank_0) {
     world.run();
     cr_assert_eq(world.process(0).error, ETIMEDOUT);
     for (std::uint32_t rank = 1; rank < 4; ++rank) {
-        cr_assert_eq(world.process(rank).error, ETIMEDOUT, "it is rank 0's word");
+        cr_assert_eq(world.process(rank).error, ETIMEDOUT, "rank 0 decides");
         cr_assert_leq(world.process(rank).over_at.value, ms(2'010).value);
         // Rank 0 has received the hello, so the member sends only two per second.
         cr_assert_leq(world.process(rank).hellos_sent, 20U);
@@ -169,7 +169,7 @@ Test(join, a_hello_that_failed_for_lack_of_memory_is_repeated) {
 // instead of it.
 Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
     for (const std::size_t at_once : {1, 5, 32, 40}) {
-        JoinWorld world(40, {.seed = 9, .words_at_once = at_once});
+        JoinWorld world(40, {.seed = 9, .messages_at_once = at_once});
         world.call_all(ms(1));
         while (!world.process(0).over()) world.run(Nanoseconds::from_us(1));
         world.process(0).fail(EHOSTDOWN);

@@ -135,11 +135,11 @@ class Members {
         }
     }
     bool told(std::uint32_t rank) const { return !said_[rank].empty(); }
-    std::uint64_t words() const { return words_; }
+    std::uint64_t messages() const { return messages_; }
     std::size_t longest() const { return longest_; }
     void forget() {
         for (Dead& said : said_) said.clear();
-        words_ = longest_ = 0;
+        messages_ = longest_ = 0;
     }
     // A living member without information about the losses, if there is one.
     std::uint32_t untold(const Dead& dead) const {
@@ -177,7 +177,7 @@ class Members {
         if (!said_[one.rank].insert(one.lost).second) return;
         const Ranks whom = whom_to_tell(view, rank_of(one.lost), joined_);
         for (const std::uint32_t next : whom) heard_.push_back({next, one.lost, true});
-        words_ += whom.size();
+        messages_ += whom.size();
         longest_ = std::max(longest_, whom.size());
     }
 
@@ -185,7 +185,7 @@ class Members {
     std::vector<Placement> views_;
     std::vector<Dead> said_;  // by rank: losses reported to others
     std::vector<Heard> heard_;
-    std::uint64_t words_ = 0;
+    std::uint64_t messages_ = 0;
     std::size_t longest_ = 0;
 };
 
@@ -250,14 +250,14 @@ Test(losses, a_death_is_told_with_about_a_word_a_member) {
             members.find(lost, {lost}, random);
             members.spread({lost}, random);
             expect_told(members, {lost}, "segments", segments);
-            cr_assert_leq(members.words(), kAll, "%u segments: of rank %u %lu words", segments, lost,
-                          static_cast<unsigned long>(members.words()));
+            cr_assert_leq(members.messages(), kAll, "%u segments: of rank %u %lu messages", segments, lost,
+                          static_cast<unsigned long>(members.messages()));
             cr_assert_leq(members.longest(), kHosts + kEach);
         }
     }
 }
 
-Test(losses, whoever_finds_it_a_death_is_told_with_a_few_words_a_member) {
+Test(losses, a_death_takes_a_few_messages_a_member) {
     for (const std::uint32_t segments : {1U, 4U, kHosts}) {
         Members members(cluster(kHosts, kEach, segments), true);
         for (const std::uint32_t lost : kVictims) {
@@ -267,13 +267,13 @@ Test(losses, whoever_finds_it_a_death_is_told_with_a_few_words_a_member) {
                 if (rank != lost) members.find_by(rank, lost);
             members.spread({lost}, random);
             expect_told(members, {lost}, "segments", segments);
-            cr_assert_leq(members.words(), 2 * kAll, "%u segments: of rank %u %lu words", segments, lost,
-                          static_cast<unsigned long>(members.words()));
+            cr_assert_leq(members.messages(), 2 * kAll, "%u segments: of rank %u %lu messages", segments,
+                          lost, static_cast<unsigned long>(members.messages()));
         }
     }
 }
 
-Test(losses, two_deaths_are_told_with_a_few_words_a_member) {
+Test(losses, two_deaths_take_a_few_messages_a_member) {
     for (const std::uint32_t segments : {1U, 4U, kHosts})
         for (const bool joined : {true, false}) {
             Members members(cluster(kHosts, kEach, segments), joined);
@@ -286,9 +286,9 @@ Test(losses, two_deaths_are_told_with_a_few_words_a_member) {
                     members.find(other, {one, other}, random);
                     members.spread({one, other}, random);
                     expect_told(members, {one, other}, "segments", segments);
-                    cr_assert_leq(members.words(), (joined ? 2 : 8) * kAll,
-                                  "%u segments: of ranks %u and %u %lu words", segments, one, other,
-                                  static_cast<unsigned long>(members.words()));
+                    cr_assert_leq(members.messages(), (joined ? 2 : 8) * kAll,
+                                  "%u segments: of ranks %u and %u %lu messages", segments, one, other,
+                                  static_cast<unsigned long>(members.messages()));
                 }
         }
 }

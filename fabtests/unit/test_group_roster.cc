@@ -256,7 +256,7 @@ struct Member {
     explicit Member(std::uint32_t rank) : process(rank) {}
     void welcome(bool two_on_a_host = false) {
         const wire::Welcome welcome = welcome_of_many(two_on_a_host);
-        const wire::WordHead head{{7, 1}, 1, welcome.peers.front().private_address};
+        const wire::MessageHead head{{7, 1}, 1, welcome.peers.front().private_address};
         process.table = laid_out(welcome);
         if (two_on_a_host && process.rank == kMembers - 1)
             return group.on_host_welcome({head, {}, welcome}, Nanoseconds{1});
@@ -304,7 +304,7 @@ Test(reach, who_cannot_be_reached_while_the_group_forms_is_lost) {
     member.run();
     cr_assert(member.group.state() == Group::State::over);
     cr_assert_eq(member.process.join_error, EADDRNOTAVAIL);
-    cr_assert_eq(member.group.ended_word().lost, rank_of(member.process.unreachable - 1));
+    cr_assert_eq(member.group.ended_message().lost, rank_of(member.process.unreachable - 1));
     cr_assert(member.process.warnings.find("cannot be reached: nowhere") != std::string::npos, "%s",
               member.process.warnings.c_str());
     cr_assert_not(member.group.busy(), "for ever");

@@ -204,7 +204,7 @@ Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
 }
 
 Test(welcome, it_arrives_part_after_part) {
-    const wire::WordHead head{{9, 4}, 4, {}};
+    const wire::MessageHead head{{9, 4}, 4, {}};
     const wire::ByteString whole(2 * wire::kPartBytes + 1, std::byte{5});
     std::vector<wire::WelcomePart> parts;
     for (const wire::ByteString& part : parts_of(whole, head)) parts.push_back(*wire::decode_part(part));

@@ -35,7 +35,7 @@ Test(join_memory, the_latest_hello_from_a_place_counts) {
     const auto is_first = [](const PendingHello& one) {
         return one.hello.id.sequence == 0 && one.hello.rank == rank_of(1);
     };
-    cr_assert(early.latest(is_first)->word == place(2));
+    cr_assert(early.latest(is_first)->datagram == place(2));
     early.forget({7, 0});
     cr_assert_eq(early.size(), 1U);
     cr_assert_null(early.latest(is_first));
@@ -80,7 +80,7 @@ Test(join_memory, forgets_the_oldest) {
         cr_assert_eq(memory.failed_group({7, 0}) != nullptr, remembers);
         cr_assert_eq(memory.take_given_up({7, 0}).has_value(), remembers);
         cr_assert_eq(memory.failed({7, count - 1})->error, 100U);
-        cr_assert_eq(memory.failed_group({7, count - 1})->word.error, 104U);
+        cr_assert_eq(memory.failed_group({7, count - 1})->ended.error, 104U);
     }
 }
 
@@ -90,7 +90,7 @@ Test(join_memory, keys_of_lists_are_the_latest) {
         for (std::uint64_t list = 0; list < count; ++list) memory.keep_key(list, wire::Key{std::byte{1}});
         memory.keep_key(count - 1, {});
         cr_assert_eq(memory.key_of(0) != nullptr, count <= 256);
-        cr_assert(memory.key_of(count - 1)->has_value(), "the first word counts");
+        cr_assert(memory.key_of(count - 1)->has_value(), "the first message counts");
         cr_assert_null(memory.key_of(count));
     }
 }

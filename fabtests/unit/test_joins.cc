@@ -75,11 +75,11 @@ Test(joins, who_was_not_asked_for_is_a_stranger) {
 Test(joins, a_word_of_no_group_does_nothing) {
     Replies port;
     Joins joins(port);
-    const wire::WordHead head{{7, 1}, 1, wire::ByteString(8)};
-    for (const wire::ByteString& word :
+    const wire::MessageHead head{{7, 1}, 1, wire::ByteString(8)};
+    for (const wire::ByteString& message :
          {wire::encode(wire::WelcomePart{head, 0, 9, wire::ByteString(9)}),
           wire::encode(wire::HostWelcome{head, {}, {}}), wire::encode_collect(head),
           wire::encode(wire::GatheredHellos{{7, 1}, rank_of(1), {}}), wire::encode(wire::Ended{{7, 1}, 104})})
-        cr_assert_not(joins.on_word(word, Nanoseconds{1}));
+        cr_assert_not(joins.on_join_message(message, Nanoseconds{1}));
     cr_assert_eq(port.told, 0U);
 }

@@ -104,8 +104,8 @@ struct Askers {
 
 // A reply created by a process that knows the secret `by`.
 Sent forged(const wire::KeyRequest& to, const wire::Key& in_it, const wire::Key& by, Rank from = Rank{0}) {
-    const wire::ByteString word = wire::encode(wire::KeyReply{to.id, to.rank, to.nonce, sealed(in_it)});
-    return {from, to.rank, wire::prove(word, wire::JoinKey(wire::derive(by, "key reply")))};
+    const wire::ByteString message = wire::encode(wire::KeyReply{to.id, to.rank, to.nonce, sealed(in_it)});
+    return {from, to.rank, wire::prove(message, wire::JoinKey(wire::derive(by, "key reply")))};
 }
 
 }  // namespace

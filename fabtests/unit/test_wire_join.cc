@@ -173,7 +173,7 @@ Test(wire_join, welcome_round_trip) {
 }
 
 Test(wire_join, what_welcomes_and_collects_round_trip) {
-    const wire::WordHead head{{7, 9}, 3, ByteString(16, std::byte{4})};
+    const wire::MessageHead head{{7, 9}, 3, ByteString(16, std::byte{4})};
     const auto part = wire::decode_part(encode(wire::WelcomePart{head, 5, 9, ByteString(4, std::byte{8})}));
     cr_assert(part && part->head == head && part->offset == 5 && part->total == 9);
     cr_assert(part->bytes == ByteString(4, std::byte{8}) && head.answer_id() == (wire::JoinId{7, 3}));
@@ -298,10 +298,10 @@ Test(wire_join, addresses_and_plans_out_of_range_are_refused) {
 Test(wire_join, damaged_messages_are_refused) {
     refuse_all_damage(encode(sample_hello()));
     refuse_all_damage(encode(sample_welcome(3)));
-    const wire::WordHead word{{7, 9}, 3, ByteString(16, std::byte{4})};
-    refuse_all_damage(encode(wire::WelcomePart{word, 5, 9, ByteString(4, std::byte{8})}));
-    refuse_all_damage(encode(wire::HostWelcome{word, ByteString(20), sample_welcome(1)}));
-    refuse_all_damage(wire::encode_collect(word));
+    const wire::MessageHead message{{7, 9}, 3, ByteString(16, std::byte{4})};
+    refuse_all_damage(encode(wire::WelcomePart{message, 5, 9, ByteString(4, std::byte{8})}));
+    refuse_all_damage(encode(wire::HostWelcome{message, ByteString(20), sample_welcome(1)}));
+    refuse_all_damage(wire::encode_collect(message));
     refuse_all_damage(encode(wire::GatheredHellos{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}}));
     refuse_all_damage(encode(wire::Answer{JoinKind::abort, {1, 2}, 110}));
     refuse_all_damage(encode(wire::Ended{{1, 2}, 110, Rank{3}}));

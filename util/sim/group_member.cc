@@ -293,16 +293,16 @@ void GroupProcess::on_earlier_ends() {
         const group::Group& group = members_[i]->core();
         if (!group.joined()) continue;
         const wire::JoinId id = group.id();
-        for (const wire::ByteString& word :
+        for (const wire::ByteString& message :
              {wire::encode(wire::Ended{id, ECONNRESET, kNoRank}),
               wire::encode(wire::Answer{wire::JoinKind::abort, id, ECONNRESET})})
-            joins_.on_word(wire::prove(word, members_[i]->key()), world_.now());
+            joins_.on_join_message(wire::prove(message, members_[i]->key()), world_.now());
     }
 }
 
 void GroupProcess::on_message(Bytes message) {
     if (wire::peek_list(message)) {
-        joins_.on_word(message, world_.now());
+        joins_.on_join_message(message, world_.now());
         return;
     }
     for (const auto& one : members_)
@@ -365,10 +365,10 @@ bool GroupProcess::can_send() {
     return has_room(0) && outbox_.empty() && world_.may_send(endpoint_);
 }
 
-void GroupProcess::tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner) {
-    if (word.size() > group::kMessageBytes)
-        world_.complain(fmt::format("process {}: a word of {} bytes", number(), word.size()));
-    outbox_.post(std::move(to), std::move(word), owner);
+void GroupProcess::tell(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner) {
+    if (message.size() > group::kMessageBytes)
+        world_.complain(fmt::format("process {}: a join message of {} bytes", number(), message.size()));
+    outbox_.post(std::move(to), std::move(message), owner);
 }
 
 void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {

@@ -147,8 +147,8 @@ void GroupWorld::on_packet(std::uint32_t endpoint, Bytes datagram) {
 void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message) {
     turn(endpoint, [&](GroupProcess& process) {
         if (options_.ends_repeated > 0 && random_.chance(options_.ends_repeated)) process.on_earlier_ends();
-        const bool is_word = wire::peek_list(message).has_value();
-        const bool forges = !is_word && random_.chance(options_.forged);
+        const bool is_join_message = wire::peek_list(message).has_value();
+        const bool forges = !is_join_message && random_.chance(options_.forged);
         if (forges) process.on_message(forge(message));
         process.on_message(message);
         if (forges) process.on_message(message);
@@ -175,10 +175,10 @@ bool GroupWorld::may_send(std::uint32_t endpoint) {
 void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) {
     const Unmetered own;
     network_.send_message(endpoint, endpoint_of(to), header, payload);
-    if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.words_doubled)) return;
+    if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.messages_doubled)) return;
     send(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
-         [word = std::vector(header.begin(), header.end())](GroupProcess& process) {
-             process.on_message(word);
+         [copy = std::vector(header.begin(), header.end())](GroupProcess& process) {
+             process.on_message(copy);
          });
 }
 

@@ -20,9 +20,9 @@ Nanoseconds stalled_at(const StallTimer& timer, const LevelSet& levels) {
 }
 
 void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
-                 [[maybe_unused]] wire::ByteString word) {
+                 [[maybe_unused]] wire::ByteString message) {
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
-    port.tell_for_good(std::move(whom), std::move(word));
+    port.tell_for_good(std::move(whom), std::move(message));
 #endif
 }
 
@@ -155,7 +155,7 @@ void Group::end_without_memory(const Error& error) {
 void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
     roster_.fill(standing.table, plan_.self);
-    if (plan_.means.key) words_key_ = key_of_group(agreement, *plan_.means.key, "words");
+    if (plan_.means.key) message_key_ = key_of_group(agreement, *plan_.means.key, "words");
     agreed_ = {.repair = static_cast<engine::Repair>(agreement.repair),
                .redundancy = static_cast<engine::Redundancy>(agreement.redundancy),
                .channels = agreement.channels,
@@ -175,19 +175,19 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
 
 // Addresses each member by the sequence under which the member knows the join.
 void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole) {
-    const auto tell = [&](const std::vector<std::uint32_t>& ranks, auto&& words_to) {
+    const auto tell = [&](const std::vector<std::uint32_t>& ranks, auto&& messages_to) {
         std::map<std::uint32_t, std::vector<std::uint32_t>> by_sequence;
         for (const std::uint32_t rank : ranks) by_sequence[roster_.table().sequence(rank)].push_back(rank);
         for (const auto& [sequence, alike] : by_sequence) {
-            const wire::WordHead head{{plan_.id.list_hash, sequence}, sequence_, leader_address_};
+            const wire::MessageHead head{{plan_.id.list_hash, sequence}, sequence_, leader_address_};
             const std::vector<Outbox::Peer> peers = roster_.peers_of(alike, port_);
-            for (wire::ByteString& word : words_to(head)) port_.tell(peers, std::move(word));
+            for (wire::ByteString& message : messages_to(head)) port_.tell(peers, std::move(message));
         }
     };
     const Below below = whom_to_welcome(placement);
     const wire::ByteString host_point = roster_.watch_point(placement.host().front());
-    tell(below.leaders, [&](const wire::WordHead& head) { return parts_of(whole, head); });
-    tell(below.on_host, [&](const wire::WordHead& head) {
+    tell(below.leaders, [&](const wire::MessageHead& head) { return parts_of(whole, head); });
+    tell(below.on_host, [&](const wire::MessageHead& head) {
         return std::vector<wire::ByteString>{wire::encode(wire::HostWelcome{head, host_point, agreement})};
     });
 }
@@ -388,15 +388,15 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
 void Group::on_waiting(Rank from) {
     if (error() == 0 || !roster_.answer(from)) return;
     if (const auto peer = roster_.peer(index_of(from), port_))
-        tell_of_end(port_, {*peer}, of_group(ended_word()));
+        tell_of_end(port_, {*peer}, of_group(ended_message()));
 }
 
-wire::Ended Group::ended_word() const {
+wire::Ended Group::ended_message() const {
     return {id(), static_cast<std::uint32_t>(failure_.error), failure_.rank};
 }
 
-wire::ByteString Group::of_group(const wire::Ended& word) const {
-    return wire::prove(wire::encode(word), words_key_);
+wire::ByteString Group::of_group(const wire::Ended& message) const {
+    return wire::prove(wire::encode(message), message_key_);
 }
 
 // Waits for half of the join's time, because a hello may belong to another group that is called here shortly.
@@ -472,12 +472,12 @@ void Group::name_lost(Rank lost) {
 void Group::tell_others(Rank lost, bool had_joined) {
     if (told_deaths_.size() == kMaxDeathsTold || !told_deaths_.insert(lost).second) return;
     const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
-    wire::Ended word = ended_word();
-    word.lost = lost;
+    wire::Ended message = ended_message();
+    message.lost = lost;
     const std::vector<Outbox::Peer> peers = roster_.peers_of(whom, port_);
-    tell_of_end(port_, peers, of_group(word));
+    tell_of_end(port_, peers, of_group(message));
     // Members without a formed group lack the group's key.
-    if (!had_joined && words_key_) tell_of_end(port_, peers, wire::encode(word));
+    if (!had_joined && message_key_) tell_of_end(port_, peers, wire::encode(message));
 }
 
 void Group::break_down(int error, Nanoseconds now) noexcept {

@@ -52,14 +52,14 @@ class Group final : private levels::Owner {
     // Names the lost member and how the loss was detected. Empty if no member is to blame.
     const std::string& failure_text() const { return failure_text_; }
     // The message about the group's end for members that next_round later.
-    wire::Ended ended_word() const;
+    wire::Ended ended_message() const;
     // Returns the message with a tag under this group's own key. Join messages of two runs of the same
     // members with the same key file have the same tag key, so a recorded message would be accepted in a
     // later run.
-    wire::ByteString of_group(const wire::Ended& word) const;
-    bool is_of_group(Bytes told) const { return formed() && wire::proven(told, words_key_).has_value(); }
+    wire::ByteString of_group(const wire::Ended& message) const;
+    bool is_of_group(Bytes told) const { return formed() && wire::proven(told, message_key_).has_value(); }
     // While the group forms, members without the group's key can still end it. After the join they cannot.
-    bool takes_words_of_join() const { return !plan_.means.key || !formed() || state_ == State::forming; }
+    bool takes_join_messages() const { return !plan_.means.key || !formed() || state_ == State::forming; }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }
     // The agreed settings. Valid once formed.
@@ -151,8 +151,8 @@ class Group final : private levels::Owner {
     std::string failure_text_;
     std::set<Rank> told_deaths_;  // lost ranks for which others were informed
     GroupSettings agreed_;
-    std::uint32_t sequence_;   // part of the group's join id
-    wire::JoinKey words_key_;  // derived when the group forms, if messages have tags
+    std::uint32_t sequence_;     // part of the group's join id
+    wire::JoinKey message_key_;  // derived when the group forms, if messages have tags
     std::unique_ptr<LevelSet> levels_;
     StallTimer stall_timer_;
     bool touched_ = false;     // an event came since the last pump()

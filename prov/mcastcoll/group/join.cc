@@ -86,7 +86,7 @@ void Join::pass_on_if_complete(Nanoseconds now) {
     state_ = State::surveying;
 }
 
-void Join::on_collect(const wire::WordHead& head) {
+void Join::on_collect(const wire::MessageHead& head) {
     const auto peer = port_.peer(head.answer_to);
     if (!peer || state_ != State::hello || !gathering_.complete()) return;
     acknowledged_ = true;
@@ -98,9 +98,9 @@ void Join::on_collect(const wire::WordHead& head) {
 // Sends the hellos in messages of limited length, splitting lists that are too long in half.
 void Join::tell_gathered(Outbox::Peer to, wire::GatheredHellos gathered) {
     if (gathered.hellos.size() <= wire::kMaxGatheredHellos) {
-        wire::ByteString word = wire::encode(gathered);
-        if (word.size() <= wire::kPartBytes || gathered.hellos.size() == 1)
-            return port_.tell({to}, std::move(word));
+        wire::ByteString message = wire::encode(gathered);
+        if (message.size() <= wire::kPartBytes || gathered.hellos.size() == 1)
+            return port_.tell({to}, std::move(message));
     }
     const auto middle = gathered.hellos.begin() + static_cast<std::ptrdiff_t>(gathered.hellos.size() / 2);
     wire::GatheredHellos half{gathered.id, gathered.from, {middle, gathered.hellos.end()}};

@@ -33,7 +33,7 @@ class Join {
     // gathered subtree: for a complete subtree only on_collect() slows the hellos down.
     void on_ack() { acknowledged_ = gathering_.span() == 1 || !gathering_.complete(); }
     // The parent requests the gathered hellos; on_gathered_hellos() receives such hellos.
-    void on_collect(const wire::WordHead& head);
+    void on_collect(const wire::MessageHead& head);
     void on_gathered_hellos(const wire::GatheredHellos& gathered, Nanoseconds now);
     void on_survey(const wire::Survey& survey, Nanoseconds now) {
         if (state_ == State::hello) survey_.on_survey(survey, now);

@@ -89,7 +89,7 @@ class JoinMemory {
 
     // A failed group that is closed here: peers may still wait for this member.
     struct FailedGroup {
-        wire::Ended word;
+        wire::Ended ended;
         MemberList members;
         Roster roster;
         wire::ByteString told{};  // the message with the tag of that group
@@ -97,7 +97,7 @@ class JoinMemory {
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
     // Null: no entry.
     FailedGroup* failed_group(const wire::JoinId& id) {
-        return failed_groups_.latest([&](const FailedGroup& one) { return one.word.id == id; });
+        return failed_groups_.latest([&](const FailedGroup& one) { return one.ended.id == id; });
     }
 
   private:
@@ -152,7 +152,7 @@ class Joins {
         virtual bool same_host(const wire::ByteString& one, const wire::ByteString& other) const = 0;
         virtual void reply(const Source& source, Bytes datagram) = 0;
         virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
-        virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+        virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
         // A hello has another version of the join protocol. Called once.
         virtual void foreign_version(const Source& source, std::uint8_t version) = 0;
 
@@ -175,7 +175,7 @@ class Joins {
     void on_datagram(Bytes bytes, const Source& source, Nanoseconds now);
     // Takes a reliable message, whose sender knows this process's private address. Returns false if the bytes
     // are no join message.
-    bool on_word(Bytes word, Nanoseconds now);
+    bool on_join_message(Bytes message, Nanoseconds now);
     // The latest hello of this rank for a join of the same list that was not called here, or null.
     const wire::Hello* miscounted_hello(Member& member, Rank rank);
     // The latest hello for an unknown list that a missing member of this join might have sent under another
@@ -193,7 +193,7 @@ class Joins {
     Member* find(const wire::JoinId& id) const;
     Member* find_called(const wire::JoinId& id) const;
     // Handles a message about a list of members that was never joined here.
-    void on_unknown(Bytes word, const Source& source);
+    void on_unknown(Bytes datagram, const Source& source);
     // Whether the hello is late: its process has sent a hello here for the same join, or for a later join of
     // the list.
     bool comes_late(const wire::Hello& hello) const;
@@ -201,16 +201,16 @@ class Joins {
     const wire::JoinKey* key_of(std::uint64_t list);
     static bool is_of(Member& member, const PendingHello& early);
     void reply(const Source& source, const wire::Answer& answer);
-    wire::ByteString prove(const wire::JoinId& id, Bytes word);
-    void on_hello(const wire::Hello& hello, Bytes word, const Source& source, Nanoseconds now);
+    wire::ByteString prove(const wire::JoinId& id, Bytes message);
+    void on_hello(const wire::Hello& hello, Bytes datagram, const Source& source, Nanoseconds now);
     void on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now);
     void on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now);
     template <typename Message>
     void on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
                    const Source& source, Nanoseconds now);
     void on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now);
-    void welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now);
-    bool on_word_of_group(Bytes word, Nanoseconds now);
+    void welcome(const wire::MessageHead& head, FunctionRef<void(Group&)> it, Nanoseconds now);
+    bool on_group_message(Bytes message, Nanoseconds now);
     void on_gathering(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;

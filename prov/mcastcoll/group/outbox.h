@@ -30,15 +30,15 @@ class Outbox {
       public:
         virtual bool has_room(std::size_t bytes) const = 0;
         // Called only when there is room. May lead to further posts and withdrawals.
-        virtual void send_word(Peer to, Bytes word) = 0;
+        virtual void send_join_message(Peer to, Bytes message) = 0;
 
       protected:
         ~Port() = default;
     };
 
-    void post(std::vector<Peer> to, wire::ByteString word, Owner owner = kNobody) {
+    void post(std::vector<Peer> to, wire::ByteString message, Owner owner = kNobody) {
         if (to.empty()) return;
-        auto kept = std::make_shared<const wire::ByteString>(std::move(word));
+        auto kept = std::make_shared<const wire::ByteString>(std::move(message));
         entries_.push_back({std::move(kept), std::move(to), 0, owner});
     }
     // Drops the unsent messages of this owner.
@@ -52,21 +52,21 @@ class Outbox {
         while (!entries_.empty() && port.has_room(next_bytes())) {
             // Sending may post and withdraw: no reference into an entry is used after the call.
             Entry& entry = entries_.front();
-            const std::shared_ptr<const wire::ByteString> word = entry.word;
+            const std::shared_ptr<const wire::ByteString> message = entry.message;
             const Peer to = entry.to[entry.sent++];
             if (entry.sent == entry.to.size()) entries_.pop_front();
-            port.send_word(to, *word);
+            port.send_join_message(to, *message);
             moved = true;
         }
         return moved;
     }
     bool empty() const { return entries_.empty(); }
     // Size of the next message. Call only when not empty.
-    std::size_t next_bytes() const { return entries_.front().word->size(); }
+    std::size_t next_bytes() const { return entries_.front().message->size(); }
 
   private:
     struct Entry {
-        std::shared_ptr<const wire::ByteString> word;
+        std::shared_ptr<const wire::ByteString> message;
         std::vector<Peer> to;
         std::size_t sent = 0;
         Owner owner = kNobody;

@@ -16,14 +16,14 @@ using Source = wire::ByteString;
 
 struct PendingHello {
     wire::Hello hello;
-    wire::ByteString word;  // the received bytes with the authentication tag:
-    Source source;          // both are verified when the join is called
+    wire::ByteString datagram;  // the received bytes with the authentication tag:
+    Source source;              // both are verified when the join is called
 
     // Estimated memory of one hello, including its entries in the two indexes.
     std::size_t bytes() const {
         constexpr std::size_t kIndex = 256;
         const wire::Peer& peer = hello.peer;
-        return sizeof *this + kIndex + word.size() + 3 * source.size() + hello.verbs.source.size() +
+        return sizeof *this + kIndex + datagram.size() + 3 * source.size() + hello.verbs.source.size() +
                peer.private_address.size() + peer.multicast_source.size() + peer.watch_point.size() +
                peer.place.size();
     }

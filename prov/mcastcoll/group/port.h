@@ -113,7 +113,7 @@ class JoinPort {
 
     // Inserts a member's private address for reliable messages. The error's code is an errno.
     virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
-    virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+    virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
     // Drops the messages of this join that are not being sent yet.
     virtual void withdraw() = 0;
 
@@ -178,7 +178,7 @@ class Port : public JoinPort {
     virtual bool can_send() const = 0;
     virtual void send_message(Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) = 0;
     // Like tell(), but withdraw() does not apply.
-    virtual void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+    virtual void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
 
     // Group::on_peer_lost() follows when this process is gone.
     virtual void watch(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;

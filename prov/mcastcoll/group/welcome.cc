@@ -147,7 +147,7 @@ bool Arrival::add(const wire::WelcomePart& part, std::size_t most_bytes) {
     return bytes_.size() == part.total;
 }
 
-std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::WordHead& head) {
+std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::MessageHead& head) {
     std::vector<wire::ByteString> parts;
     for (std::size_t offset = 0; offset < welcome.size(); offset += wire::kPartBytes) {
         const Bytes bytes = welcome.subspan(offset, std::min(wire::kPartBytes, welcome.size() - offset));

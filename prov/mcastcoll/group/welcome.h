@@ -90,6 +90,6 @@ class Arrival {
     wire::ByteString bytes_;
 };
 // Splits a welcome into parts, addressed by the join id in the head.
-std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::WordHead& head);
+std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::MessageHead& head);
 
 }  // namespace mcastcoll::group

@@ -264,7 +264,7 @@ Result<JoinPlan> CollectiveEndpoint::plan_join(const fi_collective_addr& address
                   .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
                   .context = context,
                   .counted_as = hash};
-    plan.make_words_key();
+    plan.make_message_key();
     if (!by_munge) return plan;
     if (auto planned = plan_munge(plan, set.key()); !planned) return planned.error();
     return plan;
@@ -283,7 +283,7 @@ Result<void> CollectiveEndpoint::plan_munge(JoinPlan& plan, const wire::ByteStri
     plan.set_key = set_key;
     plan.core.id = {list, sequences_[list]};
     plan.core.means.key = nobodys.value();
-    plan.make_words_key();
+    plan.make_message_key();
     plan.munge = {.socket = *settings.munge,
                   // At most 7.5 s: MUNGE's failure is reported before the join's deadline, and before Open
                   // MPI's component continues without a group (after 10 s), so the warning names the reason.

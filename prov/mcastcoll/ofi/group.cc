@@ -34,11 +34,11 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
 void JoinPlan::settle(const wire::Key& secret) {
     core.means.key = wire::derive(secret, "join", set_key);
     core.id.list_hash = wire::hash_members(*members, *core.means.key);
-    make_words_key();
+    make_message_key();
 }
 
-void JoinPlan::make_words_key() {
-    if (core.means.key) words_key = wire::derive(*core.means.key, "words of a join");
+void JoinPlan::make_message_key() {
+    if (core.means.key) message_key = wire::derive(*core.means.key, "words of a join");
 }
 
 void Group::start(Nanoseconds now) {

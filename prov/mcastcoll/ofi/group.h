@@ -61,11 +61,11 @@ struct JoinPlan {
     wire::ByteString set_key{};
 
     // Authenticates the messages of the join only. The process keeps this key after the group is gone.
-    wire::JoinKey words_key{};
+    wire::JoinKey message_key{};
 
     // Called when the secret is known.
     void settle(const wire::Key& secret);
-    void make_words_key();
+    void make_message_key();
     std::string name() const {
         return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members->size());
     }
@@ -132,7 +132,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::size_t size() const { return plan_.members->size(); }
     Rank self() const { return plan_.core.self; }
     const group::MemberList& members() const override { return plan_.members; }
-    const wire::JoinKey& key() const override { return plan_.words_key; }
+    const wire::JoinKey& key() const override { return plan_.message_key; }
     group::Group& core() override { return *core_; }
     const group::Group& core() const { return *core_; }
     // Keys of the packets of this group: the group's own and its engine's, which may be equal. Valid once the
@@ -206,11 +206,11 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Result<fi_addr_t> peer(const wire::ByteString& address) override {
         return shared_.messenger->peer(address);
     }
-    void tell(std::vector<fi_addr_t> to, wire::ByteString word) override {
-        shared_.messenger->tell(std::move(to), wire::prove(word, key()), plan_.token);
+    void tell(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        shared_.messenger->tell(std::move(to), wire::prove(message, key()), plan_.token);
     }
-    void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString word) override {
-        shared_.messenger->tell(std::move(to), wire::prove(word, key()));
+    void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        shared_.messenger->tell(std::move(to), wire::prove(message, key()));
     }
     void withdraw() override { shared_.messenger->withdraw(plan_.token); }
     bool can_send() const override { return shared_.messenger->can_send(account_); }

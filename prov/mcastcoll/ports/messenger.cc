@@ -241,9 +241,9 @@ void Messenger::send(Account& by, fi_addr_t peer, Bytes header, Bytes payload) {
     send_now(&by, peer, header, payload);
 }
 
-void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, group::Outbox::Owner owner) {
-    assert(word.size() <= kMessageBytes);
-    outbox_.post(std::move(peers), std::move(word), owner);
+void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString message, group::Outbox::Owner owner) {
+    assert(message.size() <= kMessageBytes);
+    outbox_.post(std::move(peers), std::move(message), owner);
 }
 
 void Messenger::send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payload) {

@@ -74,7 +74,7 @@ class Messenger final : private group::Outbox::Port {
     void send(Account& by, fi_addr_t peer, Bytes header, Bytes payload);
     // Sends a message of at most kMessageBytes to each peer as soon as there is room. The owner may withdraw
     // the message.
-    void tell(std::vector<fi_addr_t> peers, wire::ByteString word,
+    void tell(std::vector<fi_addr_t> peers, wire::ByteString message,
               group::Outbox::Owner owner = group::Outbox::kNobody);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     // Sends messages from the outbox while there is room.
@@ -113,7 +113,9 @@ class Messenger final : private group::Outbox::Port {
     bool has_room(std::size_t bytes) const override {
         return !(bytes <= kSmallMessageBytes ? free_small_ : free_large_).empty();
     }
-    void send_word(group::Outbox::Peer to, Bytes word) override { send_now(nullptr, to, word, {}); }
+    void send_join_message(group::Outbox::Peer to, Bytes message) override {
+        send_now(nullptr, to, message, {});
+    }
     void send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payload);
     void forget(const Account& account);
     void post_receive(Request& request);

@@ -63,7 +63,7 @@ void fields(auto& io, Some<Welcome> auto& welcome) {
     io.peer_table(welcome);
 }
 
-void fields(auto& io, Some<WordHead> auto& head) {
+void fields(auto& io, Some<MessageHead> auto& head) {
     io(head.to, head.sequence, head.answer_to);
 }
 
@@ -265,7 +265,7 @@ ByteString encode(const Welcome& welcome) {
     return bytes_of(welcome, JoinKind::welcome);
 }
 
-ByteString encode_collect(const WordHead& head) {
+ByteString encode_collect(const MessageHead& head) {
     return bytes_of(head, JoinKind::collect);
 }
 
@@ -327,11 +327,11 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
     return ForeignHello{version, id};
 }
 
-std::optional<std::uint64_t> peek_list(Bytes word) {
-    if (word.size() < kBodyAt + sizeof(std::uint64_t) || get<std::uint16_t>(word.data()) != kJoinMagic)
+std::optional<std::uint64_t> peek_list(Bytes message) {
+    if (message.size() < kBodyAt + sizeof(std::uint64_t) || get<std::uint16_t>(message.data()) != kJoinMagic)
         return {};
-    if (get<std::uint8_t>(word.data() + 2) != kJoinVersion) return {};
-    return get<std::uint64_t>(word.data() + kBodyAt);
+    if (get<std::uint8_t>(message.data() + 2) != kJoinVersion) return {};
+    return get<std::uint64_t>(message.data() + kBodyAt);
 }
 
 std::optional<JoinKind> join_kind(Bytes bytes) {
@@ -358,8 +358,8 @@ std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members) {
     return message_of<Welcome>(bytes, JoinKind::welcome, valid, members);
 }
 
-std::optional<WordHead> decode_collect(Bytes bytes) {
-    return message_of<WordHead>(bytes, JoinKind::collect, anything);
+std::optional<MessageHead> decode_collect(Bytes bytes) {
+    return message_of<MessageHead>(bytes, JoinKind::collect, anything);
 }
 
 std::optional<GatheredHellos> decode_gathered_hellos(Bytes bytes) {

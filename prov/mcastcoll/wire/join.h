@@ -105,11 +105,11 @@ struct Welcome : Agreement {
 };
 
 // Beginning of a message that may need an answer.
-struct WordHead {
+struct MessageHead {
     JoinId to;                   // as the receiver knows the join
     std::uint32_t sequence = 0;  // by which the receiver of the answer knows the join
     ByteString answer_to;        // private address for the answer
-    bool operator==(const WordHead&) const = default;
+    bool operator==(const MessageHead&) const = default;
     JoinId answer_id() const { return {to.list_hash, sequence}; }
 };
 
@@ -123,13 +123,13 @@ inline constexpr std::size_t kMaxGatheredHellos = 1024;
 
 // A member that cannot join the group answers to rank 0.
 struct WelcomePart {
-    WordHead head;
+    MessageHead head;
     std::uint32_t offset = 0, total = 0;  // bytes of the whole welcome
     ByteString bytes{};
 };
 
 struct HostWelcome {
-    WordHead head;
+    MessageHead head;
     ByteString host_point;  // of the host's leader, encoded: transport/watch_point.h
     Agreement agreement;
 };
@@ -202,7 +202,7 @@ struct KeyReply {
 
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
-ByteString encode_collect(const WordHead& head);
+ByteString encode_collect(const MessageHead& head);
 ByteString encode(const GatheredHellos& gathered);
 ByteString encode(const WelcomePart& part);
 ByteString encode(const HostWelcome& welcome);
@@ -217,7 +217,7 @@ ByteString encode(const KeyRequest& request);
 ByteString encode(const KeyReply& reply);
 
 // The list hash in a join message of this version, if recognisable: selects the key of the tag.
-std::optional<std::uint64_t> peek_list(Bytes word);
+std::optional<std::uint64_t> peek_list(Bytes message);
 // The kind of a well-formed join message; nothing for a wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);
@@ -229,7 +229,7 @@ struct ForeignHello {
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
 // members: expected number.
 std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members);
-std::optional<WordHead> decode_collect(Bytes bytes);
+std::optional<MessageHead> decode_collect(Bytes bytes);
 std::optional<GatheredHellos> decode_gathered_hellos(Bytes bytes);
 std::optional<WelcomePart> decode_part(Bytes bytes);
 std::optional<HostWelcome> decode_host_welcome(Bytes bytes);
