@@ -26,7 +26,7 @@ namespace {
 
 using wire::ByteString;
 
-constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kTimeout{120};
 // Pause between turns: the members may have only two processors.
 constexpr std::chrono::microseconds kPause{200};
 constexpr uid_t kNobody = 65534;
@@ -38,7 +38,7 @@ bool goes_on(const Scene& scene) {
 // Repeats `turn` until the members stop the attack.
 void attack(const Scene& scene, const std::function<unsigned()>& turn) {
     const auto begin = Clock::now();
-    while (goes_on(scene) && Clock::now() - begin < kPatience) {
+    while (goes_on(scene) && Clock::now() - begin < kTimeout) {
         scene.board.words[kAttacks].fetch_add(turn());
         const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
         scene.board.words[kAttackMs] = static_cast<std::uint64_t>(time.count());
@@ -53,7 +53,7 @@ std::vector<pid_t> members_of(const Scene& scene) {
 }
 
 void await_members(const Scene& scene) {
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     while (scene.board.words[kReady].load() == 0 && goes_on(scene)) {
         if (Clock::now() > deadline) fail("no group of the members' came");
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -23,7 +23,7 @@ using wire::ByteString;
 constexpr std::uint64_t kHellos = 600;
 constexpr std::uint64_t kEchoes = 2000;
 constexpr std::size_t kLures = 200;
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
 class Descriptor {
   public:
@@ -47,7 +47,7 @@ std::uint16_t bound_port(const Descriptor& socket) {
 }
 
 bool await(Board& board, std::size_t word) {
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     while (board.words[word].load() == 0 && !board.abandoned && Clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return board.words[word].load() != 0;
@@ -161,7 +161,7 @@ void send_echoes(Board& board, const Options& options, unsigned members, Strange
     std::vector<fi_addr_t> peers;
     for (const sockaddr_in& listener : listeners_of(processes)) peers.push_back(sender.peer(listener));
     CHECK(peers.size() >= members);
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     for (std::size_t turn = 0; board.words[words.thrown].load() < kEchoes && !board.abandoned; ++turn) {
         for (const fi_addr_t peer : peers)
             if (sender.send(peer, echoes[turn % echoes.size()])) board.words[words.thrown].fetch_add(1);

@@ -92,7 +92,7 @@ Test(policies, of_a_large_message_only_holes_go_onward) {
 }
 
 // Time between the start of a barrier and the first NAK, after barriers of these durations.
-static std::int64_t patience_us(const std::vector<std::int64_t>& took_us) {
+static std::int64_t nak_delay_us(const std::vector<std::int64_t>& took_us) {
     engine::GroupConfig config = config_of(2, 8);
     config.initial_rtt = Nanoseconds::from_us(50);
     config.lossless_silence = {};  // as after a loss
@@ -114,13 +114,13 @@ static std::int64_t patience_us(const std::vector<std::int64_t>& took_us) {
 // still soon if repairs of other members have delayed most of the recent ones.
 Test(policies, a_barrier_is_not_asked_for_before_it_usually_comes) {
     const std::int64_t least = config_of(2, 8).least_silence.value / 1000;
-    cr_assert_eq(patience_us({}), least);
-    cr_assert_eq(patience_us(std::vector<std::int64_t>(16, 20)), least);
-    cr_assert_eq(patience_us(std::vector<std::int64_t>(16, 500)), 625);
+    cr_assert_eq(nak_delay_us({}), least);
+    cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 20)), least);
+    cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 500)), 625);
     std::vector<std::int64_t> repaired(16, 2000);
     std::fill_n(repaired.begin(), 5, 100);
-    const std::int64_t patience = patience_us(repaired);
-    cr_assert(patience >= least && patience <= 4 * 100 + 5, "%ld us", static_cast<long>(patience));
+    const std::int64_t delay = nak_delay_us(repaired);
+    cr_assert(delay >= least && delay <= 4 * 100 + 5, "%ld us", static_cast<long>(delay));
 }
 
 Test(policies, push_is_patient_and_forwards_once) {

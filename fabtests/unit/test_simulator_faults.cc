@@ -155,7 +155,7 @@ Test(faults, nobody_asks_where_nothing_is_lost) {
 }
 
 // The first loss after a long time costs the long timeout, the next one does not.
-Test(faults, the_first_loss_ends_the_patience) {
+Test(faults, the_first_loss_ends_the_long_timeout) {
     constexpr std::uint64_t kFirst = 40, kNext = 42;
     Options options = options_of(8, engine::Repair::pull, 1);
     options.in_flight = 1;
@@ -167,8 +167,8 @@ Test(faults, the_first_loss_ends_the_patience) {
     for (std::uint64_t i = 0; i < kNext; ++i) script.push_back(i % 2 == 0 ? broadcast(0, 8) : barrier());
     script.push_back(broadcast(0, 8));
     const Ran ran(options, script);
-    const Nanoseconds patience = options.group().lossless_silence, few{20 * options.model.latency.value};
-    cr_assert(ran.duration(kFirst) >= patience && ran.duration(kFirst) <= patience + few, "%ld us",
+    const Nanoseconds timeout = options.group().lossless_silence, few{20 * options.model.latency.value};
+    cr_assert(ran.duration(kFirst) >= timeout && ran.duration(kFirst) <= timeout + few, "%ld us",
               us(ran.duration(kFirst)));
     cr_assert_leq(ran.duration(kNext).value, options.group().least_silence.value + few.value, "%ld us",
                   us(ran.duration(kNext)));

@@ -40,7 +40,7 @@ struct Listener {
 
 std::vector<std::string> receive_texts(Rendezvous& at, std::size_t count, RendezvousSource* from = nullptr) {
     std::vector<std::string> texts;
-    eventually(kPatienceMs, [&] {
+    eventually(kEventTimeoutMs, [&] {
         at.receive([&](Bytes bytes, const RendezvousSource& source) {
             texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             if (from != nullptr) *from = source;

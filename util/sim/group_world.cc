@@ -16,7 +16,7 @@ constexpr std::uint64_t kStepsPerOperation = 2'000;
 constexpr Nanoseconds kHeardAgainWithin = Nanoseconds::from_ms(10);
 // The longest wait for a failed member after the join: for 100 ms a member does not request a watch, and each
 // awaited peer may itself wait for the next in the same way.
-constexpr Nanoseconds kPatience = Nanoseconds::from_ms(5'000);
+constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(5'000);
 
 bool has(const GroupPlan& plan, std::uint32_t process) {
     return std::find(plan.members.begin(), plan.members.end(), process) != plan.members.end();
@@ -340,7 +340,7 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
         // A member without a welcome has no addresses, and waits until its own deadline.
         const Nanoseconds known = member->error() == ETIMEDOUT ? called_at_ + options_.join_timeout
                                                                : std::max(harmed_at_, failed->over_at());
-        if (member->over_at() > known + kPatience)
+        if (member->over_at() > known + kTimeout)
             return fmt::format("{}: hears {} ms after the first that the group has failed", member->state(),
                                (member->over_at() - failed->over_at()).value / 1'000'000);
     }

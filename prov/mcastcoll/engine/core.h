@@ -78,9 +78,9 @@ struct Core {
     bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
     bool hears(const Slot& slot) const { return graph_of(slot).hears(slot.operation.root, config.self); }
     // The data may come by message without a NAK: small messages are sent to deaf members unsolicited, and
-    // are forwarded along the ring under a repair mode with patience above 1.
+    // are forwarded along the ring under a repair mode with a silence factor above 1.
     bool comes_unsolicited(const Slot& slot) const {
-        return !large(slot) && (!hears(slot) || slot.plan.patience > 1);
+        return !large(slot) && (!hears(slot) || slot.plan.silence_factor > 1);
     }
     // This member is a leader that relays the operation's fragments to its range.
     bool relays(const Slot& slot) const {

@@ -85,9 +85,9 @@ class Deadlines {
 
     // How long a hole may be reordering.
     Nanoseconds gap() const;
-    // How long silence may mean that the root has not sent yet: `patience` times the usual time.
-    Nanoseconds silence(const Slot& slot, std::int64_t patience = 1) const {
-        const Nanoseconds usual{patience * usual_silence(slot).value};
+    // How long silence may mean that the root has not sent yet: `silence_factor` times the usual time.
+    Nanoseconds silence(const Slot& slot, std::int64_t silence_factor = 1) const {
+        const Nanoseconds usual{silence_factor * usual_silence(slot).value};
         if (!losses_.lossless()) return usual;
         // A root that waits for reports waits for members on other hosts.
         return std::max(usual, Nanoseconds{(awaits_reports(slot) ? 4 : 1) * config_.lossless_silence.value});

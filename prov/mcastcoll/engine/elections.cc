@@ -205,9 +205,9 @@ void Elections::elect_again() {
     if (core_.config.multicast) elect_at_ = std::max(core_.now, elections_.allowed_at());
 }
 
-void Elections::drop_requests(std::uint32_t patience) {
+void Elections::drop_requests(std::uint32_t rest) {
     requested_ = request_due_ = false;
-    core_.doubts.rest(patience);
+    core_.doubts.rest(rest);
 }
 
 void Elections::on_request(const wire::Header& header) {

@@ -101,7 +101,7 @@ class Elections {
     }
     void request(Rank doubted);
     void elect_again();
-    void drop_requests(std::uint32_t patience);
+    void drop_requests(std::uint32_t rest);
 
     Core& core_;
     Stage stage_ = Stage::closed;

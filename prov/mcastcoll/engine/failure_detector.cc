@@ -101,9 +101,9 @@ void FailureDetector::check_stall() {
         // quarter more time to report.
         const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||
                            gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;
-        const std::int64_t patience =
+        const std::int64_t timeout =
             core_.config.stall_timeout.value + (knows ? 0 : core_.config.stall_timeout.value / 4);
-        if (std::max(slot.progress_at, from) + Nanoseconds{patience} <= core_.now)
+        if (std::max(slot.progress_at, from) + Nanoseconds{timeout} <= core_.now)
             return core_.fail(waits_for(slot), ETIMEDOUT);
     }
     if (core_.pending.empty()) return;

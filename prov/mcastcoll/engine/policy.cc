@@ -5,7 +5,7 @@ namespace {
 
 // Under push the data comes along the ring unsolicited; a NAK is due only when the data is much later than
 // usual.
-constexpr std::uint32_t kPushPatience = 4;
+constexpr std::uint32_t kPushSilenceFactor = 4;
 // A member that forwards cannot see whether a NAK would have come, so every eighth operation is not
 // forwarded.
 constexpr std::uint64_t kTryEvery = 8;
@@ -61,7 +61,7 @@ RepairPlan Policy::chosen(bool large) const {
         case Repair::pull:
             return {};
         case Repair::push:
-            return {.chained = large, .forwards = !large, .patience = kPushPatience};
+            return {.chained = large, .forwards = !large, .silence_factor = kPushSilenceFactor};
         case Repair::sync:
             return {.route = Route::root};
         case Repair::automatic:

@@ -60,8 +60,8 @@ struct RepairPlan {
     Route route = Route::supplier;
     // Requests the whole message from the start, a window at a time, with or without multicast.
     bool chained = false;
-    bool forwards = false;       // forwards a whole message to its ring successor without a NAK
-    std::uint32_t patience = 1;  // multiple of the usual silence before a NAK
+    bool forwards = false;             // forwards a whole message to its ring successor without a NAK
+    std::uint32_t silence_factor = 1;  // multiple of the usual silence before a NAK
     bool operator==(const RepairPlan&) const = default;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 // Small messages are sent to deaf members unsolicited, so a deaf member sends a NAK only after this multiple
 // of the usual time.
-constexpr std::uint32_t kDeafPatience = 4;
+constexpr std::uint32_t kDeafSilenceFactor = 4;
 // Prefetch distance in fragments for the caller's buffer, which is in no cache; a prefetch for the very next
 // fragment is too late (docs/PERF.md).
 constexpr std::uint32_t kAhead = 2;
@@ -33,12 +33,13 @@ void Receiver::begin(Slot& slot) {
     flow_.update(slot);
     const bool silent = !core_.hears(slot) || core_.doubts.silent(slot.operation.root);
     const bool comes_unsolicited = core_.comes_unsolicited(slot);
-    const std::int64_t patience = comes_unsolicited ? std::max(slot.plan.patience, kDeafPatience) : 1;
+    const std::int64_t silence_factor =
+        comes_unsolicited ? std::max(slot.plan.silence_factor, kDeafSilenceFactor) : 1;
     slot.naks.chained = silent || slot.plan.chained;
     if (slot.naks.chained && (!comes_unsolicited || slot.base < slot.hearing.revealed))
         return repairer_.request(slot, slot.fragments);
     const bool hole = !comes_unsolicited && (slot.base < slot.hearing.revealed || later_was_heard(slot));
-    slot.naks.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, patience));
+    slot.naks.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, silence_factor));
     // A client's NAK is waiting already.
     if (slot.has_waiting_client()) repairer_.forward_nak(slot);
 }
@@ -197,7 +198,7 @@ void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
         core_.deadlines.on_gap(slot, core_.now - before);
         slot.hearing.longest_gap = std::max(slot.hearing.longest_gap, core_.now - before);
     }
-    if (slot.plan.chained || slot.plan.patience > 1) return;
+    if (slot.plan.chained || slot.plan.silence_factor > 1) return;
     slot.naks.chained = false;
     if (slot.base < slot.hearing.revealed && !awaits_spares(slot))
         repairer_.arm_gap(slot);
@@ -218,7 +219,7 @@ void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     for (std::uint64_t id = core_.slots.first_open(); id < std::min(before, core_.slots.next()); ++id) {
         Slot& slot = core_.slots.at(id);
         if (slot.state != SlotState::active || slot.operation.root != sender || core_.large(slot)) continue;
-        if (slot.plan.patience > 1 || slot.complete_here()) continue;
+        if (slot.plan.silence_factor > 1 || slot.complete_here()) continue;
         slot.hearing.revealed = slot.fragments;
         repairer_.arm_gap(slot);
     }

@@ -22,7 +22,7 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
       outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody), proof_),
       pacer_(now),
       meets_until_(now + config.peer_timeout),
-      impatient_until_(now),
+      strict_until_(now),
       probe_at_(now),
       stray_at_(now),
       looked_at_(now),

@@ -17,7 +17,7 @@ constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
 // Lower limit of the window, even below the reported buffers of receivers: the largest message fits.
 constexpr std::size_t kLeastWindow = 64;
 // Share of the peer timeout for which a member without an answer is waited for.
-constexpr std::int64_t kPatienceShare = 20;
+constexpr std::int64_t kLateShare = 20;
 
 }  // namespace
 
@@ -152,18 +152,18 @@ void Feed::expel_late(Nanoseconds now) {
 // together for a quarter of the time.
 void Feed::drop_unanswered(Nanoseconds now) {
     if (!outgoing_.is_crowded()) return;
-    const Nanoseconds patience{config_.peer_timeout.value / kPatienceShare};
+    const Nanoseconds late_after{config_.peer_timeout.value / kLateShare};
     bool dropped = false;
     for (const auto& member : members_) {
         if (!member->receives || member->answered || member->acked == outgoing_.next()) continue;
-        if (now >= impatient_until_ && now - member->moved <= patience) continue;
+        if (now >= strict_until_ && now - member->moved <= late_after) continue;
         // If the member exists, it is informed when it answers.
         member->receives = false;
         member->expelled = dropped = true;
         ++counters_.dropped;
     }
     if (!dropped) return;
-    if (now >= impatient_until_) impatient_until_ = now + Nanoseconds{3 * patience.value};
+    if (now >= strict_until_) strict_until_ = now + Nanoseconds{3 * late_after.value};
     trim();
 }
 

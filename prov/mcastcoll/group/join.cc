@@ -11,9 +11,9 @@ namespace {
 // Grace period before a hello for another join of the same list is taken for this join.
 constexpr Nanoseconds kMiscountGrace = Nanoseconds::from_ms(300);
 // Interval between hellos once the parent has acknowledged one.
-constexpr std::int64_t kPatientMs = 500;
+constexpr std::int64_t kSlowMs = 500;
 // Longest interval between hellos before that.
-constexpr std::int64_t kImpatientMs = 20;
+constexpr std::int64_t kFastMs = 20;
 
 }  // namespace
 
@@ -37,8 +37,7 @@ void Join::send_hello(Nanoseconds now) {
     // Hellos are frequent at first, then slow. A parent stores hellos before its join is called, but not
     // before its process runs.
     const std::int64_t wait_ms =
-        acknowledged_ ? kPatientMs
-                      : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), kImpatientMs);
+        acknowledged_ ? kSlowMs : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), kFastMs);
     hello_at_ = now + Nanoseconds::from_ms(wait_ms);
     try {
         wire::Hello hello = port_.own_hello();

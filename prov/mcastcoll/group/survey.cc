@@ -9,8 +9,8 @@ namespace {
 constexpr std::int64_t kFirstWaitMs = 20;
 constexpr std::uint32_t kMaxDoublings = 5;
 
-// Longer than a member's kPatience, so that partial results still count.
-constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_ms(500);
+// Longer than a member's kTimeout, so that partial results still count.
+constexpr Nanoseconds kSurveyTimeout = Surveyor::kTimeout + Nanoseconds::from_ms(500);
 // A request or an answer may be lost: rank 0 repeats the request.
 constexpr Nanoseconds kRequestAgain = Nanoseconds::from_ms(100);
 
@@ -25,7 +25,7 @@ std::vector<topology::Place> places_of(const Hellos& hellos) {
 
 Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port,
                    Nanoseconds now)
-    : id_(id), self_(self), survey_(survey.head), port_(port), deadline_(now + kPatience) {
+    : id_(id), self_(self), survey_(survey.head), port_(port), deadline_(now + kTimeout) {
     for (const wire::Survey::Target& whom : survey.targets)
         send_echo(targets_.emplace_back(Target{.whom = whom}), now);
     pump(now);
@@ -97,7 +97,7 @@ void SurveyRound::lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now)
         if (!request.targets.empty()) requests_.push_back({one, std::move(request)});
     }
     if (requests_.empty()) return;
-    until_ = std::min(now + kSurveyPatience, until);
+    until_ = std::min(now + kSurveyTimeout, until);
     request(now);
 }
 

@@ -17,7 +17,7 @@ namespace mcastcoll::group {
 // answered by then counts as not measured. Members are named by rank; the port has their addresses.
 class Surveyor {
   public:
-    static constexpr Nanoseconds kPatience = Nanoseconds::from_ms(1500);
+    static constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(1500);
     // Echoes per target. A busy host answers some echoes late, but not all.
     static constexpr unsigned kEchoes = 8;
 

@@ -287,8 +287,8 @@ Result<void> CollectiveEndpoint::plan_munge(JoinPlan& plan, const wire::ByteStri
     plan.munge = {.socket = *settings.munge,
                   // At most 7.5 s: MUNGE's failure is reported before the join's deadline, and before Open
                   // MPI's component continues without a group (after 10 s), so the warning names the reason.
-                  .patience = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
-                                       Nanoseconds::from_ms(7500)),
+                  .timeout = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
+                                      Nanoseconds::from_ms(7500)),
                   .request = {.id = plan.core.id,
                               .rank = plan.core.self,
                               .members = static_cast<std::uint32_t>(plan.members->size()),

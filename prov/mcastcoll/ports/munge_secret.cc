@@ -16,13 +16,13 @@ constexpr const char* kSilent = "munged does not respond";
 
 }  // namespace
 
-const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds patience) {
+const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds timeout) {
     const bool fresh = !credential_.empty() && now - made_at_ < kGoodFor;
     if (fresh) return &credential_;
     if (!call_) {
         if (!why_not_.empty()) return nullptr;
         call_ = MungeCall::encode(socket_, group::payload_of(secret_));
-        give_up_at_ = now + patience;
+        give_up_at_ = now + timeout;
     }
     const MungeCall::State state = call_->state();
     if (state == MungeCall::State::under_way && now < give_up_at_) return nullptr;
@@ -62,7 +62,7 @@ void MungeSecret::progress(Nanoseconds now) {
 }
 
 void MungeSecret::look_at_opened(Nanoseconds now) {
-    if (give_up_at_ == kNever) give_up_at_ = now + plan_.patience;
+    if (give_up_at_ == kNever) give_up_at_ = now + plan_.timeout;
     const MungeCall::State state = call_->state();
     if (state == MungeCall::State::under_way && now < give_up_at_) return;
     const MungeCall call = *std::exchange(call_, {});

@@ -21,7 +21,7 @@ class SealedSecret {
 
     const wire::Key& secret() const { return secret_; }
     // Null while the credential is being made, or after a failure (why_not()).
-    const wire::ByteString* credential(Nanoseconds now, Nanoseconds patience);
+    const wire::ByteString* credential(Nanoseconds now, Nanoseconds timeout);
     // Reason why there is no credential; "" while there may still be one.
     const std::string& why_not() const { return why_not_; }
     bool under_way() const { return call_.has_value(); }
@@ -40,8 +40,8 @@ class SealedSecret {
 class MungeSecret final : private group::SecretExchange::Port {
   public:
     struct Plan {
-        std::string socket;    // munged's socket, or ""
-        Nanoseconds patience;  // timeout for munged
+        std::string socket;   // munged's socket, or ""
+        Nanoseconds timeout;  // timeout for munged
         wire::KeyRequest request;
         std::shared_ptr<SealedSecret> own;  // on rank 0
     };
@@ -72,7 +72,7 @@ class MungeSecret final : private group::SecretExchange::Port {
     }
     void answer(const group::Source& source, Bytes reply) override { service_socket_.reply(source, reply); }
     const wire::ByteString* credential(Nanoseconds now) override {
-        return sealed_ ? sealed_->credential(now, plan_.patience) : nullptr;
+        return sealed_ ? sealed_->credential(now, plan_.timeout) : nullptr;
     }
     void unseal(const wire::ByteString& credential) override;
     void look_at_opened(Nanoseconds now);
