@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
     add_strangers(
         "hellos of strangers for members of a live group",
         [](Board& board, const Options&) { send_hellos_as_members(board, kStrangersHosts, kStrangers); },
-        {"foreign_datagrams", "doubts"});
+        {"foreign_datagrams", "suspicions"});
     add_strangers("a stranger's echoes name addresses",
                   [](Board& board, const Options& options) {
                       send_echoes(board, options, kStrangersHosts, kStrangers);

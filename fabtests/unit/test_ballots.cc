@@ -59,17 +59,17 @@ Test(election, speakers_are_ranks_each_once_and_in_turn) {
     }
 }
 
-Test(election, who_is_doubted_speaks_once) {
+Test(election, a_suspected_member_probes_once) {
     for (std::uint32_t n : {2U, 255U, 256U, 257U, 1024U})
         for (std::uint64_t election : {0U, 1U, 2000U})
-            for (std::uint32_t doubted : {1U, n / 2, n - 1}) {
-                const Speakers usual(n, election), speakers(n, election, rank_of(doubted));
-                const bool extra = usual.place(rank_of(doubted)) == engine::kNoSpeaker;
+            for (std::uint32_t suspected : {1U, n / 2, n - 1}) {
+                const Speakers usual(n, election), speakers(n, election, rank_of(suspected));
+                const bool extra = usual.place(rank_of(suspected)) == engine::kNoSpeaker;
                 cr_assert(!extra || n > engine::kEverybodySpeaks);
                 cr_assert_eq(speakers.count(), usual.count() + extra);
                 cr_assert_leq(speakers.count(), Speakers::most(n));
-                const std::uint32_t place = speakers.place(rank_of(doubted));
-                cr_assert(place < speakers.count() && speakers.rank(place) == rank_of(doubted));
+                const std::uint32_t place = speakers.place(rank_of(suspected));
+                cr_assert(place < speakers.count() && speakers.rank(place) == rank_of(suspected));
             }
     for (const Rank nobody : {rank_of(1024), kNoRank}) cr_assert_eq(Speakers(1024, 1, nobody).count(), 16U);
 }

@@ -58,18 +58,18 @@ Test(maps, a_later_one_holds_from_an_operation_on) {
     cr_assert_eq(maps.version(), 1U);
 }
 
-Test(doubts, a_run_of_silence_is_a_reason) {
-    Doubts doubts;
+Test(suspicion, a_run_of_silence_is_a_reason) {
+    Suspicion suspicion;
     const Rank root = rank_of(2);
     const auto miss = [&] {
-        doubts.missed(root);
-        return doubts.take_wanted() == root;
+        suspicion.missed(root);
+        return suspicion.take_wanted() == root;
     };
     for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(miss());
-    cr_assert(miss() && doubts.silent(root));
-    doubts.heard(root);
-    cr_assert_not(doubts.silent(root) || miss(), "the run begins anew");
-    doubts.rest(kSilentEnough);
+    cr_assert(miss() && suspicion.silent(root));
+    suspicion.heard(root);
+    cr_assert_not(suspicion.silent(root) || miss(), "the run begins anew");
+    suspicion.rest(kSilentEnough);
     for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(miss());
     cr_assert(miss());
 }
@@ -103,11 +103,11 @@ struct Electing {
         header.total = total;
         return header;
     }
-    void request(std::uint32_t from, std::uint64_t number, Rank doubted = kNoRank) {
-        elections.on_request(header(wire::Kind::election_request, from, number, index_of(doubted)));
+    void request(std::uint32_t from, std::uint64_t number, Rank suspected = kNoRank) {
+        elections.on_request(header(wire::Kind::election_request, from, number, index_of(suspected)));
     }
-    void go(std::uint64_t number, Rank doubted = kNoRank) {
-        elections.on_go(header(wire::Kind::go, index_of(core.parent), number, index_of(doubted)));
+    void go(std::uint64_t number, Rank suspected = kNoRank) {
+        elections.on_go(header(wire::Kind::go, index_of(core.parent), number, index_of(suspected)));
     }
     void probe(std::uint32_t from, std::uint64_t number) {
         elections.on_probe(header(wire::Kind::probe, from, number, 1));
@@ -122,7 +122,7 @@ struct Electing {
         return found;
     }
     // The member that the next message of a kind suspects.
-    Rank said_doubted(wire::Kind kind) {
+    Rank named_suspect(wire::Kind kind) {
         for (Effect effect; elections.next_message(effect);)
             if (wire::peek_kind(effect.header) == kind)
                 return rank_of(wire::get<std::uint32_t>(effect.header.data() + 32));
@@ -175,20 +175,20 @@ Test(elections, probes_of_the_next_may_come_before_its_go) {
     cr_assert_eq(leaf.messages(wire::Kind::vote), 1U, "time is up");
 }
 
-Test(elections, requests_and_go_say_who_is_doubted) {
+Test(elections, requests_and_go_name_the_suspected_member) {
     const Rank silent = rank_of(8), other = rank_of(9);
     Electing member(1, 257);
     member.request(5, 0, silent);
-    cr_assert_eq(member.said_doubted(wire::Kind::election_request), silent);
+    cr_assert_eq(member.named_suspect(wire::Kind::election_request), silent);
     member.go(1, other);
-    cr_assert_eq(member.said_doubted(wire::Kind::go), other);
+    cr_assert_eq(member.named_suspect(wire::Kind::go), other);
 
     Electing leader(0, 257);
     leader.request(1, 0);
     leader.request(2, 0, silent);
     leader.request(3, 0, other);
     leader.elections.on_timeout();
-    cr_assert_eq(leader.said_doubted(wire::Kind::go), silent, "the first of them");
+    cr_assert_eq(leader.named_suspect(wire::Kind::go), silent, "the first of them");
     leader.multicasts();
     const Speakers speakers(257, 1, silent);
     for (std::uint32_t i = 0; i < speakers.count(); ++i) leader.probe(index_of(speakers.rank(i)), 1);
@@ -198,10 +198,10 @@ Test(elections, requests_and_go_say_who_is_doubted) {
     leader.core.now = leader.elections.next_deadline();
     cr_assert_neq(leader.core.now, kNever, "requests during the election are not lost");
     leader.elections.on_timeout();
-    cr_assert_eq(leader.said_doubted(wire::Kind::go), other, "it had no turn yet");
+    cr_assert_eq(leader.named_suspect(wire::Kind::go), other, "it had no turn yet");
 }
 
-Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
+Test(elections, a_suspected_member_probes_and_may_be_received_before_the_go) {
     const Rank silent = rank_of(8);
     const auto all_regular_speak = [](Electing& member) {
         const Speakers speakers(257, 1);

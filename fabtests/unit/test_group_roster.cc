@@ -127,15 +127,15 @@ Test(roster, answers_each_member_once_and_nobody_else) {
     cr_assert_not(roster.answer(rank_of(3)) || roster.answer(kNoRank), "nobody");
 }
 
-Test(roster, is_doubted_once_a_second) {
+Test(roster, is_suspected_once_a_second) {
     Roster roster;
     roster.fill(members_at({7, 8}), rank_of(0));
-    cr_assert_not(roster.doubted(rank_of(1)));
+    cr_assert_not(roster.suspected(rank_of(1)));
     Nanoseconds now = Nanoseconds::from_ms(5);
-    cr_assert(roster.doubt(rank_of(1), now));
-    cr_assert(roster.doubted(rank_of(1)));
-    cr_assert_not(roster.doubt(rank_of(1), now + Nanoseconds::from_ms(999)));
-    cr_assert(roster.doubt(rank_of(1), now + Nanoseconds::from_ms(1000)));
+    cr_assert(roster.suspect(rank_of(1), now));
+    cr_assert(roster.suspected(rank_of(1)));
+    cr_assert_not(roster.suspect(rank_of(1), now + Nanoseconds::from_ms(999)));
+    cr_assert(roster.suspect(rank_of(1), now + Nanoseconds::from_ms(1000)));
 }
 
 namespace {

@@ -23,20 +23,20 @@ inline constexpr std::uint32_t kNoSpeaker = UINT32_MAX;
 // rank, and adds the member that the election request suspects.
 class Speakers {
   public:
-    // doubted: a suspected member, which probes in addition to the regular ones. Ignored if the rank probes
+    // suspected: a suspected member, which probes in addition to the regular ones. Ignored if the rank probes
     // anyway or is outside the group.
-    explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank doubted = kNoRank);
+    explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank suspected = kNoRank);
 
     static std::uint32_t most(std::uint32_t members) {
         return members <= kEverybodySpeaks ? members : kSpeakersOfMany + 1;
     }
-    std::uint32_t count() const { return regular_ + (doubted_ == kNoRank ? 0 : 1); }
+    std::uint32_t count() const { return regular_ + (suspected_ == kNoRank ? 0 : 1); }
     Rank rank(std::uint32_t speaker) const {
-        return speaker == regular_ ? doubted_ : rank_of((first_of(speaker) + shift_) % members_);
+        return speaker == regular_ ? suspected_ : rank_of((first_of(speaker) + shift_) % members_);
     }
     // Index of the rank among the speakers, or kNoSpeaker.
     std::uint32_t place(Rank rank) const;
-    Rank doubted() const { return doubted_; }
+    Rank suspected() const { return suspected_; }
 
   private:
     std::uint64_t first_of(std::uint32_t speaker) const {
@@ -44,7 +44,7 @@ class Speakers {
     }
 
     std::uint32_t members_, regular_, shift_;
-    Rank doubted_ = kNoRank;
+    Rank suspected_ = kNoRank;
 };
 
 // Votes of a subtree. Each voter that missed a speaker contributes a ballot: rank (4 bytes, big-endian) and a

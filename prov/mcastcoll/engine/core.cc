@@ -116,7 +116,7 @@ void Core::finish(Slot& slot) {
     if (!told) learn_losses(slot);
     if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
         if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
-            doubts.missed(slot.operation.root);
+            suspicion.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();
@@ -141,7 +141,7 @@ void Core::finish_early(Slot& slot) {
 // loss that redundancy can repair, so such an operation does not count.
 void Core::learn_losses(const Slot& slot) {
     if (slot.operation.kind == CollectiveKind::reduce || is_root(slot) || !hears(slot)) return;
-    if (!slot.hearing.ever && doubts.silent(slot.operation.root)) return;
+    if (!slot.hearing.ever && suspicion.silent(slot.operation.root)) return;
     const std::uint32_t heard = std::min(slot.hearing.firsts, slot.fragments);
     redundancy.meter().note(slot.fragments - heard, slot.fragments - slot.hearing.stored, slot.fragments);
 }

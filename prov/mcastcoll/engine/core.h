@@ -4,9 +4,9 @@
 
 #include "engine/ballots.h"
 #include "engine/deadlines.h"
-#include "engine/doubts.h"
 #include "engine/outcome.h"
 #include "engine/redundancy.h"
+#include "engine/suspicion.h"
 
 namespace mcastcoll::engine {
 
@@ -29,7 +29,7 @@ struct Core {
     RedundancyPolicy redundancy;
     RootSynchronizer root_sync;
     ReachabilityMaps reachability;
-    Doubts doubts;
+    Suspicion suspicion;
     Departure departure;
     Failure failure;
     Rank named_loss = kNoRank;  // lost member, as a rank of the whole group: for log messages

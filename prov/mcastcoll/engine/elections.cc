@@ -55,7 +55,7 @@ void Elections::on_timeout() {
         probe_at_ = more ? core_.now + core_.config.probe_interval : kNever;
     }
     if (vote_at_ <= core_.now) vote();
-    if (elect_at_ <= core_.now) begin(number_ + 1, doubted_);
+    if (elect_at_ <= core_.now) begin(number_ + 1, suspected_);
 }
 
 void Elections::on_go(const wire::Header& header) {
@@ -66,7 +66,7 @@ void Elections::on_go(const wire::Header& header) {
     begin(number, rank_of(index_of(header.fragment)));
 }
 
-void Elections::begin(std::uint64_t number, Rank doubted) {
+void Elections::begin(std::uint64_t number, Rank suspected) {
     if (number == 0)
         core_.phase = Phase::probing;
     else
@@ -77,7 +77,7 @@ void Elections::begin(std::uint64_t number, Rank doubted) {
     number_ = number;
     listen(number);
     stage_ = Stage::probing;
-    ballots_.begin(Speakers(core_.config.members, number, doubted));
+    ballots_.begin(Speakers(core_.config.members, number, suspected));
     const std::uint32_t place = ballots_.speakers().place(core_.self());
     speaks_ = place != kNoSpeaker;
     if (speaks_) heard_[place] = true;
@@ -95,9 +95,9 @@ void Elections::on_probe(const wire::Header& header) {
     ++core_.counters.probes_received;
     const std::uint64_t number = number_of(header.operation);
     if (core_.phase == Phase::active) {
-        core_.doubts.heard(header.sender);
+        core_.suspicion.heard(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            return doubt_if_unexpected(core_.graph(), header.sender);
+            return suspect_if_unexpected(core_.graph(), header.sender);
         }
     }
     if (core_.phase == Phase::active && stage_ == Stage::closed && number == number_ + 1) listen(number);
@@ -175,10 +175,10 @@ void Elections::take_next(ReachabilityMap map, std::uint64_t from) {
 void Elections::on_fragment(const wire::Header& header) {
     const std::uint64_t id = number_of(header.operation);
     const bool posted = id >= core_.slots.first_open() && id < core_.slots.next();
-    core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
-                                                                  : header.sender);
+    core_.suspicion.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
+                                                                     : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    doubt_if_unexpected(core_.reachability.of(id), header.sender);
+    suspect_if_unexpected(core_.reachability.of(id), header.sender);
 }
 
 void Elections::want_beacon() {
@@ -192,10 +192,11 @@ void Elections::want_beacon() {
 // Forwards one request per election and subtree. During an election rank 0 waits for the end. Requests
 // against a map that is about to be replaced are dropped; a member with a remaining reason sends a new
 // request.
-void Elections::request(Rank doubted) {
+void Elections::request(Rank suspected) {
     if (core_.reachability.pending()) return;
     // The last election has tested its suspected member: prefer a different member.
-    if (!requested_ || doubted_ == kNoRank || doubted_ == ballots_.speakers().doubted()) doubted_ = doubted;
+    if (!requested_ || suspected_ == kNoRank || suspected_ == ballots_.speakers().suspected())
+        suspected_ = suspected;
     if (std::exchange(requested_, true)) return;
     request_due_ = core_.parent != kNoRank;
     if (!request_due_ && stage_ == Stage::closed) elect_again();
@@ -207,7 +208,7 @@ void Elections::elect_again() {
 
 void Elections::drop_requests(std::uint32_t rest) {
     requested_ = request_due_ = false;
-    core_.doubts.rest(rest);
+    core_.suspicion.rest(rest);
 }
 
 void Elections::on_request(const wire::Header& header) {
@@ -245,11 +246,11 @@ bool Elections::make_message(Effect& effect) {
     // After the map: a child that has not received the last `go` cannot take part in the next election.
     if (const Rank child = untold_.next(); child != kNoRank)
         return core_.message(effect, wire::Kind::go, child, operation_of(number_),
-                             index_of(ballots_.speakers().doubted()));
+                             index_of(ballots_.speakers().suspected()));
     if (!std::exchange(request_due_, false)) return false;
     ++core_.counters.election_requests_sent;
     return core_.message(effect, wire::Kind::election_request, core_.parent, operation_of(number_),
-                         index_of(doubted_));
+                         index_of(suspected_));
 }
 
 }  // namespace mcastcoll::engine

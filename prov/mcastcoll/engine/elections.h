@@ -68,8 +68,8 @@ class Elections {
     void want_beacon();
     // Runs after operations have finished; requests an election if too many were silent.
     void settle() {
-        if (const Rank root = core_.doubts.take_wanted(); root != kNoRank)
-            doubt(core_.graph().brought_by(root, core_.self()));
+        if (const Rank root = core_.suspicion.take_wanted(); root != kNoRank)
+            suspect(core_.graph().brought_by(root, core_.self()));
     }
     Nanoseconds next_deadline() const { return std::min({probe_at_, vote_at_, elect_at_}); }
     void on_timeout();
@@ -84,7 +84,7 @@ class Elections {
 
     bool make_multicast(Effect& effect);
     bool make_message(Effect& effect);
-    void begin(std::uint64_t number, Rank doubted);
+    void begin(std::uint64_t number, Rank suspected);
     void listen(std::uint64_t number);
     void vote_when_all_heard();
     void vote();
@@ -92,14 +92,14 @@ class Elections {
     void decide(ReachabilityMap map);
     void take_first(ReachabilityMap map);
     void take_next(ReachabilityMap map, std::uint64_t from);
-    void doubt(Rank rank) {
+    void suspect(Rank rank) {
         if (stage_ == Stage::closed) request(rank);
     }
     // A packet that a deaf member receives is evidence about that member, not about the sender.
-    void doubt_if_unexpected(const SupplyGraph& graph, Rank sender) {
-        if (!graph.can_hear(sender, core_.self())) doubt(graph.deaf(core_.self()) ? kNoRank : sender);
+    void suspect_if_unexpected(const SupplyGraph& graph, Rank sender) {
+        if (!graph.can_hear(sender, core_.self())) suspect(graph.deaf(core_.self()) ? kNoRank : sender);
     }
-    void request(Rank doubted);
+    void request(Rank suspected);
     void elect_again();
     void drop_requests(std::uint32_t rest);
 
@@ -115,7 +115,7 @@ class Elections {
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever, elect_at_ = kNever;  // elect_at_: on rank 0 only
     bool requested_ = false, request_due_ = false, beacon_due_ = false;
-    Rank doubted_ = kNoRank;  // suspected member named by the request
+    Rank suspected_ = kNoRank;  // suspected member named by the request
     Backoff elections_, beacons_;
     std::uint32_t probe_target_ = 0, beacon_target_ = 0;  // next address for the probe or beacon
 };

@@ -11,7 +11,6 @@ mcc_parts += \
 	%reldir%/core.h \
 	%reldir%/deadlines.cc \
 	%reldir%/deadlines.h \
-	%reldir%/doubts.h \
 	%reldir%/effects.h \
 	%reldir%/elections.cc \
 	%reldir%/elections.h \
@@ -49,6 +48,7 @@ mcc_parts += \
 	%reldir%/supplier.h \
 	%reldir%/supply_graph.cc \
 	%reldir%/supply_graph.h \
+	%reldir%/suspicion.h \
 	%reldir%/timing.h
 nodist_%canon_reldir%_libmccengine_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc

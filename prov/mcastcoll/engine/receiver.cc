@@ -31,7 +31,7 @@ void Receiver::adopt_early(Slot& slot, bool keep) {
 void Receiver::begin(Slot& slot) {
     if (slot.complete_here()) return supplier_.on_all_here(slot);
     flow_.update(slot);
-    const bool silent = !core_.hears(slot) || core_.doubts.silent(slot.operation.root);
+    const bool silent = !core_.hears(slot) || core_.suspicion.silent(slot.operation.root);
     const bool comes_unsolicited = core_.comes_unsolicited(slot);
     const std::int64_t silence_factor =
         comes_unsolicited ? std::max(slot.plan.silence_factor, kDeafSilenceFactor) : 1;
@@ -185,7 +185,7 @@ bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
 // below `end`.
 void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
     slot.hearing.lately = true;
-    slot.naks.doubted = false;
+    slot.naks.suspected = false;
     slot.naks.reach = 0;
     slot.naks.tested = kNothingTested;
     const bool in_order = end > slot.hearing.revealed;  // neither late nor a retransmission

@@ -227,7 +227,7 @@ void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     // fragment as soon as it has that fragment answers often, and the answer may overtake the multicast. With
     // such a root a second test must give the same result.
     slot.naks.tested = kNothingTested;
-    if (slot.hearing.partial && !std::exchange(slot.naks.doubted, true)) {
+    if (slot.hearing.partial && !std::exchange(slot.naks.suspected, true)) {
         slot.naks.at = core_.now + core_.deadlines.silence(slot);
         return;
     }

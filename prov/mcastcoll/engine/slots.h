@@ -149,7 +149,7 @@ struct SupplierNaks {
     std::uint32_t requested_to = 0;         // no fragment from here on was requested
     std::uint32_t tested = kNothingTested;  // fragment requested to test whether the multicast works
     std::uint32_t reach = 0;                // fragments in such a NAK; 0: the multicast works
-    bool doubted = false;                   // with a partial root: a message brought the tested fragment once
+    bool suspected = false;                 // with a partial root: a message brought the tested fragment once
     bool chained = false;                   // the multicast is silent: request window after window
     bool due = false;
     std::uint32_t to = 0;                // the next NAK covers missing fragments below

@@ -158,7 +158,7 @@ void Supplier::on_all_here(Slot& slot) {
     slot.retained = true;
     supply_all(slot, false);
     if (slot.plan.forwards) {
-        const bool silent = core_.doubts.silent(slot.operation.root);
+        const bool silent = core_.suspicion.silent(slot.operation.root);
         const Nanoseconds delay = silent ? Nanoseconds{} : core_.deadlines.gap();
         if (!pushes_.push({slot.id, core_.now + delay})) supply_all(slot, true);
     }

@@ -362,13 +362,13 @@ void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason
 // this engine may close the group and exit once its part of every open operation is done.
 void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
     if (levels_->engine_loses(loss.rank, loss.error, now) || state_ == State::closed) return;
-    if (!joined() || roster_.doubted(loss.rank)) return fail(loss, now);
+    if (!joined() || roster_.suspected(loss.rank)) return fail(loss, now);
     levels_->lose(loss.rank);
     losses_.let_go(loss);
 }
 
-void Group::doubt(Rank rank, Nanoseconds now) {
-    if (error() != 0 || rank == plan_.self || !roster_.doubt(rank, now)) return;
+void Group::suspect(Rank rank, Nanoseconds now) {
+    if (error() != 0 || rank == plan_.self || !roster_.suspect(rank, now)) return;
     if (const auto peer = roster_.peer(index_of(rank), port_))
         port_.look_at(*peer, roster_.watch_point(index_of(rank)), now);
 }

@@ -78,7 +78,7 @@ class Group final : private levels::Owner {
     void on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now);
     // A hello for this rank from another process suggests that the member was replaced. Any host may have
     // sent the hello: only the process watch decides whether the member is gone.
-    void doubt(Rank rank, Nanoseconds now);
+    void suspect(Rank rank, Nanoseconds now);
     // A member reports the end of its part of this group or join. lost: the cause, or kNoRank.
     void on_abort(std::uint32_t error, Rank lost, Nanoseconds now);
 

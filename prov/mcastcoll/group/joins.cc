@@ -177,7 +177,7 @@ void Joins::on_hello(const wire::Hello& hello, Bytes datagram, const Source& sou
             reply(source, {wire::JoinKind::ack, hello.id, 0});
             return bring(*member, now, [&](Join& join) { join.on_hello(hello, now); });
         }
-        member->within(now, [&] { member->core().doubt(hello.rank, now); });
+        member->within(now, [&] { member->core().suspect(hello.rank, now); });
     }
     if (const wire::Answer* failed = memory_.failed(hello.id)) return reply(source, *failed);
     // This process has not called the join yet. The hello is stored but not acknowledged, so the sender

@@ -185,7 +185,7 @@ class Joins {
     // Datagrams from non-members.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
     // The same, plus hellos for unknown lists: only a later join shows whether their senders are members.
-    std::uint64_t doubtful_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
+    std::uint64_t suspicious_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
 
   private:
     // The joins of one list of members. A list may be joined several times.

@@ -7,7 +7,7 @@ namespace mcastcoll::group {
 namespace {
 
 // Shortest interval between checks of a member for whose rank another process sends hellos.
-constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
+constexpr Nanoseconds kSuspicionInterval = Nanoseconds::from_ms(1000);
 
 // An unaffected member informs this many members of each affected kind, because a single receiver may be
 // dead, too.
@@ -99,10 +99,10 @@ std::vector<Rank> Roster::ranks_at(Outbox::Peer peer) const {
     return ranks;
 }
 
-bool Roster::doubt(Rank rank, Nanoseconds now) {
+bool Roster::suspect(Rank rank, Nanoseconds now) {
     Nanoseconds& look_again_at = look_again_at_[rank];
     if (now < look_again_at) return false;
-    look_again_at = now + kDoubtInterval;
+    look_again_at = now + kSuspicionInterval;
     return true;
 }
 

@@ -43,10 +43,10 @@ class Roster {
 
     // Whether to check now if this member is alive, because another process sends hellos for the rank.
     // Limited to one check per interval.
-    bool doubt(Rank rank, Nanoseconds now);
+    bool suspect(Rank rank, Nanoseconds now);
     // Whether another process has sent hellos for this rank: the member was then killed and did not close the
     // group in order.
-    bool doubted(Rank rank) const { return look_again_at_.contains(rank); }
+    bool suspected(Rank rank) const { return look_again_at_.contains(rank); }
 
     // Whether to answer a member that requests the outcome of the group. Messages are reliable, so one answer
     // is enough.

@@ -110,7 +110,7 @@ bool CollectiveEndpoint::has_members_at(const SocketAddress& host) const {
 void CollectiveEndpoint::read_service_socket(Nanoseconds time) {
     service_read_at_ = time;
     const unsigned most = service_pace_.may_read(groups_.any_joining(), busy_groups_ > 0, time);
-    const auto strangers = [&] { return joins.doubtful_datagrams() + secrets.foreign_datagrams(); };
+    const auto strangers = [&] { return joins.suspicious_datagrams() + secrets.foreign_datagrams(); };
     const std::uint64_t strangers_before = strangers();
     const std::size_t count = service_socket.receive(most, [&](Bytes bytes, const group::Source& source) {
         // A lost hello is repeated. Echoes are time measurements, so each datagram needs the current time.

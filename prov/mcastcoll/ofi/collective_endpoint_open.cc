@@ -358,7 +358,7 @@ void CollectiveEndpoint::write_statistics() const {
     add("group_visits", visits_);
     add("foreign_datagrams", foreign_datagrams());
     add("strangers_ended", strangers_ended_);
-    add("doubts", watch.doubts());
+    add("suspicions", watch.suspicions());
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     text += "\n}\n";

@@ -14,7 +14,7 @@ namespace mcastcoll::engine {
 inline constexpr std::uint32_t kSilentEnough = 8;
 
 // Counts successive silent operations, of all roots together and of single roots.
-class Doubts {
+class Suspicion {
   public:
     void heard(Rank root) {
         all_ = 0;
