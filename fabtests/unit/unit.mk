@@ -37,7 +37,7 @@ test_engine_parts = \
 	%reldir%/test_ballots.cc \
 	%reldir%/test_engine_components.cc \
 	%reldir%/test_engine_disagree.cc \
-	%reldir%/test_engine_expectation.cc \
+	%reldir%/test_engine_poll_hint.cc \
 	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \
 	%reldir%/test_engine_late.cc \
@@ -102,7 +102,7 @@ nodist_%canon_reldir%_test_simulator_SOURCES = %reldir%/simulator/all.cc
 
 # Life cycle of a group: joins of several members in the simulator's network.
 test_group_parts = \
-	%reldir%/test_attention.cc \
+	%reldir%/test_poll_selector.cc \
 	%reldir%/peers_fixture.h \
 	%reldir%/join_world.cc \
 	%reldir%/join_world.h \

@@ -9,8 +9,8 @@
 
 #include "engine/admission.h"
 #include "engine/elections.h"
-#include "engine/expectation.h"
 #include "engine/failure_detector.h"
+#include "engine/poll_hint.h"
 #include "engine/receiver.h"
 #include "engine/sender.h"
 
@@ -63,7 +63,7 @@ class Engine {
     void on_timeout(Nanoseconds now);
 
     // Paths on which the open operations expect data; none without open operations.
-    Expectation expects() const;
+    PollHint poll_hint() const;
 
     Phase phase() const { return core_.phase; }
     // Sets the rank of the whole group whose loss ends the group, for log messages of the peers; the rank

@@ -16,8 +16,6 @@ mcc_parts += \
 	%reldir%/elections.h \
 	%reldir%/engine.cc \
 	%reldir%/engine.h \
-	%reldir%/expectation.cc \
-	%reldir%/expectation.h \
 	%reldir%/failure_detector.cc \
 	%reldir%/failure_detector.h \
 	%reldir%/gatherer.cc \
@@ -29,6 +27,8 @@ mcc_parts += \
 	%reldir%/parity.h \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
+	%reldir%/poll_hint.cc \
+	%reldir%/poll_hint.h \
 	%reldir%/pool.h \
 	%reldir%/ranges.cc \
 	%reldir%/ranges.h \

@@ -304,8 +304,8 @@ bool Group::busy() const {
     return state_ == State::forming || (state_ == State::closed && engine != nullptr) || operations_open();
 }
 
-engine::Expectation Group::expects() const {
-    return operations_open() ? levels_->expects() : engine::kAnything;
+engine::PollHint Group::poll_hint() const {
+    return operations_open() ? levels_->poll_hint() : engine::kPollAll;
 }
 
 Nanoseconds Group::next_deadline() const {

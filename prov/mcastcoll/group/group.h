@@ -108,7 +108,7 @@ class Group final : private levels::Owner {
     // Runs timers and carries out effects.
     void pump(Nanoseconds now);
     // The sources to poll for the open operations, or all sources if unknown.
-    engine::Expectation expects() const;
+    engine::PollHint poll_hint() const;
     // Whether the next pump() should come soon.
     bool busy() const;
     // After a failure: members are still to be informed as soon as there is room for messages.

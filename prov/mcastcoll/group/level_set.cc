@@ -254,8 +254,8 @@ bool LevelSet::needs(std::uint32_t rank) const {
     return site_level_.needs(rank) || (exchange_level_ && exchange_level_->needs(rank));
 }
 
-engine::Expectation LevelSet::expects() const {
-    engine::Expectation all = engine_ ? engine_->expects() : engine::Expectation{};
+engine::PollHint LevelSet::poll_hint() const {
+    engine::PollHint all = engine_ ? engine_->poll_hint() : engine::PollHint{};
     all.messages |= site_level_.busy() || exchanges();
     return all;
 }

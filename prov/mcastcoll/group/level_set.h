@@ -88,7 +88,7 @@ class LevelSet {
     // Block operations among all members are open.
     bool exchanges() const { return exchange_level_ && exchange_level_->busy(); }
     // The sources to poll for the open operations. An empty value means the host's memory.
-    engine::Expectation expects() const;
+    engine::PollHint poll_hint() const;
     // Whether open operations may wait for members outside the engine, and an awaited rank, or kNoRank.
     bool waits_outside_engine() const { return host_level_ || exchanges(); }
     Rank awaited() const;

@@ -36,8 +36,8 @@ void CollectiveEndpoint::progress(bool everywhere) {
     if (look_around) looked_around_at_ = time;
     const bool joining = groups_.any_joining();
     // After a sleep all sources are read, because any of them may have ended the sleep.
-    const engine::Expectation look =
-        attention_.turn(expected_, everywhere || busy_groups_ == 0 || joining || slept_, time);
+    const engine::PollHint look =
+        poll_selector_.turn(poll_hint_, everywhere || busy_groups_ == 0 || joining || slept_, time);
     if (look.messages || messenger->under_way() > 0) messenger->poll();
     if (busy_groups_ == 0 || joining || slept_ || time - service_read_at_ >= kIdleTime)
         read_service_socket(time);
@@ -66,12 +66,12 @@ void CollectiveEndpoint::progress(bool everywhere) {
 
 void CollectiveEndpoint::note_busy() {
     busy_groups_ = 0;
-    expected_ = {};
+    poll_hint_ = {};
     groups_.settle();
     for (const Group* group : groups_.ready()) {
         if (!group->core().busy()) continue;
         ++busy_groups_;
-        expected_ |= group->core().expects();
+        poll_hint_ |= group->core().poll_hint();
     }
 }
 

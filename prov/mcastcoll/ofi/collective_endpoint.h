@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "group/attention.h"
+#include "group/poll_selector.h"
 #include "ofi/group.h"
 #include "ports/strangers.h"
 #include "topology/report.h"
@@ -82,8 +82,8 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0, visits_ = 0;  // turns of progress(), and visits of groups in these turns
     std::size_t busy_groups_ = 0;
-    engine::Expectation expected_ = engine::kAnything;  // combined expectation of the busy groups
-    group::Attention attention_;
+    engine::PollHint poll_hint_ = engine::kPollAll;  // combined hint of the busy groups
+    group::PollSelector poll_selector_;
     Nanoseconds looked_around_at_{}, service_read_at_{};
     ServicePace service_pace_;
     bool service_awaited_ = true, slept_ = false;
