@@ -37,7 +37,7 @@ MessageConfig config_of(const Placement& placement) {
             .message_bytes = 1024,
             .window_bytes = 2048,
             .long_window_bytes = 4096,
-            .lent_bytes = 8192};
+            .borrowed_credit_bytes = 8192};
 }
 
 topology::Algorithm shape_of_tree(unsigned which) {

@@ -101,7 +101,7 @@ class Group {
             exchange.members = placement.members();
             exchange.message_bytes = message_bytes;
             exchange.long_window_bytes = 4 * message_bytes;
-            exchange.lent_bytes = 2 * exchange.long_window_bytes;
+            exchange.borrowed_credit_bytes = 2 * exchange.long_window_bytes;
             exchange.least_window_bytes = exchange.most_window_bytes =
                 exchange_window == 0 ? exchange.long_window_bytes : exchange_window;
             member.exchange = std::make_unique<ExchangeLevel>(exchange);

@@ -324,13 +324,13 @@ Test(exchange_level, unposted_pieces_are_bounded) {
 // For data beyond the window a member may borrow credit, and returns the credit with the data: the sum over
 // all members never exceeds the windows and the borrowed credit. A member without borrowed credit still makes
 // progress.
-Test(exchange_level, loans_are_bounded_and_given_back) {
+Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
     constexpr std::uint32_t kMembers = 300, kWindow = 4096, kBlock = 40000;
     ExchangeConfig config;
     config.members = kMembers;
     config.memory_bytes = kMembers * kWindow;
     config.long_window_bytes = 16384;
-    config.lent_bytes = 100000;
+    config.borrowed_credit_bytes = 100000;
     std::vector<ExchangeLevel> levels;
     levels.reserve(kMembers);
     for (config.self = 0; config.self < kMembers; ++config.self) levels.emplace_back(config);
@@ -352,7 +352,7 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
                 levels[message.to].on_message(letter(message), {});
             }
             const std::uint64_t all = std::accumulate(promised.begin() + 1, promised.end(), std::uint64_t{0});
-            cr_assert_leq(all, (kMembers - 1) * kWindow + config.lent_bytes);
+            cr_assert_leq(all, (kMembers - 1) * kWindow + config.borrowed_credit_bytes);
             most = std::max(most, all);
             longest = std::max(longest, *std::max_element(promised.begin(), promised.end()));
             const auto sender = static_cast<std::uint32_t>(1 + random() % (kMembers - 1));
@@ -364,7 +364,7 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
             levels[0].progress({});
         }
         cr_assert_eq(longest, config.long_window_bytes);
-        cr_assert_gt(most, (kMembers - 1) * kWindow + config.lent_bytes - 16384, "all is lent");
+        cr_assert_gt(most, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is lent");
         cr_assert_eq(levels[0].counters().bad_pieces, 0);
         for (std::uint32_t rank = 1; rank < kMembers; ++rank) cr_assert_leq(promised[rank], kWindow);
     }

@@ -22,7 +22,7 @@ MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& for
       unit_bytes_(unit_of(config)),
       least_piece_bytes_(std::min(unit_bytes_, longest_of(config))),
       piece_bytes_(piece_of(config)),
-      longest_loan_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
+      max_borrowed_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
     assert(config.self < config.members && piece_bytes_ > 0);
 }
 

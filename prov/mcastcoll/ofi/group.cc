@@ -22,7 +22,7 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
       plan_(std::move(plan)),
       multicast_(shared.multicast, shared.settings.plan, plan_.name(), *plan_.members,
                  [this](const std::vector<wire::ByteString>& listeners) {
-                     return groups_.find_loan(plan_.parent, listeners);
+                     return groups_.find_address_to_borrow(plan_.parent, listeners);
                  }),
       account_(*shared.messenger),
       secret_(plan_.munge ? std::make_unique<MungeSecret>(*plan_.munge, plan_.members, shared.secrets,
@@ -175,7 +175,7 @@ int Group::close(Nanoseconds now) {
     return 0;
 }
 
-std::optional<Loan> Group::lend(const std::vector<wire::ByteString>& members) {
+std::optional<BorrowedAddress> Group::lend(const std::vector<wire::ByteString>& members) {
     if (!core_->joined()) return {};
     const group::LevelSet& levels = core_->levels();
     const engine::Engine* const engine = levels.engine();
@@ -303,15 +303,15 @@ void GroupTable::remove(Group& group) noexcept {
     std::erase_if(groups_, [&](const auto& candidate) { return candidate.get() == &group; });
 }
 
-std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
-                                          const std::vector<wire::ByteString>& listeners) const {
-    std::optional<Loan> best;
+std::optional<BorrowedAddress> GroupTable::find_address_to_borrow(
+    fi_addr_t named, const std::vector<wire::ByteString>& listeners) const {
+    std::optional<BorrowedAddress> best;
     std::size_t size = 0;  // size of the lending group
     const auto consider = [&](Group* group) {
         if (group == nullptr || (best && size <= group->size())) return;
-        auto loan = group->lend(listeners);
-        if (!loan) return;
-        best = std::move(loan);
+        auto borrowed = group->lend(listeners);
+        if (!borrowed) return;
+        best = std::move(borrowed);
         size = group->size();
     };
     consider(find(named));

@@ -182,7 +182,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
 
     // The part of this group's multicast address available to these members. Empty unless the group has an
     // address of its own and some member receives its multicast.
-    std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
+    std::optional<BorrowedAddress> lend(const std::vector<wire::ByteString>& members);
 
     group::QueuePlace run;  // belongs to GroupTable
 
@@ -282,7 +282,8 @@ class GroupTable {
 
     // Finds a multicast address for these listeners of a new group to borrow: from the group named by the
     // application, if it can lend; otherwise from the smallest group with all the members.
-    std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
+    std::optional<BorrowedAddress> find_address_to_borrow(
+        fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 
     // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that await
     // their welcome, stay ready.

@@ -64,25 +64,25 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
         room = room && (verbs || hellos[rank].datagram_bytes == 0 || hellos[rank].room != 0);
         listeners.push_back(members_[rank]);
     }
-    std::optional<Loan> loan;
-    if (placement.segments().size() == 1) loan = lender_(listeners);
+    std::optional<BorrowedAddress> borrowed;
+    if (placement.segments().size() == 1) borrowed = lender_(listeners);
     // A borrowed address must be of the same transport, and only RoCE can send to groups that are not joined.
-    if (loan && ((loan->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
-        loan.reset();
-    if (!loan)
+    if (borrowed && ((borrowed->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
+        borrowed.reset();
+    if (!borrowed)
         welcome.group_addresses = {encode_address(own_address)};
     else
-        borrow(welcome, own_address, *loan, room, placement);
+        borrow(welcome, own_address, *borrowed, room, placement);
 }
 
-void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address, const Loan& loan,
-                            bool room, const levels::Placement& placement) {
-    std::vector<std::uint32_t> subset = loan.ranks;
+void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address,
+                            const BorrowedAddress& borrowed, bool room, const levels::Placement& placement) {
+    std::vector<std::uint32_t> subset = borrowed.ranks;
     std::sort(subset.begin(), subset.end());
-    const engine::PlanChoice choice = engine::choose_plan(subset, loan.places, room, wanted_);
+    const engine::PlanChoice choice = engine::choose_plan(subset, borrowed.places, room, wanted_);
     welcome.plan = static_cast<std::uint8_t>(choice.plan);
-    explain_choice(loan, choice);
-    const SocketAddress& lent = loan.address;
+    explain_choice(borrowed, choice);
+    const SocketAddress& lent = borrowed.address;
     if (choice.plan == engine::Plan::own || choice.plan == engine::Plan::parent) {
         welcome.group_addresses = {encode_address(choice.plan == engine::Plan::own ? own_address : lent)};
         return;
@@ -91,21 +91,21 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
     for (std::size_t i = 0; i < choice.cover.size(); ++i) {
         const engine::AlignedRange& range = choice.cover[i];
         welcome.group_addresses.push_back(
-            encode_address(range_group_address(family, loan.key, range.level, range.index, lent.port())));
-        for (std::size_t place = 0; place < loan.ranks.size(); ++place)
-            if (loan.ranks[place] >= range.first() && loan.ranks[place] < range.end(loan.places))
+            encode_address(range_group_address(family, borrowed.key, range.level, range.index, lent.port())));
+        for (std::size_t place = 0; place < borrowed.ranks.size(); ++place)
+            if (borrowed.ranks[place] >= range.first() && borrowed.ranks[place] < range.end(borrowed.places))
                 welcome.range_of[placement.segment()[place]] = static_cast<std::uint8_t>(i);
     }
 }
 
-void GroupMulticast::explain_choice(const Loan& loan, const engine::PlanChoice& choice) const {
+void GroupMulticast::explain_choice(const BorrowedAddress& borrowed, const engine::PlanChoice& choice) const {
     if (choice.scarce)
         return log_line(Level::info, "{}: part of {}: uses {}, because a member can join no more addresses",
-                        group_name_, loan.name, engine::name_of(choice.plan));
+                        group_name_, borrowed.name, engine::name_of(choice.plan));
     log_line(
         Level::info,
         "{}: part of {}, {} ranges: uses {} (costs: parent {:.1f}, chained {:.1f}, tree {:.1f}, own {:.1f})",
-        group_name_, loan.name, choice.cover.size(), engine::name_of(choice.plan), choice.costs.parent,
+        group_name_, borrowed.name, choice.cover.size(), engine::name_of(choice.plan), choice.costs.parent,
         choice.costs.chained, choice.costs.tree, choice.costs.own);
 }
 
@@ -167,21 +167,21 @@ void GroupMulticast::flush() {
     send_error_told_ = true;
 }
 
-std::optional<Loan> GroupMulticast::lend(const std::vector<wire::ByteString>& members,
-                                         const levels::Placement& placement, GroupKey key) {
+std::optional<BorrowedAddress> GroupMulticast::lend(const std::vector<wire::ByteString>& members,
+                                                    const levels::Placement& placement, GroupKey key) {
     if (members.size() > members_.size()) return {};
     if (place_by_address_.empty())
         for (std::uint32_t place = 0; place < placement.segment().size(); ++place)
             place_by_address_.emplace(members_[placement.segment()[place]], place);
     const auto listening = static_cast<std::uint32_t>(placement.segment().size());
-    Loan loan{outlets_.front().group, key, listening, {}, group_name_};
-    loan.ranks.reserve(members.size());
+    BorrowedAddress borrowed{outlets_.front().group, key, listening, {}, group_name_};
+    borrowed.ranks.reserve(members.size());
     for (const wire::ByteString& member : members) {
         const auto found = place_by_address_.find(member);
         if (found == place_by_address_.end()) return {};
-        loan.ranks.push_back(found->second);
+        borrowed.ranks.push_back(found->second);
     }
-    return loan;
+    return borrowed;
 }
 
 bool GroupMulticast::may_come_from(std::uint32_t rank, const SocketAddress& source) {

@@ -13,7 +13,7 @@ namespace mcastcoll::ofi {
 
 // A part of another group's multicast address, to be borrowed. The ranks are the borrowers' positions in the
 // lending group.
-struct Loan {
+struct BorrowedAddress {
     SocketAddress address;
     GroupKey key{};
     std::uint32_t places = 0;  // number of positions in the lending group
@@ -24,7 +24,7 @@ struct Loan {
 class GroupMulticast final : public group::Multicast {
   public:
     // Finds a lending group for these members, given by their inner addresses.
-    using Lender = std::function<std::optional<Loan>(const std::vector<wire::ByteString>&)>;
+    using Lender = std::function<std::optional<BorrowedAddress>(const std::vector<wire::ByteString>&)>;
 
     // wanted: the address scheme to use regardless of its cost. members: inner addresses by rank; they must
     // outlive this object.
@@ -50,8 +50,8 @@ class GroupMulticast final : public group::Multicast {
     bool own_address() const { return plan_of_addresses_ == engine::Plan::own && joined(); }
     // The part of this group's address available to these members. Empty if one of them does not listen to
     // the address.
-    std::optional<Loan> lend(const std::vector<wire::ByteString>& members, const levels::Placement& placement,
-                             GroupKey key);
+    std::optional<BorrowedAddress> lend(const std::vector<wire::ByteString>& members,
+                                        const levels::Placement& placement, GroupKey key);
 
     // A datagram of a member must come from the member's address and, once the first valid datagram has
     // arrived, from the same port.
@@ -65,9 +65,9 @@ class GroupMulticast final : public group::Multicast {
     Carrier choose_carrier(const group::Hellos& hellos, const levels::Placement& placement) const;
     void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                           const group::Hellos& hellos, const levels::Placement& placement);
-    void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const Loan& loan, bool room,
-                const levels::Placement& placement);
-    void explain_choice(const Loan& loan, const engine::PlanChoice& choice) const;
+    void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const BorrowedAddress& borrowed,
+                bool room, const levels::Placement& placement);
+    void explain_choice(const BorrowedAddress& borrowed, const engine::PlanChoice& choice) const;
 
     MulticastSockets& sockets_;
     const std::optional<engine::Plan> wanted_;
