@@ -267,9 +267,10 @@ Test(packets, early_buffers_are_few_and_come_back) {
         cr_assert_eq(bench.engine.counters().unposted_dropped - dropped, (end - round > buffers ? 20U : 0U));
         for (std::uint64_t id = round; id < end; ++id) {
             // Every second posted operation differs from the early data: then none of the data may be used.
-            const bool misled = id % 2 == 1;
-            cr_assert(bench.broadcast(misled ? 0 : 2, posted[id]).ok());
-            const ByteString expected = misled || id == round + buffers ? ByteString(sent.size()) : sent;
+            const bool wrong_early_data = id % 2 == 1;
+            cr_assert(bench.broadcast(wrong_early_data ? 0 : 2, posted[id]).ok());
+            const ByteString expected =
+                wrong_early_data || id == round + buffers ? ByteString(sent.size()) : sent;
             cr_assert(posted[id] == expected, "operation %lu", static_cast<unsigned long>(id));
         }
         bench.drain();

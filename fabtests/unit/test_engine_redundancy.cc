@@ -452,16 +452,16 @@ Test(redundancy, parity_of_liars_is_dropped) {
     receiver.drain();
     cr_assert(buffer == sent);
     // Data from a wrong root before the post are discarded, and so is everything derived from such data.
-    Bench misled(config_of(1, 3));
-    misled.join();
-    for (std::uint32_t row = 0; row < 3; ++row) misled.datagram(parity_of(2, other, row));
-    cr_assert(misled.broadcast(0, buffer).ok());
+    Bench misdirected(config_of(1, 3));
+    misdirected.join();
+    for (std::uint32_t row = 0; row < 3; ++row) misdirected.datagram(parity_of(2, other, row));
+    cr_assert(misdirected.broadcast(0, buffer).ok());
     std::fill(buffer.begin(), buffer.end(), std::byte{});
-    for (std::uint32_t i = 2; i < 40; ++i) misled.datagram(misled.fragment(0, 0, i, sent));
-    misled.drain();
-    cr_assert_eq(misled.engine.counters().fragments_restored, 0U);
-    for (std::uint32_t row = 0; row < 2; ++row) misled.datagram(parity_of(0, sent, row));
-    misled.drain();
+    for (std::uint32_t i = 2; i < 40; ++i) misdirected.datagram(misdirected.fragment(0, 0, i, sent));
+    misdirected.drain();
+    cr_assert_eq(misdirected.engine.counters().fragments_restored, 0U);
+    for (std::uint32_t row = 0; row < 2; ++row) misdirected.datagram(parity_of(0, sent, row));
+    misdirected.drain();
     cr_assert(buffer == sent);
 }
 

@@ -260,7 +260,7 @@ Test(feed_members, who_has_gone_is_not_found) {
     second.receives = second.gone = true;
     cr_assert_null(members.find(id(2)));
     cr_assert_eq(members.receivers(), 0);
-    members.bury();
+    members.remove_gone();
     cr_assert_not_null(members.find(id(1)));
     cr_assert_eq(std::distance(members.begin(), members.end()), 1);
 }

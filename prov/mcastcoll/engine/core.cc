@@ -97,7 +97,7 @@ void Core::release_below(std::uint64_t id) {
 void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
     if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
-        root_sync.note_operation(slot.multicasting.troubled);
+        root_sync.note_operation(slot.multicasting.degraded);
     if (large(slot) || slot.plan.forwards) return;
     for (const Client& client : slot.known_clients())
         if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))

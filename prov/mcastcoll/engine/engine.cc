@@ -111,12 +111,13 @@ void Engine::begin(const Collective& operation) {
     Slot& slot = *core_.claim(operation_of(core_.slots.post()));
     assert(slot.state == SlotState::vacant || slot.state == SlotState::early);
     const bool root = operation.root == core_.self();
-    const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
-                                               operation.kind == CollectiveKind::reduce)) ||
-                        (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
+    const bool wrong_early_data =
+        (slot.length_known &&
+         (root || slot.bytes != operation.bytes || operation.kind == CollectiveKind::reduce)) ||
+        (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
     // Early data belonged to another operation: discard the data and request everything from the supplier,
     // which reports a mismatch.
-    if (misled) {
+    if (wrong_early_data) {
         ++core_.counters.bad_fragment;
         slot.base = slot.hearing.revealed = slot.hearing.stored = 0;
         slot.have.clear_all();
@@ -124,7 +125,7 @@ void Engine::begin(const Collective& operation) {
     if (core_.config.members > 1) core_.round_trip.want_shorter();
     slot.operation = operation;
     if (operation.input == nullptr) slot.operation.input = operation.buffer;
-    receiver_.adopt_early(slot, !misled);
+    receiver_.adopt_early(slot, !wrong_early_data);
     slot.state = SlotState::active;
     slot.posted_at = slot.progress_at = core_.moved_at = core_.now;
     slot.length_known = true;
@@ -159,7 +160,7 @@ void Engine::begin(const Collective& operation) {
     receiver_.begin(slot);
     // Data that a supplier sent unsolicited was discarded as well. Only a NAK brings that data, or the
     // supplier's error, again.
-    if (misled && slot.state == SlotState::active) repairer_.request(slot, slot.fragments);
+    if (wrong_early_data && slot.state == SlotState::active) repairer_.request(slot, slot.fragments);
 }
 
 Nanoseconds Engine::next_deadline() const {

@@ -125,7 +125,7 @@ RootSynchronizer::RootSynchronizer(const GroupConfig& config)
       seed_(static_cast<std::uint64_t>(config.key)),
       delay_(config.root_delay),
       present_(config.root_sync == RootSync::adaptive ? RootSync::none : config.root_sync),
-      troubled_(kMuch, 16) {}
+      degraded_(kMuch, 16) {}
 
 Rank RootSynchronizer::drawn(std::uint64_t operation, Rank root) const {
     if (members_ < 2) return kNoRank;
@@ -143,17 +143,17 @@ Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
 
 // Many NAKs: take the next stronger choice, and none when even the strongest did not help. Few NAKs for a
 // long time: try without.
-void RootSynchronizer::note_operation(bool troubled) {
-    troubled_.sample(troubled ? 1000 : 0);
+void RootSynchronizer::note_operation(bool degraded) {
+    degraded_.sample(degraded ? 1000 : 0);
     ++operations_;
     if (configured_ != RootSync::adaptive) return;
     if (rest_ > 0) --rest_;
     if (operations_ < kJudgeAfter) return;
-    const std::uint32_t share = troubled_.permille();
-    const bool helped = share * 4 < troubled_before_ * 3;
+    const std::uint32_t share = degraded_.permille();
+    const bool helped = share * 4 < degraded_before_ * 3;
     if (present_ == RootSync::none) {
         if (share < kMuch || rest_ > 0) return;
-        troubled_before_ = share;
+        degraded_before_ = share;
         present_ = RootSync::delay;
     } else if (!helped) {
         if (present_ == RootSync::random) rest_ = kRetryAfter;
@@ -167,7 +167,7 @@ void RootSynchronizer::note_operation(bool troubled) {
 }
 
 RootSyncState RootSynchronizer::state() const {
-    return {.present = present_, .troubled = troubled_.permille(), .lateness = lateness_.mean()};
+    return {.present = present_, .degraded = degraded_.permille(), .lateness = lateness_.mean()};
 }
 
 }  // namespace mcastcoll::engine

@@ -129,7 +129,7 @@ class Policy {
 // State of the root synchronisation: a receiver that has not entered yet may lose early fragments.
 struct RootSyncState {
     RootSync present = RootSync::none;
-    std::uint32_t troubled = 0;  // own operations with a NAK after stage 1, per 1000
+    std::uint32_t degraded = 0;  // own operations with a NAK after stage 1, per 1000
     Nanoseconds lateness{};      // how much later than the root the drawn process enters
 };
 
@@ -147,8 +147,8 @@ class RootSynchronizer {
 
     // The drawn process entered this much later than the root.
     void note_entered(Nanoseconds late) { lateness_.sample(late); }
-    // The whole group has finished an own operation. troubled: a NAK named a multicast fragment.
-    void note_operation(bool troubled);
+    // The whole group has finished an own operation. degraded: a NAK named a multicast fragment.
+    void note_operation(bool degraded);
     RootSyncState state() const;
 
   private:
@@ -158,8 +158,8 @@ class RootSynchronizer {
     const Nanoseconds delay_;
     RootSync present_;
     SmoothedTime lateness_{Nanoseconds{}};
-    Share troubled_;
-    std::uint32_t troubled_before_ = 0;  // in thousandths, when the present choice was made
+    Share degraded_;
+    std::uint32_t degraded_before_ = 0;  // in thousandths, when the present choice was made
     std::uint32_t operations_ = 0;       // since then
     std::uint32_t rest_ = 0;             // operations before the next attempt
 };

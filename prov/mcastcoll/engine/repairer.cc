@@ -57,7 +57,7 @@ void RootRepairer::on_root_nak(const wire::Header& header, Bytes payload) {
         return drop(core_.counters.bad_sender);
     if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->retained))) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
-    if (self_is_top) slot->multicasting.troubled = true;
+    if (self_is_top) slot->multicasting.degraded = true;
     if (Client* client = slot->find_client(header.sender)) client->sent_nak = true;
     RootNaks& root_naks = slot->root_naks;
     root_naks.begin_round(core_.now, core_.round_trip.mean());

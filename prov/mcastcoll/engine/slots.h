@@ -170,7 +170,7 @@ struct Multicasting {
     bool held = false;               // root synchronisation: must not start yet
     bool entered = false;            // the drawn member has entered
     bool entered_due = false;        // this member was drawn and must report its entry
-    bool troubled = false;           // a NAK named a multicast fragment
+    bool degraded = false;           // a NAK named a multicast fragment
     std::uint32_t copies = 0;        // copies of the whole message still to send
     std::uint32_t copied = 0;        // sent fragments of the current copy
     bool copy_waits = false;         // the time for the copy has not come

@@ -184,7 +184,7 @@ void Supplier::on_nak(const wire::Header& header, Bytes payload) {
     const bool was_multicast =
         slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
     if (was_multicast && core_.graph_of(*slot).hears(core_.self(), header.sender))
-        slot->multicasting.troubled = true;
+        slot->multicasting.degraded = true;
     // NAKs may overtake each other: an older NAK may name fragments that a newer NAK did not need to repeat.
     const std::uint32_t from = index_of(header.fragment);
     client->base = std::max(client->base, from);

@@ -223,7 +223,7 @@ void Feed::tick(Nanoseconds now) {
     drop_unanswered(now);
     expel_late(now);
     bar_silent(now);
-    members_.bury();
+    members_.remove_gone();
     if (now >= flush_at_) flush(now);
     // Packets that the system has not accepted yet cannot be missing.
     if (config_.sends && now >= beat_at_ && outgoing_.waiting() == 0) beat(!outgoing_.empty(), now);

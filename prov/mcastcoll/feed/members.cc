@@ -73,7 +73,7 @@ std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout
     return evicted;
 }
 
-void Members::bury() {
+void Members::remove_gone() {
     std::erase_if(all_, [](const auto& member) { return member->gone; });
 }
 

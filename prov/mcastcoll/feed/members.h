@@ -73,7 +73,7 @@ struct Member {
     // Messages of this sender are lost, which the host knows: no more of its messages are accepted.
     bool barred = false;
     bool leaving = false;  // all of its data has arrived or is not needed; the member does not come back
-    bool gone = false;     // removed by the next bury()
+    bool gone = false;     // removed by the next remove_gone()
 };
 
 class Members {
@@ -87,7 +87,7 @@ class Members {
     // Removes a member to make room: a member without an answer, or else the member with the longest silence
     // above the peer timeout. Null if no member qualifies.
     std::unique_ptr<Member> evict(Nanoseconds now, Nanoseconds peer_timeout);
-    void bury();
+    void remove_gone();
     // Extends the deadlines by a pause in which the caller did not run this member.
     void forgive(Nanoseconds pause, Nanoseconds now);
 

@@ -76,7 +76,7 @@ void LevelSet::tell_engine() {
         port_.explain(
             fmt::format("root synchronisation is now {}: per 1000 own broadcasts, data of {} was requested; "
                         "other members enter {} us later",
-                        name_of(sync.present), sync.troubled, sync.lateness.value / 1000));
+                        name_of(sync.present), sync.degraded, sync.lateness.value / 1000));
     }
     if (engine_->map_version() == told_map_) return;
     told_map_ = engine_->map_version();

@@ -58,7 +58,7 @@ void CollectiveEndpoint::progress(bool everywhere) {
             tell_lost(peer, error, reason, time);
         });
     });
-    bury_done();
+    remove_done();
     if (wants_report(time)) succeeds([&] { write_report(); });
     messenger->flush_told();
     keep_alarm();
@@ -229,13 +229,13 @@ int CollectiveEndpoint::close_group(Group& group) {
     group.within(time, [&] { rc = group.close(time); });
     if (rc != 0) return rc;
     groups_.forget_token(group);
-    bury_done();
+    remove_done();
     messenger->flush_told();
     keep_alarm();
     return 0;
 }
 
-void CollectiveEndpoint::bury_done() noexcept {
+void CollectiveEndpoint::remove_done() noexcept {
     for (std::size_t i = 0; i < groups_.ready().size();) {
         Group& group = *groups_.ready()[i];
         if (!group.core().done()) {

@@ -70,7 +70,7 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
     Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
     Result<void> plan_munge(JoinPlan& plan, const wire::ByteString& set_key);
-    void bury_done() noexcept;
+    void remove_done() noexcept;
     void drain();
     bool wants_report(Nanoseconds now);
     void write_report();

@@ -126,10 +126,10 @@ class VerbsHub final : public VerbsTransport {
     void leave(const SocketAddress& group) override;
     VerbsTarget target_of(const SocketAddress& group);
     void retire(AddressOwner address) {
-        bury();
+        free_retired();
         if (address) retired_.push_back({queue_->posted(), std::move(address)});
     }
-    void bury() {
+    void free_retired() {
         if (retired_.empty()) return;
         queue_->reap();
         while (!retired_.empty() && retired_.front().until <= queue_->done()) retired_.pop_front();
@@ -320,7 +320,7 @@ void VerbsHub::note_answer(const rdma_cm_event& event) {
 void VerbsHub::look_after() {
     quiet_turns_ = 0;
     take_events();
-    bury();
+    free_retired();
     if (gone_) return;
     for (auto& [group, share] : shares_) {
         if (!share.lost || share.rejoins == kMaxRejoins || monotonic_now() < share.rejoin_at) continue;
