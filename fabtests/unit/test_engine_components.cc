@@ -196,7 +196,7 @@ Test(root_repairer, sends_one_nak_in_each_round_and_gives_up_after_two) {
     config.repair = Repair::sync;
     Parts p(config);
     Slot& slot = p.post(0, kSmall);
-    slot.plan.route = Route::root;
+    slot.repair_mode.route = Route::root;
     const auto next = [&](Effect& effect) { return p.root_repairer.next_message(slot, effect); };
     cr_assert(p.root_repairer.uses_root(slot) && p.root_repairer.nak(slot, 2));
     cr_assert(said(next).kind == Kind::root_nak);

@@ -385,18 +385,18 @@ engine::Policy policy_of(Repair repair, std::uint32_t members) {
 
 Test(automatic_policy, it_forwards_to_a_successor_that_sends_many_naks_with_hysteresis) {
     engine::Policy policy = policy_of(Repair::automatic, 8);
-    cr_assert(!policy.plan(false, 1).forwards);
+    cr_assert(!policy.mode(false, 1).forwards);
     for (int i = 0; i < 400; ++i) policy.note_successor(i % 25 == 0);
-    cr_assert(!policy.plan(false, 1).forwards,
+    cr_assert(!policy.mode(false, 1).forwards,
               "7 others with NAKs for 4 %% each count as a quarter of a member");
     int operations = 0;
-    while (!policy.plan(false, 1).forwards && operations < 100) policy.note_successor(++operations % 3 == 0);
-    cr_assert(policy.plan(false, 1).forwards);
-    cr_assert(!policy.plan(false, 8).forwards, "now and then it checks for NAKs");
+    while (!policy.mode(false, 1).forwards && operations < 100) policy.note_successor(++operations % 3 == 0);
+    cr_assert(policy.mode(false, 1).forwards);
+    cr_assert(!policy.mode(false, 8).forwards, "now and then it checks for NAKs");
     for (int i = 0; i < 400; ++i) policy.note_successor(i % 25 == 0);
-    cr_assert(policy.plan(false, 1).forwards, "it is no reason to stop, either");
+    cr_assert(policy.mode(false, 1).forwards, "it is no reason to stop, either");
     for (int i = 0; i < 400; ++i) policy.note_successor(false);
-    cr_assert(!policy.plan(false, 1).forwards);
+    cr_assert(!policy.mode(false, 1).forwards);
     cr_assert_eq(policy.changes(), 2U);
 }
 
@@ -406,51 +406,51 @@ Test(automatic_policy, the_larger_the_group_the_sooner_it_forwards) {
         pair.note_successor(i % 10 == 0);
         large.note_successor(i % 10 == 0);
     }
-    cr_assert(!pair.plan(false, 1).forwards && large.plan(false, 1).forwards);
+    cr_assert(!pair.mode(false, 1).forwards && large.mode(false, 1).forwards);
 }
 
 Test(automatic_policy, it_asks_the_root_when_the_ring_is_long_and_tries_the_ring_again) {
     engine::Policy policy = policy_of(Repair::automatic, 64);
     const Nanoseconds rtt = Nanoseconds::from_us(40);
     for (int i = 0; i < 50; ++i) policy.note_repair(engine::Route::supplier, rtt, rtt);
-    cr_assert(policy.plan(false, 1).route == engine::Route::supplier);
+    cr_assert(policy.mode(false, 1).route == engine::Route::supplier);
     for (int i = 0; i < 50; ++i)
         policy.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
-    cr_assert(policy.plan(false, 1).route == engine::Route::root);
+    cr_assert(policy.mode(false, 1).route == engine::Route::root);
     int by_root = 0;
-    for (; policy.plan(false, 1).route == engine::Route::root && by_root < 1000; ++by_root)
+    for (; policy.mode(false, 1).route == engine::Route::root && by_root < 1000; ++by_root)
         policy.note_repair(engine::Route::root, Nanoseconds{3 * rtt.value}, rtt);
     cr_assert_lt(by_root, 1000);
     policy.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
-    cr_assert(policy.plan(false, 1).route == engine::Route::supplier, "once is no proof");
+    cr_assert(policy.mode(false, 1).route == engine::Route::supplier, "once is no proof");
     for (int i = 0; i < 8; ++i) policy.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
-    cr_assert(policy.plan(false, 1).route == engine::Route::root, "it still is long");
+    cr_assert(policy.mode(false, 1).route == engine::Route::root, "it still is long");
     cr_assert_eq(policy.state().root_repair.value, 3 * rtt.value);
     engine::Policy small = policy_of(Repair::automatic, 4);
     for (int i = 0; i < 50; ++i) small.note_repair(engine::Route::supplier, Nanoseconds{20 * rtt.value}, rtt);
-    cr_assert(small.plan(false, 1).route == engine::Route::supplier, "four members are no long ring");
+    cr_assert(small.mode(false, 1).route == engine::Route::supplier, "four members are no long ring");
 }
 
 Test(automatic_policy, it_chains_large_messages_that_the_multicast_does_not_bring) {
     engine::Policy policy = policy_of(Repair::automatic, 8);
     for (int i = 0; i < 50; ++i) policy.note_large(90, 100);
-    cr_assert(!policy.plan(true, 1).chained);
+    cr_assert(!policy.mode(true, 1).chained);
     for (int i = 0; i < 50; ++i) policy.note_large(10, 100);
-    cr_assert(policy.plan(true, 1).chained && !policy.plan(false, 1).chained);
+    cr_assert(policy.mode(true, 1).chained && !policy.mode(false, 1).chained);
     for (int i = 0; i < 100; ++i) policy.note_large(120, 100);  // duplicates count, too
-    cr_assert(!policy.plan(true, 1).chained);
+    cr_assert(!policy.mode(true, 1).chained);
 }
 
 Test(automatic_policy, the_others_learn_nothing) {
     for (Repair repair : {Repair::pull, Repair::push, Repair::sync}) {
         engine::Policy policy = policy_of(repair, 64);
-        const engine::RepairPlan small = policy.plan(false, 1), large = policy.plan(true, 1);
+        const engine::RepairMode small = policy.mode(false, 1), large = policy.mode(true, 1);
         for (int i = 0; i < 200; ++i) {
             policy.note_successor(true);
             policy.note_large(0, 100);
             policy.note_repair(engine::Route::supplier, Nanoseconds::from_ms(5), Nanoseconds::from_us(1));
         }
-        cr_assert(policy.plan(false, 1) == small && policy.plan(true, 1) == large);
+        cr_assert(policy.mode(false, 1) == small && policy.mode(true, 1) == large);
         cr_assert_eq(policy.changes(), 0U);
     }
 }

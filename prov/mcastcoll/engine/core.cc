@@ -98,7 +98,7 @@ void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
     if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
         root_sync.note_operation(slot.multicasting.degraded);
-    if (large(slot) || slot.plan.forwards) return;
+    if (large(slot) || slot.repair_mode.forwards) return;
     for (const Client& client : slot.known_clients())
         if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
             policy.note_successor(client.sent_nak);

@@ -80,7 +80,7 @@ struct Core {
     // The data may come by message without a NAK: small messages are sent to deaf members unsolicited, and
     // are forwarded along the ring under a repair mode with a silence factor above 1.
     bool comes_unsolicited(const Slot& slot) const {
-        return !large(slot) && (!hears(slot) || slot.plan.silence_factor > 1);
+        return !large(slot) && (!hears(slot) || slot.repair_mode.silence_factor > 1);
     }
     // This member is a leader that relays the operation's fragments to its range.
     bool relays(const Slot& slot) const {

@@ -139,7 +139,7 @@ void Engine::begin(const Collective& operation) {
         return gatherer_.begin(slot);
     }
 
-    slot.plan = core_.policy.plan(core_.large(slot), number_of(slot.id));
+    slot.repair_mode = core_.policy.mode(core_.large(slot), number_of(slot.id));
     const SupplyGraph& graph = core_.graph_of(slot);
     const GroupConfig& config = core_.config;
     const std::uint32_t arity = core_.large(slot) ? config.large_tree_arity : config.tree_arity;

@@ -34,7 +34,7 @@ void HeaderPrediction::predict_after(const wire::Header& header, Bytes packet) {
     turn_ = core_.now;
     std::memcpy(head_.data(), packet.data(), head_.size());
     expect(index_of(header.fragment) + 1);
-    if (slot->plan.silence_factor > 1 || !in_order(*slot)) return;
+    if (slot->repair_mode.silence_factor > 1 || !in_order(*slot)) return;
     // The slow path takes over where the next report is due, where silence starts to mean that the root waits
     // for reports, and at the end.
     const std::uint32_t step = core_.config.report_step(slot->fragments), window = core_.config.window;

@@ -50,13 +50,13 @@ Policy::Policy(const GroupConfig& config)
       successor_naks_(std::min(kOftenNaks, kExpectedNaks / std::max(config.members - 1, 1U) + 1), 64),
       large_missed_(kOftenMissed, 16) {}
 
-RepairPlan Policy::plan(bool large, std::uint64_t operation) const {
-    RepairPlan plan = chosen(large);
-    if (configured_ == Repair::automatic && operation % kTryEvery == 0) plan.forwards = false;
-    return plan;
+RepairMode Policy::mode(bool large, std::uint64_t operation) const {
+    RepairMode mode = chosen(large);
+    if (configured_ == Repair::automatic && operation % kTryEvery == 0) mode.forwards = false;
+    return mode;
 }
 
-RepairPlan Policy::chosen(bool large) const {
+RepairMode Policy::chosen(bool large) const {
     switch (configured_) {
         case Repair::pull:
             return {};
@@ -84,7 +84,7 @@ PolicyState Policy::state() const {
 template <typename Change>
 void Policy::learn(Change change) {
     if (configured_ != Repair::automatic) return;
-    const RepairPlan small = chosen(false), large = chosen(true);
+    const RepairMode small = chosen(false), large = chosen(true);
     change();
     if (chosen(false) != small || chosen(true) != large) ++changes_;
 }

@@ -1,4 +1,4 @@
-// Decisions that each member makes by itself: one repair mode (`RepairPlan`) per operation, and the wait of a
+// Decisions that each member makes by itself: one repair mode (`RepairMode`) per operation, and the wait of a
 // root before it multicasts.
 //
 // A repair mode is fixed when an operation is posted. The rest of the engine reads the mode and never the
@@ -56,18 +56,18 @@ enum class Route : std::uint8_t {
     root,      // up the report tree to the root, which multicasts again; the supplier after fruitless rounds
 };
 
-struct RepairPlan {
+struct RepairMode {
     Route route = Route::supplier;
     // Requests the whole message from the start, a window at a time, with or without multicast.
     bool chained = false;
     bool forwards = false;             // forwards a whole message to its ring successor without a NAK
     std::uint32_t silence_factor = 1;  // multiple of the usual silence before a NAK
-    bool operator==(const RepairPlan&) const = default;
+    bool operator==(const RepairMode&) const = default;
 };
 
 // Current repair modes, with their measurements.
 struct PolicyState {
-    RepairPlan small, large;
+    RepairMode small, large;
     std::uint32_t successor_naks = 0;  // NAKs by the ring successor per 1000 small operations
     // Fragments that the multicast did not bring, per 1000 of large operations.
     std::uint32_t large_missed = 0;
@@ -100,7 +100,7 @@ class Policy {
   public:
     explicit Policy(const GroupConfig& config);
 
-    RepairPlan plan(bool large, std::uint64_t operation) const;
+    RepairMode mode(bool large, std::uint64_t operation) const;
     PolicyState state() const;
     std::uint64_t changes() const { return changes_; }
 
@@ -113,7 +113,7 @@ class Policy {
     void note_repair(Route route, Nanoseconds took, Nanoseconds round_trip);
 
   private:
-    RepairPlan chosen(bool large) const;
+    RepairMode chosen(bool large) const;
     template <typename Change>
     void learn(Change change);
 

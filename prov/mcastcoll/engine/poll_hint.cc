@@ -19,7 +19,7 @@ PollHint hint_for(const Core& core, const Slot& slot) {
     if (slot.state != SlotState::active) return {};
     if (gathers_still(core, slot) || core.is_root(slot) || slot.complete_here()) return {false, true};
     const bool hears = core.hears(slot);
-    const bool supplied = slot.naks.requested_to > 0 || slot.plan.chained || slot.plan.forwards;
+    const bool supplied = slot.naks.requested_to > 0 || slot.repair_mode.chained || slot.repair_mode.forwards;
     return {hears, !hears || supplied};
 }
 

@@ -34,8 +34,8 @@ void Receiver::begin(Slot& slot) {
     const bool silent = !core_.hears(slot) || core_.suspicion.silent(slot.operation.root);
     const bool comes_unsolicited = core_.comes_unsolicited(slot);
     const std::int64_t silence_factor =
-        comes_unsolicited ? std::max(slot.plan.silence_factor, kDeafSilenceFactor) : 1;
-    slot.naks.chained = silent || slot.plan.chained;
+        comes_unsolicited ? std::max(slot.repair_mode.silence_factor, kDeafSilenceFactor) : 1;
+    slot.naks.chained = silent || slot.repair_mode.chained;
     if (slot.naks.chained && (!comes_unsolicited || slot.base < slot.hearing.revealed))
         return repairer_.request(slot, slot.fragments);
     const bool hole = !comes_unsolicited && (slot.base < slot.hearing.revealed || later_was_heard(slot));
@@ -198,7 +198,7 @@ void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
         core_.deadlines.on_gap(slot, core_.now - before);
         slot.hearing.longest_gap = std::max(slot.hearing.longest_gap, core_.now - before);
     }
-    if (slot.plan.chained || slot.plan.silence_factor > 1) return;
+    if (slot.repair_mode.chained || slot.repair_mode.silence_factor > 1) return;
     slot.naks.chained = false;
     if (slot.base < slot.hearing.revealed && !awaits_spares(slot))
         repairer_.arm_gap(slot);
@@ -219,7 +219,7 @@ void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     for (std::uint64_t id = core_.slots.first_open(); id < std::min(before, core_.slots.next()); ++id) {
         Slot& slot = core_.slots.at(id);
         if (slot.state != SlotState::active || slot.operation.root != sender || core_.large(slot)) continue;
-        if (slot.plan.silence_factor > 1 || slot.complete_here()) continue;
+        if (slot.repair_mode.silence_factor > 1 || slot.complete_here()) continue;
         slot.hearing.revealed = slot.fragments;
         repairer_.arm_gap(slot);
     }

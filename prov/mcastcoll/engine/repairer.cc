@@ -17,7 +17,7 @@ Nanoseconds RootRepairer::answer_delay(const Slot& slot) const {
 }
 
 bool RootRepairer::uses_root(const Slot& slot) const {
-    return slot.plan.route == Route::root && slot.reporting.parent != kNoRank && !slot.naks.chained &&
+    return slot.repair_mode.route == Route::root && slot.reporting.parent != kNoRank && !slot.naks.chained &&
            slot.root_naks.rounds < kFruitlessRounds;
 }
 

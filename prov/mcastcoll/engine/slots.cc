@@ -30,7 +30,7 @@ void Slot::reset(OperationId operation_id) {
     bytes = 0;
     fragments = base = parity_rows = 0;
     posted_at = progress_at = {};
-    plan = {};
+    repair_mode = {};
     hearing = {};
     supplier = named_root = kNoRank;
     naks.reset();

@@ -243,7 +243,7 @@ struct Slot {
     std::byte* late_copy = nullptr;  // its copy for such peers
     Nanoseconds posted_at{};
     Nanoseconds progress_at{};  // last progress
-    RepairPlan plan;
+    RepairMode repair_mode;
 
     // [0, base) is here; `have` describes [base, base + window).
     std::uint32_t base = 0;

@@ -157,7 +157,7 @@ void Supplier::on_all_here(Slot& slot) {
         std::memcpy(slot.operation.buffer, slot.retransmit_buffer, slot.bytes);
     slot.retained = true;
     supply_all(slot, false);
-    if (slot.plan.forwards) {
+    if (slot.repair_mode.forwards) {
         const bool silent = core_.suspicion.silent(slot.operation.root);
         const Nanoseconds delay = silent ? Nanoseconds{} : core_.deadlines.gap();
         if (!pushes_.push({slot.id, core_.now + delay})) supply_all(slot, true);

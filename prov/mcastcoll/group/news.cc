@@ -8,11 +8,11 @@
 namespace mcastcoll::group {
 namespace {
 
-std::string describe(const engine::RepairPlan& plan) {
-    if (plan.chained) return "forwarding along the ring from the start";
+std::string describe(const engine::RepairMode& mode) {
+    if (mode.chained) return "forwarding along the ring from the start";
     const char* first =
-        plan.route == engine::Route::root ? "requests to the root" : "requests along the ring";
-    return fmt::format("{}{}", first, plan.forwards ? " and forwarding" : "");
+        mode.route == engine::Route::root ? "requests to the root" : "requests along the ring";
+    return fmt::format("{}{}", first, mode.forwards ? " and forwarding" : "");
 }
 
 std::string about_repair(const engine::PolicyState& policy) {
