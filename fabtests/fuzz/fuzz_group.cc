@@ -221,7 +221,7 @@ class World final {
                 welcome.sequences[some] = in.between(0U, 3U);
                 break;
             case 14:
-                welcome.plan = in.between<std::uint8_t>(0, 5);
+                welcome.address_scheme = in.between<std::uint8_t>(0, 5);
                 break;
             case 15:
                 welcome.security = in.between<std::uint8_t>(0, 3);

@@ -41,7 +41,7 @@ wire::Welcome sample_welcome(std::size_t members) {
                            .key = GroupKey{0xabcdef},
                            .epoch = Epoch{4},
                            .mac = 1,
-                           .plan = 1,
+                           .address_scheme = 1,
                            .group_addresses = {string_of(7, 3), string_of(7, 4), string_of(7, 5)},
                            .fragment_bytes = 1424,
                            .window = 128,
@@ -158,7 +158,8 @@ Test(wire_join, welcome_round_trip) {
         const auto back = wire::decode_welcome(encode(welcome), members);
         cr_assert(back.has_value(), "%zu members", members);
         cr_assert(back->id == welcome.id && back->key == welcome.key && back->epoch == welcome.epoch);
-        cr_assert(back->plan == welcome.plan && back->group_addresses == welcome.group_addresses);
+        cr_assert(back->address_scheme == welcome.address_scheme &&
+                  back->group_addresses == welcome.group_addresses);
         cr_assert(back->range_of == welcome.range_of && back->sequences == welcome.sequences);
         cr_assert_eq(back->fragment_bytes, welcome.fragment_bytes);
         cr_assert_eq(back->window, welcome.window);
@@ -281,12 +282,12 @@ Test(wire_join, other_members_and_ranks_out_of_range_are_refused) {
     cr_assert(wire::decode_hello(encode(hello)).has_value(), "no hello exceeds the size for a large group");
 }
 
-Test(wire_join, addresses_and_plans_out_of_range_are_refused) {
+Test(wire_join, addresses_and_schemes_out_of_range_are_refused) {
     auto welcome = sample_welcome(4);
     welcome.range_of[2] = 3;
     cr_assert(!wire::decode_welcome(encode(welcome), 4), "there are three addresses");
     welcome = sample_welcome(4);
-    welcome.plan = wire::kGroupPlans;
+    welcome.address_scheme = wire::kAddressSchemes;
     cr_assert(!wire::decode_welcome(encode(welcome), 4));
     welcome = sample_welcome(4);
     welcome.group_addresses.clear();

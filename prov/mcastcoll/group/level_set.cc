@@ -64,7 +64,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.message_bytes = means.message_bytes;
     config.ranges = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(welcome.group_addresses.size()));
     for (const std::uint32_t rank : placement.segment()) config.range_of.push_back(welcome.range_of[rank]);
-    config.relay = static_cast<engine::Plan>(welcome.plan) == engine::Plan::tree;
+    config.relay = static_cast<engine::AddressScheme>(welcome.address_scheme) == engine::AddressScheme::tree;
     if (config.members > 64) config.probes = 2;
     config.stall_timeout = means.stall_timeout;
     return config;

@@ -20,7 +20,7 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan pla
       shared_(shared),
       groups_(groups),
       plan_(std::move(plan)),
-      multicast_(shared.multicast, shared.settings.plan, plan_.name(), *plan_.members,
+      multicast_(shared.multicast, shared.settings.address_scheme, plan_.name(), *plan_.members,
                  [this](const std::vector<wire::ByteString>& listeners) {
                      return groups_.find_address_to_borrow(plan_.parent, listeners);
                  }),

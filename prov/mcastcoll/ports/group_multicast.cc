@@ -53,7 +53,7 @@ Carrier GroupMulticast::choose_carrier(const group::Hellos& hellos,
 // since segments do not receive each other's multicasts.
 void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                                       const group::Hellos& hellos, const levels::Placement& placement) {
-    welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
+    welcome.address_scheme = static_cast<std::uint8_t>(engine::AddressScheme::own);
     welcome.range_of.assign(members_.size(), 0);
     const bool verbs = own_address.port() == 0;
     if ((!verbs && hellos.front().datagram_bytes == 0) || placement.hosts() == placement.segments().size())
@@ -79,12 +79,13 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
                             const BorrowedAddress& borrowed, bool room, const levels::Placement& placement) {
     std::vector<std::uint32_t> subset = borrowed.ranks;
     std::sort(subset.begin(), subset.end());
-    const engine::PlanChoice choice = engine::choose_plan(subset, borrowed.places, room, wanted_);
-    welcome.plan = static_cast<std::uint8_t>(choice.plan);
+    const engine::AddressChoice choice = engine::choose_scheme(subset, borrowed.places, room, wanted_);
+    welcome.address_scheme = static_cast<std::uint8_t>(choice.scheme);
     explain_choice(borrowed, choice);
     const SocketAddress& lent = borrowed.address;
-    if (choice.plan == engine::Plan::own || choice.plan == engine::Plan::parent) {
-        welcome.group_addresses = {encode_address(choice.plan == engine::Plan::own ? own_address : lent)};
+    if (choice.scheme == engine::AddressScheme::own || choice.scheme == engine::AddressScheme::parent) {
+        welcome.group_addresses = {
+            encode_address(choice.scheme == engine::AddressScheme::own ? own_address : lent)};
         return;
     }
     const int family = lent.family() == AF_INET ? 4 : 6;
@@ -98,14 +99,15 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
     }
 }
 
-void GroupMulticast::explain_choice(const BorrowedAddress& borrowed, const engine::PlanChoice& choice) const {
+void GroupMulticast::explain_choice(const BorrowedAddress& borrowed,
+                                    const engine::AddressChoice& choice) const {
     if (choice.scarce)
         return log_line(Level::info, "{}: part of {}: uses {}, because a member can join no more addresses",
-                        group_name_, borrowed.name, engine::name_of(choice.plan));
+                        group_name_, borrowed.name, engine::name_of(choice.scheme));
     log_line(
         Level::info,
         "{}: part of {}, {} ranges: uses {} (costs: parent {:.1f}, chained {:.1f}, tree {:.1f}, own {:.1f})",
-        group_name_, borrowed.name, choice.cover.size(), engine::name_of(choice.plan), choice.costs.parent,
+        group_name_, borrowed.name, choice.cover.size(), engine::name_of(choice.scheme), choice.costs.parent,
         choice.costs.chained, choice.costs.tree, choice.costs.own);
 }
 
@@ -114,7 +116,7 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
     for (std::size_t rank = 0; rank < sources_.size(); ++rank)
         if (auto source = decode_address(welcome.peers[rank].multicast_source))
             sources_[rank] = source->with_port(0);
-    plan_of_addresses_ = static_cast<engine::Plan>(welcome.plan);
+    address_scheme_ = static_cast<engine::AddressScheme>(welcome.address_scheme);
     payload_bytes_ = welcome.fragment_bytes;
     if (welcome.group_addresses.empty()) {
         why_not_ = "rank 0 has no multicast";
@@ -151,7 +153,8 @@ std::string GroupMulticast::name() const {
     for (const Outlet& outlet : outlets_) names += (names.empty() ? "" : ", ") + outlet.group.to_string();
     return outlets_.size() == 1
                ? names
-               : fmt::format("{}: {}", plan_of_addresses_ == engine::Plan::tree ? "tree" : "chain", names);
+               : fmt::format("{}: {}", address_scheme_ == engine::AddressScheme::tree ? "tree" : "chain",
+                             names);
 }
 
 void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) {

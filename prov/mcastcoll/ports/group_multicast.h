@@ -28,8 +28,8 @@ class GroupMulticast final : public group::Multicast {
 
     // wanted: the address scheme to use regardless of its cost. members: inner addresses by rank; they must
     // outlive this object.
-    GroupMulticast(MulticastSockets& sockets, std::optional<engine::Plan> wanted, std::string group_name,
-                   std::span<const wire::ByteString> members, Lender lender)
+    GroupMulticast(MulticastSockets& sockets, std::optional<engine::AddressScheme> wanted,
+                   std::string group_name, std::span<const wire::ByteString> members, Lender lender)
         : sockets_(sockets),
           wanted_(wanted),
           group_name_(std::move(group_name)),
@@ -47,7 +47,7 @@ class GroupMulticast final : public group::Multicast {
     void forget_payloads() override { queue_.forget_payloads(); }
 
     // True if the group has an address of its own, of which other groups may borrow parts.
-    bool own_address() const { return plan_of_addresses_ == engine::Plan::own && joined(); }
+    bool own_address() const { return address_scheme_ == engine::AddressScheme::own && joined(); }
     // The part of this group's address available to these members. Empty if one of them does not listen to
     // the address.
     std::optional<BorrowedAddress> lend(const std::vector<wire::ByteString>& members,
@@ -67,14 +67,14 @@ class GroupMulticast final : public group::Multicast {
                           const group::Hellos& hellos, const levels::Placement& placement);
     void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const BorrowedAddress& borrowed,
                 bool room, const levels::Placement& placement);
-    void explain_choice(const BorrowedAddress& borrowed, const engine::PlanChoice& choice) const;
+    void explain_choice(const BorrowedAddress& borrowed, const engine::AddressChoice& choice) const;
 
     MulticastSockets& sockets_;
-    const std::optional<engine::Plan> wanted_;
+    const std::optional<engine::AddressScheme> wanted_;
     const std::string group_name_;
     const std::span<const wire::ByteString> members_;
     const Lender lender_;
-    engine::Plan plan_of_addresses_ = engine::Plan::own;
+    engine::AddressScheme address_scheme_ = engine::AddressScheme::own;
     // One for each range of ranks; empty without multicast.
     std::vector<Outlet> outlets_;
     Membership membership_;  // in the address of this member's own range

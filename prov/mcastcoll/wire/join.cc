@@ -51,7 +51,8 @@ void fields(auto& io, Some<GatheredHellos> auto& gathered) {
 }
 
 void fields(auto& io, Some<Agreement> auto& agreement) {
-    io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.mac, agreement.plan);
+    io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.mac,
+       agreement.address_scheme);
     io.template list<std::uint8_t>(agreement.group_addresses, kMaxGroupAddresses);
     io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.redundancy, agreement.channels,
        agreement.root_sync, agreement.root_delay_us, agreement.policy);
@@ -352,8 +353,9 @@ std::optional<Hello> decode_hello(Bytes bytes) {
 std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members) {
     const auto valid = [](const Welcome& welcome) {
         const std::size_t ranges = std::max<std::size_t>(1, welcome.group_addresses.size());
-        return welcome.plan < kGroupPlans && std::all_of(welcome.range_of.begin(), welcome.range_of.end(),
-                                                         [&](std::uint8_t range) { return range < ranges; });
+        return welcome.address_scheme < kAddressSchemes &&
+               std::all_of(welcome.range_of.begin(), welcome.range_of.end(),
+                           [&](std::uint8_t range) { return range < ranges; });
     };
     return message_of<Welcome>(bytes, JoinKind::welcome, valid, members);
 }
@@ -378,7 +380,7 @@ std::optional<WelcomePart> decode_part(Bytes bytes) {
 
 std::optional<HostWelcome> decode_host_welcome(Bytes bytes) {
     return message_of<HostWelcome>(bytes, JoinKind::host_welcome, [](const HostWelcome& welcome) {
-        return welcome.agreement.plan < kGroupPlans;
+        return welcome.agreement.address_scheme < kAddressSchemes;
     });
 }
 

@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxTableBytes = 4096;
 // A welcome grows with the members, and travels in parts of this size.
 inline constexpr std::size_t kPartBytes = 32768;
 inline constexpr std::size_t kMaxGroupAddresses = 16;
-inline constexpr std::uint8_t kGroupPlans = 4;
+inline constexpr std::uint8_t kAddressSchemes = 4;
 inline constexpr std::size_t kMaxSurveyed = 16;  // networks
 inline constexpr std::uint32_t kMaxError = 0xffff;
 inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
@@ -81,9 +81,9 @@ struct Agreement {
     JoinId id;  // rank 0's id of the join, used in the group's messages by all members
     GroupKey key{};
     Epoch epoch{};
-    std::uint8_t security = 0;  // wire::Security
-    std::uint8_t mac = 0;       // wire::MacKind
-    std::uint8_t plan = 0;      // address scheme, engine::Plan
+    std::uint8_t security = 0;        // wire::Security
+    std::uint8_t mac = 0;             // wire::MacKind
+    std::uint8_t address_scheme = 0;  // engine::AddressScheme
     // Encoded socket addresses, one for each range of ranks; without a port for UD. Empty: no multicast.
     std::vector<ByteString> group_addresses;
     std::uint32_t fragment_bytes = 0;
