@@ -264,7 +264,7 @@ class World final {
     std::vector<Letter> sent;  // by the malicious member
 };
 
-group::Plan Process::plan() const {
+group::JoinParameters Process::parameters() const {
     static const topology::Policy policy;
     static const auto rows = [] {
         std::vector<std::vector<levels::Row>> all;
@@ -287,7 +287,7 @@ group::Plan Process::plan() const {
 }
 
 Process::Process(World& world, std::uint32_t rank)
-    : world_(world), rank_(rank), core_(plan(), static_cast<group::Port&>(*this)) {}
+    : world_(world), rank_(rank), core_(parameters(), static_cast<group::Port&>(*this)) {}
 
 const group::MemberList& Process::members() const {
     return world_.addresses;

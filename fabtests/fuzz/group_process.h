@@ -154,7 +154,7 @@ class Process final : public group::Joins::Member,
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
     static ByteString address_of(std::uint32_t rank) { return fuzz::address_of(rank); }
-    group::Plan plan() const;
+    group::JoinParameters parameters() const;
     void post(Way way, std::uint32_t to, Bytes bytes);
 
     World& world_;

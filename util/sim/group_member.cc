@@ -17,8 +17,8 @@ const topology::Policy kPolicy;
 // Completed operations whose buffers are kept, to detect late writes.
 constexpr std::size_t kKept = 16;
 
-group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
-                      const GroupOptions& options, Nanoseconds now) {
+group::JoinParameters join_parameters(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
+                                      const GroupOptions& options, Nanoseconds now) {
     return {.id = id,
             .self = rank_of(rank),
             .members = plan.members.size(),
@@ -46,7 +46,7 @@ GroupMember::GroupMember(GroupProcess& process, SharedPlan& shared)
       plan_(shared.plan()),
       id_{number_of_list(shared, process), process.counted()},
       rank_(shared.rank_of(process.number())),
-      core_(core_plan(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {}
+      core_(join_parameters(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {}
 
 bool GroupMember::has_key(GroupKey key) const {
     if (!core_.formed()) return false;

@@ -38,15 +38,15 @@ HostMemoryName memory_name(const wire::Agreement& agreement, const wire::JoinKey
 
 }  // namespace
 
-Group::Group(const Plan& plan, Port& port)
-    : plan_(plan),
+Group::Group(const JoinParameters& parameters, Port& port)
+    : parameters_(parameters),
       port_(port),
-      join_(plan.id, plan.self, plan.members, plan.deadline, port),
-      sequence_(plan.id.sequence),
-      stall_timer_(plan.means.stall_timeout) {}
+      join_(parameters.id, parameters.self, parameters.members, parameters.deadline, port),
+      sequence_(parameters.id.sequence),
+      stall_timer_(parameters.means.stall_timeout) {}
 
 void Group::start(Nanoseconds now) {
-    half_time_ = Nanoseconds{now.value + (plan_.deadline - now).value / 2};
+    half_time_ = Nanoseconds{now.value + (parameters_.deadline - now).value / 2};
     on_join([&](Join& join) { join.start(now); }, now);
 }
 
@@ -59,7 +59,8 @@ void Group::on_join(FunctionRef<void(Join&)> it, Nanoseconds now) {
 
 void Group::welcome_everybody(Nanoseconds now) {
     const Hellos hellos = join_.hellos();
-    wire::Welcome welcome = make_welcome(plan_.id, hellos, plan_.settings, plan_.policy, plan_.selection);
+    wire::Welcome welcome =
+        make_welcome(parameters_.id, hellos, parameters_.settings, parameters_.policy, parameters_.selection);
     if (const int error = port_.multicast().offer(welcome, hellos); error != 0) return end_join(error);
     join_.welcome();
     lead_host(welcome, wire::encode(welcome), now);
@@ -67,11 +68,11 @@ void Group::welcome_everybody(Nanoseconds now) {
 
 void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
     constexpr std::size_t kMaxBeside = 65536;  // beside the member table
-    if (!arrival_.add(part, kMaxBeside + plan_.members * wire::kMaxUnpackedBytes)) return;
+    if (!arrival_.add(part, kMaxBeside + parameters_.members * wire::kMaxUnpackedBytes)) return;
     const wire::ByteString whole = arrival_.take();
-    const auto welcome = wire::decode_welcome(whole, plan_.members);
+    const auto welcome = wire::decode_welcome(whole, parameters_.members);
     if (!welcome) return;
-    const wire::Peer& named = welcome->peers[index_of(plan_.self)];
+    const wire::Peer& named = welcome->peers[index_of(parameters_.self)];
     if (!names_this_process(named.private_address, named.watch_point) || !join_.accept(*welcome)) return;
     if (is_less_secure(*welcome))
         return refuse_less_secure(welcome->peers.front().private_address, welcome->id.sequence);
@@ -86,15 +87,16 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
     const std::vector<std::uint32_t> numbers = levels::Places::lay_out(places_in(map));
     std::vector<std::byte> bytes = MemberTable::lay_out(welcome, numbers);
     const levels::Places places = levels::Places::view(numbers).value();
-    const levels::Ranks here = places.members_of(places.host_of(index_of(plan_.self)));
-    if (here.front() != index_of(plan_.self)) return end_join(EPROTO);
+    const levels::Ranks here = places.members_of(places.host_of(index_of(parameters_.self)));
+    if (here.front() != index_of(parameters_.self)) return end_join(EPROTO);
     std::unique_ptr<HostLevel> host;
     if (here.size() > 1) {
-        auto made = port_.open_host(
-            {.name = memory_name(welcome, plan_.means.key, welcome.peers[index_of(plan_.self)].watch_point),
-             .size = static_cast<std::uint32_t>(here.size()),
-             .clusters = clusters_in_host(map, here),
-             .table = bytes});
+        auto made =
+            port_.open_host({.name = memory_name(welcome, parameters_.means.key,
+                                                 welcome.peers[index_of(parameters_.self)].watch_point),
+                             .size = static_cast<std::uint32_t>(here.size()),
+                             .clusters = clusters_in_host(map, here),
+                             .table = bytes});
         if (!made) return end_without_memory(made.error());
         host = std::move(made).value();
     }
@@ -111,14 +113,15 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     if (is_less_secure(agreement)) return refuse_less_secure(welcome.head.answer_to, welcome.head.sequence);
     leader_address_ = welcome.head.answer_to;
     sequence_ = welcome.head.sequence;
-    HostMembers members{.name = memory_name(agreement, plan_.means.key, welcome.host_point)};
+    HostMembers members{.name = memory_name(agreement, parameters_.means.key, welcome.host_point)};
     const auto shared = port_.find_table(members.name);
     if (!shared) return end_without_memory(shared.error());
     const auto table = MemberTable::view(shared.value());
-    if (!table || table->size() != plan_.members ||
-        !names_this_process(table->address(index_of(plan_.self)), table->watch_point(index_of(plan_.self))))
+    if (!table || table->size() != parameters_.members ||
+        !names_this_process(table->address(index_of(parameters_.self)),
+                            table->watch_point(index_of(parameters_.self))))
         return end_join(EPROTO);
-    const levels::Placement placement(index_of(plan_.self), table->places());
+    const levels::Placement placement(index_of(parameters_.self), table->places());
     members.self = placement.host_self();
     members.size = static_cast<std::uint32_t>(placement.host().size());
     members.memory = shared.value().owner;
@@ -136,7 +139,7 @@ bool Group::names_this_process(const wire::ByteString& address, const wire::Byte
 
 // Rank 0 requests less security than this member.
 bool Group::is_less_secure(const wire::Agreement& agreement) const {
-    return agreement.security < static_cast<std::uint8_t>(plan_.settings.security);
+    return agreement.security < static_cast<std::uint8_t>(parameters_.settings.security);
 }
 
 void Group::refuse_less_secure(const wire::ByteString& leader, std::uint32_t sequence) {
@@ -154,8 +157,8 @@ void Group::end_without_memory(const Error& error) {
 // whole: the encoded welcome, on host leaders only.
 void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
-    roster_.fill(standing.table, plan_.self);
-    if (plan_.means.key) message_key_ = key_of_group(agreement, *plan_.means.key, "words");
+    roster_.fill(standing.table, parameters_.self);
+    if (parameters_.means.key) message_key_ = key_of_group(agreement, *parameters_.means.key, "words");
     agreed_ = {.repair = static_cast<engine::Repair>(agreement.repair),
                .redundancy = static_cast<engine::Redundancy>(agreement.redundancy),
                .channels = agreement.channels,
@@ -163,8 +166,8 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
                .root_delay_us = agreement.root_delay_us};
     // If allocation fails no level exists.
     levels::Owner& owner = *this;
-    auto levels =
-        std::make_unique<LevelSet>(std::move(standing), plan_.self, plan_.means, roster_, port_, owner);
+    auto levels = std::make_unique<LevelSet>(std::move(standing), parameters_.self, parameters_.means,
+                                             roster_, port_, owner);
     pass_on(agreement, levels->placement(), whole);
     levels->start(now);
     levels_ = std::move(levels);
@@ -179,7 +182,7 @@ void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& p
         std::map<std::uint32_t, std::vector<std::uint32_t>> by_sequence;
         for (const std::uint32_t rank : ranks) by_sequence[roster_.table().sequence(rank)].push_back(rank);
         for (const auto& [sequence, alike] : by_sequence) {
-            const wire::MessageHead head{{plan_.id.list_hash, sequence}, sequence_, leader_address_};
+            const wire::MessageHead head{{parameters_.id.list_hash, sequence}, sequence_, leader_address_};
             const std::vector<Outbox::Peer> peers = roster_.peers_of(alike, port_);
             for (wire::ByteString& message : messages_to(head)) port_.tell(peers, std::move(message));
         }
@@ -313,16 +316,16 @@ Nanoseconds Group::next_deadline() const {
     if (unfinished_) return Nanoseconds{};
     Nanoseconds next = std::min(levels_->next_deadline(), stall_timer_.request_at());
     if (operations_open()) next = std::min(next, stalled_at(stall_timer_, *levels_));
-    return state_ == State::forming ? std::min(next, plan_.deadline) : next;
+    return state_ == State::forming ? std::min(next, parameters_.deadline) : next;
 }
 
 // Sends late members a request by datagram, which needs no connection: the member may just be computing.
 void Group::check_stall(Nanoseconds now) {
     if (stall_timer_.request_at() <= now) {
         const std::uint32_t attempt = stall_timer_.next_round(operations_open(), now);
-        const wire::ByteString question = wire::encode(wire::Waiting{id(), plan_.self});
+        const wire::ByteString request = wire::encode(wire::Waiting{id(), parameters_.self});
         for (const std::uint32_t rank : stall_timer_.late())
-            if (error() == 0 && levels_->needs(rank)) port_.send(rank_of(rank), attempt, question);
+            if (error() == 0 && levels_->needs(rank)) port_.send(rank_of(rank), attempt, request);
     }
     if (operations_open() && stalled_at(stall_timer_, *levels_) <= now)
         fail({levels_->awaited(), ETIMEDOUT}, now);
@@ -335,7 +338,7 @@ void Group::pump(Nanoseconds now) {
         return on_join([&](Join& join) { join.on_timeout(now); }, now);
     }
     if (!formed()) return;
-    if (state_ == State::forming && plan_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
+    if (state_ == State::forming && parameters_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
     levels_->on_timeout(now);
     for (const Roster::Unreached& one : roster_.take_unreached())
         losses_.add(one.rank, one.error, "it cannot be reached: " + one.reason);
@@ -368,7 +371,7 @@ void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
 }
 
 void Group::suspect(Rank rank, Nanoseconds now) {
-    if (error() != 0 || rank == plan_.self || !roster_.suspect(rank, now)) return;
+    if (error() != 0 || rank == parameters_.self || !roster_.suspect(rank, now)) return;
     if (const auto peer = roster_.peer(index_of(rank), port_))
         port_.look_at(*peer, roster_.watch_point(index_of(rank)), now);
 }

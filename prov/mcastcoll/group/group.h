@@ -14,7 +14,7 @@
 
 namespace mcastcoll::group {
 
-struct Plan {
+struct JoinParameters {
     wire::JoinId id;
     Rank self{};
     std::size_t members = 0;
@@ -37,11 +37,11 @@ class Group final : private levels::Owner {
         closed   // by the application
     };
 
-    Group(const Plan& plan, Port& port);
+    Group(const JoinParameters& parameters, Port& port);
 
     // The join id in the group's messages: this member's own id until the welcome, then rank 0's. The two
     // differ after a process was restarted, because a restarted process numbers its joins anew.
-    wire::JoinId id() const { return {plan_.id.list_hash, sequence_}; }
+    wire::JoinId id() const { return {parameters_.id.list_hash, sequence_}; }
     State state() const { return state_; }
     // Whether operations may be submitted. They fail if the group has failed.
     bool joined() const { return state_ == State::joined || state_ == State::failed; }
@@ -59,7 +59,9 @@ class Group final : private levels::Owner {
     wire::ByteString of_group(const wire::Ended& message) const;
     bool is_of_group(Bytes told) const { return formed() && wire::proven(told, message_key_).has_value(); }
     // While the group forms, members without the group's key can still end it. After the join they cannot.
-    bool takes_join_messages() const { return !plan_.means.key || !formed() || state_ == State::forming; }
+    bool takes_join_messages() const {
+        return !parameters_.means.key || !formed() || state_ == State::forming;
+    }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }
     // The agreed settings. Valid once formed.
@@ -138,7 +140,7 @@ class Group final : private levels::Owner {
     void tell_others(Rank lost, bool had_joined);
     void name_lost(Rank lost);
 
-    const Plan plan_;
+    const JoinParameters parameters_;
     Port& port_;
     State state_ = State::hello;
     Join join_;

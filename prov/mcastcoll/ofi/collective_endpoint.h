@@ -68,8 +68,8 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     Nanoseconds await_service_socket();
     void receive_multicasts(Nanoseconds now);
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
-    Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
-    Result<void> plan_munge(JoinPlan& plan, const wire::ByteString& set_key);
+    Result<JoinRequest> make_join_request(const fi_collective_addr& address, void* context);
+    Result<void> add_munge_request(JoinRequest& join_request, const wire::ByteString& set_key);
     void remove_done() noexcept;
     void drain();
     bool wants_report(Nanoseconds now);
@@ -78,7 +78,7 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
 
     wire::ByteString own_address_;
     GroupTable groups_;
-    std::map<std::uint64_t, std::uint32_t> sequences_;  // number of joins so far, by JoinPlan::counted_as
+    std::map<std::uint64_t, std::uint32_t> sequences_;  // number of joins so far, by JoinRequest::counted_as
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0, visits_ = 0;  // turns of progress(), and visits of groups in these turns
     std::size_t busy_groups_ = 0;

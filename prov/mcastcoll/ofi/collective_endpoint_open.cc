@@ -199,13 +199,13 @@ int CollectiveEndpoint::join(const fi_collective_addr& address, std::uint64_t fl
                  "fi_join: the endpoint has no event queue, so the join could never be reported");
         return -FI_ENOEQ;
     }
-    auto plan = plan_join(address, context);
-    if (!plan) {
-        log_line(Level::warn, "fi_join: {}", plan.error().message);
-        return -plan.error().code;
+    auto join_request = make_join_request(address, context);
+    if (!join_request) {
+        log_line(Level::warn, "fi_join: {}", join_request.error().message);
+        return -join_request.error().code;
     }
-    const std::uint64_t counted_as = plan.value().counted_as;
-    auto made = std::make_unique<Group>(*this, groups_, group_calls(), std::move(plan).value());
+    const std::uint64_t counted_as = join_request.value().counted_as;
+    auto made = std::make_unique<Group>(*this, groups_, group_calls(), std::move(join_request).value());
     Group& group = *made;
     try {
         groups_.add(std::move(made));
@@ -226,7 +226,7 @@ int CollectiveEndpoint::join(const fi_collective_addr& address, std::uint64_t fl
     return 0;
 }
 
-Result<JoinPlan> CollectiveEndpoint::plan_join(const fi_collective_addr& address, void* context) {
+Result<JoinRequest> CollectiveEndpoint::make_join_request(const fi_collective_addr& address, void* context) {
     const AvSet& set = AvSet::from(*address.set);
     const bool is_group = groups_.find(address.coll_addr) != nullptr;
     if (address.coll_addr != FI_ADDR_NOTAVAIL && address.coll_addr != set.address() && !is_group)
@@ -246,55 +246,58 @@ Result<JoinPlan> CollectiveEndpoint::plan_join(const fi_collective_addr& address
     const bool by_munge = settings.munge && !secret && settings.security != wire::Security::off;
     if (secret || by_munge) wanted.security = settings.security.value_or(wire::Security::authenticate);
     const Nanoseconds stall = Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
-    group::Plan core{.id = {hash, sequences_[hash]},
-                     .self = rank_of(static_cast<std::size_t>(own - members.begin())),
-                     .members = members.size(),
-                     .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
-                     .settings = wanted,
-                     .policy = settings.topology.policy(),
-                     .selection = settings.selection,
-                     .means = {.message_bytes = kMessageBytes,
-                               .most_open = OpenOperations::kMost,
-                               .memory = {map_pages, unmap_pages},
-                               .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
+    group::JoinParameters core{.id = {hash, sequences_[hash]},
+                               .self = rank_of(static_cast<std::size_t>(own - members.begin())),
+                               .members = members.size(),
+                               .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
+                               .settings = wanted,
+                               .policy = settings.topology.policy(),
+                               .selection = settings.selection,
+                               .means = {.message_bytes = kMessageBytes,
+                                         .most_open = OpenOperations::kMost,
+                                         .memory = {map_pages, unmap_pages},
+                                         .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
     core.means.key = secret;  // set separately: in the initializer gcc 12 reports an uninitialized value
-    JoinPlan plan{.core = std::move(core),
-                  .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
-                  .token = next_token_++,
-                  .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
-                  .context = context,
-                  .counted_as = hash};
-    plan.make_message_key();
-    if (!by_munge) return plan;
-    if (auto planned = plan_munge(plan, set.key()); !planned) return planned.error();
-    return plan;
+    JoinRequest join_request{
+        .core = std::move(core),
+        .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
+        .token = next_token_++,
+        .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
+        .context = context,
+        .counted_as = hash};
+    join_request.make_message_key();
+    if (!by_munge) return join_request;
+    if (auto added = add_munge_request(join_request, set.key()); !added) return added.error();
+    return join_request;
 }
 
 // Before the secret is known, the list is identified by a hash without the secret, which every process can
 // compute. Joins of the list are counted under this hash, because the order in which secrets arrive may
 // differ from the order of the join calls.
-Result<void> CollectiveEndpoint::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
+Result<void> CollectiveEndpoint::add_munge_request(JoinRequest& join_request,
+                                                   const wire::ByteString& set_key) {
     const auto nobodys = draw_key(), nonce = draw_key();
     if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();
     const std::uint64_t list =
-        wire::hash_members(*plan.members, wire::derive({}, "secret by MUNGE", set_key));
-    const bool leads = plan.core.self == rank_of(0);
-    plan.counted_as = list;
-    plan.set_key = set_key;
-    plan.core.id = {list, sequences_[list]};
-    plan.core.means.key = nobodys.value();
-    plan.make_message_key();
-    plan.munge = {.socket = *settings.munge,
-                  // At most 7.5 s: MUNGE's failure is reported before the join's deadline, and before Open
-                  // MPI's component continues without a group (after 10 s), so the warning names the reason.
-                  .timeout = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
-                                      Nanoseconds::from_ms(7500)),
-                  .request = {.id = plan.core.id,
-                              .rank = plan.core.self,
-                              .members = static_cast<std::uint32_t>(plan.members->size()),
-                              .nonce = wire::get<std::uint64_t>(nonce.value().data())},
-                  .own = leads ? own_secret : nullptr};
-    if (leads) plan.settle(own_secret->secret());
+        wire::hash_members(*join_request.members, wire::derive({}, "secret by MUNGE", set_key));
+    const bool leads = join_request.core.self == rank_of(0);
+    join_request.counted_as = list;
+    join_request.set_key = set_key;
+    join_request.core.id = {list, sequences_[list]};
+    join_request.core.means.key = nobodys.value();
+    join_request.make_message_key();
+    join_request.munge = {
+        .socket = *settings.munge,
+        // At most 7.5 s: MUNGE's failure is reported before the join's deadline, and before Open
+        // MPI's component continues without a group (after 10 s), so the warning names the reason.
+        .timeout = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
+                            Nanoseconds::from_ms(7500)),
+        .request = {.id = join_request.core.id,
+                    .rank = join_request.core.self,
+                    .members = static_cast<std::uint32_t>(join_request.members->size()),
+                    .nonce = wire::get<std::uint64_t>(nonce.value().data())},
+        .own = leads ? own_secret : nullptr};
+    if (leads) join_request.settle(own_secret->secret());
     return {};
 }
 

@@ -15,29 +15,30 @@ void say_no_shared_memory(std::string_view why) noexcept {
              "no shared memory between the processes of a host: {}; they use the network instead", why);
 }
 
-Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)
-    : fid_mc{{FI_CLASS_MC, plan.context, &calls}, plan.token},
+Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinRequest join_request)
+    : fid_mc{{FI_CLASS_MC, join_request.context, &calls}, join_request.token},
       shared_(shared),
       groups_(groups),
-      plan_(std::move(plan)),
-      multicast_(shared.multicast, shared.settings.address_scheme, plan_.name(), *plan_.members,
+      join_request_(std::move(join_request)),
+      multicast_(shared.multicast, shared.settings.address_scheme, join_request_.name(),
+                 *join_request_.members,
                  [this](const std::vector<wire::ByteString>& listeners) {
-                     return groups_.find_address_to_borrow(plan_.parent, listeners);
+                     return groups_.find_address_to_borrow(join_request_.parent, listeners);
                  }),
       account_(*shared.messenger),
-      secret_(plan_.munge ? std::make_unique<MungeSecret>(*plan_.munge, plan_.members, shared.secrets,
-                                                          shared.service_socket)
-                          : nullptr),
-      core_(new group::Group(plan_.core, *this)) {}
+      secret_(join_request_.munge ? std::make_unique<MungeSecret>(*join_request_.munge, join_request_.members,
+                                                                  shared.secrets, shared.service_socket)
+                                  : nullptr),
+      core_(new group::Group(join_request_.core, *this)) {}
 
 // Sets the identity and the key that the group's members use.
-void JoinPlan::settle(const wire::Key& secret) {
+void JoinRequest::settle(const wire::Key& secret) {
     core.means.key = wire::derive(secret, "join", set_key);
     core.id.list_hash = wire::hash_members(*members, *core.means.key);
     make_message_key();
 }
 
-void JoinPlan::make_message_key() {
+void JoinRequest::make_message_key() {
     if (core.means.key) message_key = wire::derive(*core.means.key, "words of a join");
 }
 
@@ -69,8 +70,8 @@ void Group::await_secret(Nanoseconds now) {
     }
     if (entered_ || !secret_->secret()) return;
     explain("received the secret of rank 0 by MUNGE");
-    plan_.settle(*secret_->secret());
-    core_.reset(new group::Group(plan_.core, *this));
+    join_request_.settle(*secret_->secret());
+    core_.reset(new group::Group(join_request_.core, *this));
     enter(now);
 }
 
@@ -88,7 +89,7 @@ std::array<GroupKey, 2> Group::keys() const {
 // rejected.
 bool Group::comes_from(Rank rank, const group::Source& source) {
     if (index_of(rank) >= size() || rank == self()) return false;
-    if (!shared_.service_socket.may_be((*plan_.members)[index_of(rank)], source)) return false;
+    if (!shared_.service_socket.may_be((*join_request_.members)[index_of(rank)], source)) return false;
     sources_.insert_or_assign(rank, source);
     return true;
 }
@@ -276,7 +277,7 @@ void Group::completed(std::uint64_t cookie, int error) {
 }
 
 std::string Group::address_of(Rank rank) const {
-    const wire::ByteString& bytes = (*plan_.members)[index_of(rank)];
+    const wire::ByteString& bytes = (*join_request_.members)[index_of(rank)];
     const auto address = SocketAddress::from_bytes(bytes);
     return address ? fmt::format("{}", address.value())
                    : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());

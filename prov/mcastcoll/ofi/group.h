@@ -47,8 +47,8 @@ struct Facilities {
 };
 
 // Parameters of a join: the application's request in terms of group/.
-struct JoinPlan {
-    group::Plan core;
+struct JoinRequest {
+    group::JoinParameters core;
     group::MemberList members;  // normalised inner addresses
     fi_addr_t token = 0;        // result of fi_mc_addr()
     // The parent group named by the application.
@@ -57,7 +57,7 @@ struct JoinPlan {
     std::uint64_t counted_as = 0;  // key under which joins of the list are counted
     // Set if MUNGE carries the secret. Until the secret is known the group uses a private random key, so no
     // received message can be authentic.
-    std::optional<MungeSecret::Plan> munge{};
+    std::optional<MungeSecret::Parameters> munge{};
     wire::ByteString set_key{};
 
     // Authenticates the messages of the join only. The process keeps this key after the group is gone.
@@ -120,7 +120,7 @@ class OpenOperations {
 class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
     // `calls`: the applications' operations on the fid_mc.
-    Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan);
+    Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinRequest join_request);
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
@@ -128,11 +128,11 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // False in a child of fork(): the group belongs to the parent.
     bool is_here() const { return shared_.endpoint.process.is_here(); }
     static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
-    const wire::JoinId& join_id() const override { return plan_.core.id; }
-    std::size_t size() const { return plan_.members->size(); }
-    Rank self() const { return plan_.core.self; }
-    const group::MemberList& members() const override { return plan_.members; }
-    const wire::JoinKey& key() const override { return plan_.message_key; }
+    const wire::JoinId& join_id() const override { return join_request_.core.id; }
+    std::size_t size() const { return join_request_.members->size(); }
+    Rank self() const { return join_request_.core.self; }
+    const group::MemberList& members() const override { return join_request_.members; }
+    const wire::JoinKey& key() const override { return join_request_.message_key; }
     group::Group& core() override { return *core_; }
     const group::Group& core() const { return *core_; }
     // Keys of the packets of this group: the group's own and its engine's, which may be equal. Valid once the
@@ -196,7 +196,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
     void send_hello(Rank to, std::uint32_t attempt, Bytes hello) override {
-        shared_.service_socket.send_hello((*plan_.members)[index_of(to)], attempt, wire::prove(hello, key()));
+        shared_.service_socket.send_hello((*join_request_.members)[index_of(to)], attempt,
+                                          wire::prove(hello, key()));
     }
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
@@ -207,12 +208,12 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
         return shared_.messenger->peer(address);
     }
     void tell(std::vector<fi_addr_t> to, wire::ByteString message) override {
-        shared_.messenger->tell(std::move(to), wire::prove(message, key()), plan_.token);
+        shared_.messenger->tell(std::move(to), wire::prove(message, key()), join_request_.token);
     }
     void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString message) override {
         shared_.messenger->tell(std::move(to), wire::prove(message, key()));
     }
-    void withdraw() override { shared_.messenger->withdraw(plan_.token); }
+    void withdraw() override { shared_.messenger->withdraw(join_request_.token); }
     bool can_send() const override { return shared_.messenger->can_send(account_); }
     void send_message(fi_addr_t to, const wire::HeaderBytes& header, Bytes payload) override {
         shared_.messenger->send(account_, to, header, payload);
@@ -238,17 +239,19 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void failed(int error, Rank lost) override;
     void completed(std::uint64_t cookie, int error) override;
     void explain(std::string_view sentence) override {
-        log_line(Level::info, "{}: {}", plan_.name(), sentence);
+        log_line(Level::info, "{}: {}", join_request_.name(), sentence);
     }
     std::string describe_stray_hello() override;
-    void warn(std::string_view sentence) override { log_line(Level::warn, "{}: {}", plan_.name(), sentence); }
+    void warn(std::string_view sentence) override {
+        log_line(Level::warn, "{}: {}", join_request_.name(), sentence);
+    }
     void warn_of_memory(std::string_view why) override { say_no_shared_memory(why); }
     std::string address_of(Rank rank) const override;
     std::string text_of(int error) const override { return fi_strerror(error); }
 
     Facilities& shared_;
     GroupTable& groups_;
-    JoinPlan plan_;
+    JoinRequest join_request_;
     GroupMulticast multicast_;
     Messenger::Account account_;
     // Source addresses of the members' join datagrams.

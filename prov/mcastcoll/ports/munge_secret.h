@@ -39,13 +39,13 @@ class SealedSecret {
 
 class MungeSecret final : private group::SecretExchange::Port {
   public:
-    struct Plan {
+    struct Parameters {
         std::string socket;   // munged's socket, or ""
         Nanoseconds timeout;  // timeout for munged
         wire::KeyRequest request;
         std::shared_ptr<SealedSecret> own;  // on rank 0
     };
-    MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
+    MungeSecret(Parameters parameters, group::MemberList members, group::SecretExchanges& exchanges,
                 ServiceSocket& service_socket);
     MungeSecret(const MungeSecret&) = delete;
     MungeSecret& operator=(const MungeSecret&) = delete;
@@ -59,7 +59,7 @@ class MungeSecret final : private group::SecretExchange::Port {
     std::string why_not() const;
     // The rank that gets requests for the secret, and the reason why a reply was refused, as text for the
     // user.
-    Rank requested_from() const { return group::hello_parent(plan_.request.rank); }
+    Rank requested_from() const { return group::hello_parent(parameters_.request.rank); }
     const std::string& refused() const { return refused_; }
 
   private:
@@ -72,12 +72,12 @@ class MungeSecret final : private group::SecretExchange::Port {
     }
     void answer(const group::Source& source, Bytes reply) override { service_socket_.reply(source, reply); }
     const wire::ByteString* credential(Nanoseconds now) override {
-        return sealed_ ? sealed_->credential(now, plan_.timeout) : nullptr;
+        return sealed_ ? sealed_->credential(now, parameters_.timeout) : nullptr;
     }
     void unseal(const wire::ByteString& credential) override;
     void look_at_opened(Nanoseconds now);
 
-    const Plan plan_;
+    const Parameters parameters_;
     const group::MemberList members_;
     group::SecretExchanges& exchanges_;
     ServiceSocket& service_socket_;
