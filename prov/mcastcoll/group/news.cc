@@ -147,14 +147,14 @@ std::string LevelSet::describe_loss(int error, Rank lost, const std::string* rea
 void LevelSet::add_counters(engine::Counters& sum, LevelCounters& levels) const {
     if (engine_) engine::add(sum, engine_->counters());
     if (host_level_) host_level_->add_counters(levels);
-    const levels::PlanCounters& plans = planner_->counters();
-    levels.group_operations += plans.operations;
-    levels.group_bytes += plans.bytes;
-    levels.plans_reduction += plans.reductions;
+    const levels::CompositeCounters& composites = planner_->counters();
+    levels.group_operations += composites.operations;
+    levels.group_bytes += composites.bytes;
+    levels.operations_by_reduction += composites.reductions;
     levels.unproven_packets += unproven_;
-    levels.plans_chains += plans.chains;
-    levels.plans_split += plans.splits;
-    levels.block_bytes_broadcast += plans.block_bytes_broadcast;
+    levels.operations_by_chains += composites.chains;
+    levels.operations_by_split += composites.splits;
+    levels.block_bytes_broadcast += composites.block_bytes_broadcast;
     const levels::PieceCounters& between_sites = site_level_.counters();
     levels.site_pieces_sent += between_sites.pieces_sent;
     levels.site_bytes_sent += between_sites.bytes_sent;

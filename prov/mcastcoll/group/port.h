@@ -24,7 +24,8 @@ struct LevelCounters {
     // host_operations.
     std::uint64_t group_operations = 0, group_bytes = 0;
     std::uint64_t host_operations = 0, host_bytes = 0, host_single_copies = 0, host_sleeps = 0;
-    std::uint64_t plans_reduction = 0, plans_chains = 0, plans_split = 0, block_bytes_broadcast = 0;
+    std::uint64_t operations_by_reduction = 0, operations_by_chains = 0, operations_by_split = 0,
+                  block_bytes_broadcast = 0;
     std::uint64_t site_pieces_sent = 0, site_bytes_sent = 0, site_bad_pieces = 0;
     std::uint64_t unproven_packets = 0;  // failed authentication
     std::uint64_t exchange_pieces_sent = 0, exchange_bytes_sent = 0, exchange_bad_pieces = 0;
@@ -41,9 +42,9 @@ inline constexpr NamedLevelCounter kLevelCounters[] = {
     {"host_bytes", &LevelCounters::host_bytes},
     {"host_single_copies", &LevelCounters::host_single_copies},
     {"host_sleeps", &LevelCounters::host_sleeps},
-    {"plans_reduction", &LevelCounters::plans_reduction},
-    {"plans_chains", &LevelCounters::plans_chains},
-    {"plans_split", &LevelCounters::plans_split},
+    {"operations_by_reduction", &LevelCounters::operations_by_reduction},
+    {"operations_by_chains", &LevelCounters::operations_by_chains},
+    {"operations_by_split", &LevelCounters::operations_by_split},
     {"block_bytes_broadcast", &LevelCounters::block_bytes_broadcast},
     {"site_pieces_sent", &LevelCounters::site_pieces_sent},
     {"site_bytes_sent", &LevelCounters::site_bytes_sent},

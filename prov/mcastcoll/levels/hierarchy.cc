@@ -27,9 +27,9 @@ int Hierarchy::submit(const Request& request, Nanoseconds now) {
     operation.source = -1;
     operation.result = request.buffer;
     if (request.kind == Kind::broadcast)
-        plan_broadcast(operation);
+        set_up_broadcast(operation);
     else
-        plan_reduction(operation);
+        set_up_reduction(operation);
     ++next_;
     if (request.kind == Kind::broadcast) relay(operation, now);
     post_level_operations(now);
@@ -55,7 +55,7 @@ LevelOperation& Hierarchy::want(Operation& operation, std::size_t level, std::ui
     return level_operation;
 }
 
-void Hierarchy::plan_broadcast(Operation& operation) {
+void Hierarchy::set_up_broadcast(Operation& operation) {
     const std::uint32_t root = index_of(operation.request.root), self = placement_.self();
     const std::uint32_t host_root = placement_.host_root(root), segment_root = placement_.segment_root(root);
     if (placement_.host().size() > 1) want(operation, kHost, host_root);
@@ -73,7 +73,7 @@ void Hierarchy::plan_broadcast(Operation& operation) {
         operation.source = kHost;
 }
 
-void Hierarchy::plan_reduction(Operation& operation) {
+void Hierarchy::set_up_reduction(Operation& operation) {
     const Request& request = operation.request;
     const bool to_root = request.kind == Kind::reduce;
     const std::uint32_t root = index_of(request.root);

@@ -72,8 +72,8 @@ class Hierarchy {
     };
 
     Operation& at(std::uint64_t number) { return operations_[(number - base_) % operations_.size()]; }
-    void plan_broadcast(Operation& operation);
-    void plan_reduction(Operation& operation);
+    void set_up_broadcast(Operation& operation);
+    void set_up_reduction(Operation& operation);
     LevelOperation& want(Operation& operation, std::size_t level, std::uint32_t root);
     bool gathered_below(const Operation& operation, std::size_t level) const;
     bool post_level_operations(Nanoseconds now);

@@ -105,44 +105,44 @@ bool SiteLevel::exchanges(const LevelOperation& operation) const {
 
 // Both combine the first segment's vector with the second's in this order, so the results are bitwise equal.
 // The sent vector is a copy, since the result may overwrite the input.
-void SiteLevel::plan_exchange(const LevelOperation& operation, Schedule& plan) const {
-    std::byte* own = plan.room(operation.bytes);
+void SiteLevel::make_exchange(const LevelOperation& operation, Schedule& schedule) const {
+    std::byte* own = schedule.room(operation.bytes);
     move_block(own, operation.input, operation.bytes);
     for (const std::uint32_t leader : placement_.segments()) {
-        plan.receive(leader, kIn, operation.buffer, operation.bytes);
-        plan.receives.back().own = own;
-        if (leader != placement_.self()) plan.send(leader, kIn, 0, own, operation.bytes);
+        schedule.receive(leader, kIn, operation.buffer, operation.bytes);
+        schedule.receives.back().own = own;
+        if (leader != placement_.self()) schedule.send(leader, kIn, 0, own, operation.bytes);
     }
-    plan.receives.back().combined = true;
+    schedule.receives.back().combined = true;
 }
 
 // Vectors go from the children to the parent; a message or result goes from the parent to the children.
-void SiteLevel::plan_tree(const LevelOperation& operation, Schedule& plan) const {
+void SiteLevel::make_tree(const LevelOperation& operation, Schedule& schedule) const {
     const Neighbours near = neighbours(operation);
     if (operation.kind != Kind::broadcast && near.children.empty() && !near.is_root) {
-        plan.send(near.parent, kIn, 0, operation.input, operation.bytes);
+        schedule.send(near.parent, kIn, 0, operation.input, operation.bytes);
     } else if (operation.kind != Kind::broadcast) {
         if (placement_.leads_segment()) {
-            plan.receive(placement_.self(), kIn, operation.buffer, operation.bytes);
-            plan.receives.back().own = operation.input;
+            schedule.receive(placement_.self(), kIn, operation.buffer, operation.bytes);
+            schedule.receives.back().own = operation.input;
         }
         for (const std::uint32_t child : near.children) {
-            const bool first = plan.receives.empty();
-            plan.receive(child, kIn, operation.buffer, operation.bytes);
-            plan.receives.back().combined = !first;
+            const bool first = schedule.receives.empty();
+            schedule.receive(child, kIn, operation.buffer, operation.bytes);
+            schedule.receives.back().combined = !first;
         }
-        if (!near.is_root) plan.pass_on(near.parent, kIn, operation.buffer, operation.bytes);
+        if (!near.is_root) schedule.pass_on(near.parent, kIn, operation.buffer, operation.bytes);
     }
     if (operation.kind == Kind::reduce) return;
-    if (!near.is_root) plan.receive(near.parent, kOut, operation.buffer, operation.bytes);
+    if (!near.is_root) schedule.receive(near.parent, kOut, operation.buffer, operation.bytes);
     for (const std::uint32_t child : near.children)
-        plan.pass_on(child, kOut, operation.buffer, operation.bytes);
+        schedule.pass_on(child, kOut, operation.buffer, operation.bytes);
 }
 
 int SiteLevel::post(LevelOperation& operation, Nanoseconds now) {
     if (own_failure() != 0) return own_failure();
-    Schedule& plan = begin(operation, now);
-    exchanges(operation) ? plan_exchange(operation, plan) : plan_tree(operation, plan);
+    Schedule& schedule = begin(operation, now);
+    exchanges(operation) ? make_exchange(operation, schedule) : make_tree(operation, schedule);
     carry_out();
     return 0;
 }

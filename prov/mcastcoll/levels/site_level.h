@@ -55,8 +55,8 @@ class SiteLevel final : public MessageLevel {
     void connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
                  Neighbours& result) const;
     bool exchanges(const LevelOperation& operation) const;
-    void plan_exchange(const LevelOperation& operation, Schedule& plan) const;
-    void plan_tree(const LevelOperation& operation, Schedule& plan) const;
+    void make_exchange(const LevelOperation& operation, Schedule& schedule) const;
+    void make_tree(const LevelOperation& operation, Schedule& schedule) const;
 
     const Placement& placement_;
     const topology::Algorithm algorithm_, within_algorithm_;
