@@ -75,8 +75,8 @@ std::uint64_t resident_kib() {
 // Shared by the members: their ranks, and how to wait for each other.
 class Party {
   public:
-    Party(const Workload& its_plan, Board& its_board, unsigned its_rank)
-        : workload(its_plan), board(its_board), rank(its_rank) {}
+    Party(const Workload& its_workload, Board& its_board, unsigned its_rank)
+        : workload(its_workload), board(its_board), rank(its_rank) {}
     std::atomic<std::uint64_t>& word(std::size_t index) const { return board.words[index]; }
     void wait_for(const char* what, const std::function<bool()>& holds) const {
         const auto deadline = Clock::now() + std::chrono::seconds(workload.timeout_s);

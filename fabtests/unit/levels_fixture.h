@@ -188,10 +188,10 @@ class Group {
         }
     }
 
-    static void ask(Member& one, const Work& work, Collective& asked) {
-        one.works[one.submitted].put_into(asked);
-        asked.root = rank_of(work.root);
-        asked.combiner = kSum;
+    static void put_into(Member& one, const Work& work, Collective& collective) {
+        one.works[one.submitted].put_into(collective);
+        collective.root = rank_of(work.root);
+        collective.combiner = kSum;
     }
 
     std::string submit(Member& one, const std::vector<Work>& script) {
@@ -199,13 +199,13 @@ class Group {
         int error = 0;
         if (!one.level_operations.empty()) {
             LevelOperation& level_operation = one.level_operations[one.submitted];
-            ask(one, work, level_operation);
+            put_into(one, work, level_operation);
             level_operation.number = 3 * one.submitted + 1;  // the remaining numbers belong to other levels
             error = work.algorithm ? one.exchange->post(level_operation, *work.algorithm, now_)
                                    : one.exchange->post(level_operation, now_);
         } else {
             Request request;
-            ask(one, work, request);
+            put_into(one, work, request);
             request.cookie = one.submitted;
             error = one.planner->submit(request, now_);
             if (error == EAGAIN) return {};
