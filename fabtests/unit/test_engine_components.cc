@@ -212,7 +212,7 @@ Test(repairer, naks_each_fragment_once) {
     Slot& slot = p.post(0, kSmall);
     const auto next = [&](Effect& effect) { return p.repairer.next_message(slot, effect); };
     cr_assert_eq(p.repairer.next_deadline(), kNever);
-    slot.hearing.revealed = 2;
+    slot.reception.revealed = 2;
     p.repairer.arm_gap(slot);
     cr_assert_eq(p.repairer.next_deadline(), p.core.now + p.core.deadlines.gap());
     p.repairer.on_timeout();

@@ -217,7 +217,7 @@ Test(join, a_leader_without_a_socket_decides_for_point_to_point_at_once) {
     cr_assert_eq(count(out, Kind::go), 0U);
     cr_assert_eq(count(out, Kind::reachability_map), 2U);
     cr_assert(bench.engine.phase() == engine::Phase::active);
-    cr_assert_eq(bench.engine.graph().hearing_count(), 0U);
+    cr_assert_eq(bench.engine.graph().receiver_count(), 0U);
 }
 
 Test(join, a_member_without_a_socket_votes_at_once) {
@@ -322,7 +322,7 @@ Test(join, an_invalid_reachability_map_is_refused) {
     cr_assert_eq(bench.engine.counters().unexpected_kind, 5U);
     bench.message(good);
     cr_assert(bench.engine.phase() == engine::Phase::active);
-    cr_assert_eq(bench.engine.graph().hearing_count(), 1U);
+    cr_assert_eq(bench.engine.graph().receiver_count(), 1U);
 }
 
 Test(join, go_and_ready_count_only_along_the_tree) {

@@ -40,21 +40,21 @@ Test(maps, a_later_one_holds_from_an_operation_on) {
     cr_assert_not(maps.of(0).audible(rank_of(0)), "all is point-to-point");
     cr_assert_eq(maps.next_to_tell(), kNoRank);
     maps.take_first({.works = true, .deaf = {}, .mute = {}});
-    cr_assert(maps.of(0).can_hear(rank_of(0), rank_of(3)));
+    cr_assert(maps.of(0).can_receive(rank_of(0), rank_of(3)));
     cr_assert(maps.next_to_tell() == rank_of(5) && maps.next_to_tell() == rank_of(6));
     cr_assert_eq(maps.next_to_tell(), kNoRank, "once");
 
     maps.take_next({.works = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
     cr_assert(maps.pending() && maps.version() == 1 && maps.first_operation() == 200);
-    cr_assert(maps.of(199).can_hear(rank_of(0), rank_of(3)));
-    cr_assert_not(maps.of(200).can_hear(rank_of(0), rank_of(3)));
+    cr_assert(maps.of(199).can_receive(rank_of(0), rank_of(3)));
+    cr_assert_not(maps.of(200).can_receive(rank_of(0), rank_of(3)));
     cr_assert_eq(&maps.latest(), &maps.of(200));
     cr_assert_eq(maps.next_to_tell(), rank_of(5), "this one, too");
     maps.release_below(200);
     cr_assert(maps.pending(), "operation 199 is over, but 200 may not have begun anywhere");
     maps.release_below(201);
     cr_assert_not(maps.pending());
-    cr_assert_not(maps.latest().can_hear(rank_of(0), rank_of(3)));
+    cr_assert_not(maps.latest().can_receive(rank_of(0), rank_of(3)));
     cr_assert_eq(maps.version(), 1U);
 }
 
@@ -67,7 +67,7 @@ Test(suspicion, a_run_of_silence_is_a_reason) {
     };
     for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(miss());
     cr_assert(miss() && suspicion.silent(root));
-    suspicion.heard(root);
+    suspicion.received(root);
     cr_assert_not(suspicion.silent(root) || miss(), "the run begins anew");
     suspicion.rest(kSilentEnough);
     for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(miss());
@@ -309,9 +309,9 @@ Test(deadlines, follow_what_was_measured) {
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
     cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);
-    slot.hearing.ever = true;
-    slot.hearing.longest_gap = Nanoseconds::from_us(400);
-    cr_assert_eq(deadlines.silence(slot).value, 2 * slot.hearing.longest_gap.value, "by its own gaps");
+    slot.reception.ever = true;
+    slot.reception.longest_gap = Nanoseconds::from_us(400);
+    cr_assert_eq(deadlines.silence(slot).value, 2 * slot.reception.longest_gap.value, "by its own gaps");
     cr_assert_eq(deadlines.root_nak(3),
                  Nanoseconds{std::max(config.least_tail.value, 3 * config.initial_rtt.value / 2)});
     for (int i = 0; i < 8; ++i) deadlines.on_root_nak_answer(Nanoseconds::from_us(500));

@@ -52,8 +52,8 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     const auto leave = [](Membership* one) { one->leave(); };
     std::unique_ptr<Membership, decltype(leave)> undo(made.get(), leave);
     // Senders of reliable messages must receive the packets of joining members.
-    const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
-    auto joined = hears || endpoint.verbs() != nullptr ? made->listen(hears) : Result<void>();
+    const bool receives = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
+    auto joined = receives || endpoint.verbs() != nullptr ? made->listen(receives) : Result<void>();
     if (joined && endpoint.reliable() != nullptr) joined = made->probe(lock, wanted);
     if (!joined) made->joined_.may_send = false;
     made->fi_addr = endpoint.add(made->joined_);

@@ -27,10 +27,10 @@ Ballots::Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_b
       ballot_bytes_(sizeof(Rank) + (Speakers::most(members) + 1 + 7) / 8),
       bytes_(std::min<std::size_t>(voters, most_bytes / ballot_bytes_) * ballot_bytes_) {}
 
-void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicast) {
+void Ballots::cast(Rank voter, const std::vector<bool>& received, bool can_multicast) {
     const std::uint32_t speakers = speakers_.count();
     if (can_multicast &&
-        std::find(heard.begin(), heard.begin() + speakers, false) == heard.begin() + speakers)
+        std::find(received.begin(), received.begin() + speakers, false) == received.begin() + speakers)
         return;
     if (bytes_.size() - used_ < ballot_bytes_) {
         too_many_ = true;
@@ -42,7 +42,7 @@ void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicas
     std::byte* bits = ballot + sizeof(Rank);
     std::fill(bits, ballot + ballot_bytes_, std::byte{});  // clear the bits of the last election
     for (std::uint32_t i = 0; i <= speakers; ++i)
-        if (i < speakers ? heard[i] : !can_multicast) wire::set_bit(bits, i);
+        if (i < speakers ? received[i] : !can_multicast) wire::set_bit(bits, i);
 }
 
 bool Ballots::merge(Bytes ballots, bool too_many) {
@@ -62,27 +62,27 @@ Rank Ballots::voter(std::size_t ballot) const {
     return Rank{wire::get<std::uint32_t>(bytes_.data() + ballot * ballot_bytes_)};
 }
 
-bool Ballots::heard(std::size_t ballot, std::uint32_t speaker) const {
+bool Ballots::received(std::size_t ballot, std::uint32_t speaker) const {
     return wire::test_bit(bytes_.data() + ballot * ballot_bytes_ + sizeof(Rank), speaker);
 }
 
 bool Ballots::listens(std::size_t ballot) const {
     const std::uint32_t self = speakers_.place(voter(ballot));
     for (std::uint32_t i = 0; i < speakers_.count(); ++i)
-        if (i != self && heard(ballot, i)) return true;
+        if (i != self && received(ballot, i)) return true;
     return false;
 }
 
 bool Ballots::is_mute(std::uint32_t speaker) const {
     const Rank rank = speakers_.rank(speaker);
     // A member without a ballot received all speakers.
-    std::size_t listeners = members_ - 1, hearers = members_ - 1;
+    std::size_t listeners = members_ - 1, receivers = members_ - 1;
     for (std::size_t i = 0; i < count(); ++i) {
         if (voter(i) == rank) continue;
         listeners -= !listens(i);
-        hearers -= !heard(i, speaker);
+        receivers -= !received(i, speaker);
     }
-    return hearers == 0 || 2 * hearers < listeners;
+    return receivers == 0 || 2 * receivers < listeners;
 }
 
 ReachabilityMap Ballots::judge(const ReachabilityMap& so_far) const {
@@ -102,11 +102,11 @@ ReachabilityMap Ballots::judge(const ReachabilityMap& so_far) const {
         for (std::uint32_t j = 0; j < mute.size(); ++j) {
             if (j == self || mute[j]) continue;
             ++speakers;
-            understood += heard(i, j);
+            understood += received(i, j);
         }
         // With `speakers` 0 (no other speaker) the only speaker itself counts as receiving.
         if (2 * understood < speakers) map.deaf.push_back(voter(i));
-        if (heard(i, speakers_.count())) map.mute.push_back(voter(i));
+        if (received(i, speakers_.count())) map.mute.push_back(voter(i));
     }
     for (std::vector<Rank>* list : {&map.deaf, &map.mute}) {
         std::sort(list->begin(), list->end());

@@ -62,8 +62,8 @@ class Ballots {
         too_many_ = false;
     }
     const Speakers& speakers() const { return speakers_; }
-    // heard: an entry per speaker, or more.
-    void cast(Rank voter, const std::vector<bool>& heard, bool can_multicast);
+    // received: an entry per speaker, or more.
+    void cast(Rank voter, const std::vector<bool>& received, bool can_multicast);
     // Adds the ballots of a child's subtree. Malformed ballots change nothing and return false.
     bool merge(Bytes ballots, bool too_many);
 
@@ -78,7 +78,7 @@ class Ballots {
 
   private:
     Rank voter(std::size_t ballot) const;
-    bool heard(std::size_t ballot, std::uint32_t speaker) const;
+    bool received(std::size_t ballot, std::uint32_t speaker) const;
     bool listens(std::size_t ballot) const;
     bool is_mute(std::uint32_t speaker) const;
     std::size_t count() const { return used_ / ballot_bytes_; }

@@ -45,7 +45,7 @@ void Checkpoint::on_up(const wire::Header& header) {
     // operation.
     if (finished > core_.slots.first_open() + core_.slots.size()) return drop(core_.counters.unexpected_kind);
     finished_[child] = std::max(finished_[child], finished);
-    core_.redundancy.hear(child, unpack_losses(header.total, core_.config.members));
+    core_.redundancy.on_report(child, unpack_losses(header.total, core_.config.members));
     core_.unsettled = true;
 }
 
@@ -130,8 +130,8 @@ bool Checkpoint::make_multicast(Effect& effect) {
 }
 
 // Under policy sync, children that receive rank 0's multicast get no message, but may request the watermark.
-bool Checkpoint::hears(Rank child) const {
-    return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
+bool Checkpoint::receives(Rank child) const {
+    return core_.config.repair == Repair::sync && core_.graph().can_receive(rank_of(0), child);
 }
 
 bool Checkpoint::make_message(Effect& effect) {
@@ -154,7 +154,7 @@ bool Checkpoint::make_message(Effect& effect) {
         return say(wire::Kind::watermark_down, core_.children.ranks[i], opened_);
     }
     for (Rank child; (child = untold_.next()) != kNoRank;)
-        if (!hears(child)) return say(wire::Kind::watermark_down, child, down_);
+        if (!receives(child)) return say(wire::Kind::watermark_down, child, down_);
     wire::Kind kind{};
     Rank to{};
     if (core_.departure.next(kind, to)) return say(kind, to, core_.slots.next());

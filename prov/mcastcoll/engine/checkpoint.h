@@ -59,7 +59,7 @@ class Checkpoint {
     void agree();
     void follow(std::uint64_t watermark);
     void request();
-    bool hears(Rank child) const;
+    bool receives(Rank child) const;
 
     Core& core_;
     std::uint64_t reached_ = 0;                        // finished by this member, in whole checkpoints

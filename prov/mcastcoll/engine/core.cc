@@ -79,7 +79,7 @@ Slot* Core::claim(OperationId id) {
     return &slots.take(id);
 }
 
-Slot* Core::hear_of(OperationId id) {
+Slot* Core::claim_early(OperationId id) {
     Slot* const slot = claim(id);
     if (slot != nullptr && slot->state == SlotState::vacant) slot->state = SlotState::early;
     return slot;
@@ -100,7 +100,7 @@ void Core::learn_from(const Slot& slot) {
         root_sync.note_operation(slot.multicasting.degraded);
     if (large(slot) || slot.repair_mode.forwards) return;
     for (const Client& client : slot.known_clients())
-        if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
+        if (client.expected && graph_of(slot).receives(slot.operation.root, client.rank))
             policy.note_successor(client.sent_nak);
     counters.policy_changes = policy.changes();
 }
@@ -114,10 +114,10 @@ void Core::finish(Slot& slot) {
     slot.naks.due = false;
     const bool told = slot.told();
     if (!told) learn_losses(slot);
-    if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
-        if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
+    if ((large(slot) || !slot.reception.ever) && receives(slot)) {
+        if (!slot.reception.ever && slot.operation.kind != CollectiveKind::reduce)
             suspicion.missed(slot.operation.root);
-        if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
+        if (large(slot)) policy.note_large(slot.reception.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();
     if (!told) complete(slot.id, 0);
@@ -140,10 +140,11 @@ void Core::finish_early(Slot& slot) {
 // Records which fragments the multicast was to bring and did not. A path that has been silent for long is no
 // loss that redundancy can repair, so such an operation does not count.
 void Core::learn_losses(const Slot& slot) {
-    if (slot.operation.kind == CollectiveKind::reduce || is_root(slot) || !hears(slot)) return;
-    if (!slot.hearing.ever && suspicion.silent(slot.operation.root)) return;
-    const std::uint32_t heard = std::min(slot.hearing.firsts, slot.fragments);
-    redundancy.meter().note(slot.fragments - heard, slot.fragments - slot.hearing.stored, slot.fragments);
+    if (slot.operation.kind == CollectiveKind::reduce || is_root(slot) || !receives(slot)) return;
+    if (!slot.reception.ever && suspicion.silent(slot.operation.root)) return;
+    const std::uint32_t received = std::min(slot.reception.firsts, slot.fragments);
+    redundancy.meter().note(slot.fragments - received, slot.fragments - slot.reception.stored,
+                            slot.fragments);
 }
 
 void Core::complete(OperationId operation, int status) {
@@ -188,7 +189,7 @@ Bytes Core::fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to)
 
 std::uint64_t Core::announced_total(const Slot& slot) const {
     const bool root = slot.state >= SlotState::active && is_root(slot);
-    const bool partial = root ? !slot.complete_here() : slot.hearing.partial;
+    const bool partial = root ? !slot.complete_here() : slot.reception.partial;
     return slot.bytes | (partial ? wire::kPartialFlag : 0);
 }
 

@@ -57,7 +57,7 @@ struct Core {
     // far ahead.
     Slot* claim(OperationId operation);
     // The same for an operation for which a message arrived; a vacant slot becomes early.
-    Slot* hear_of(OperationId operation);
+    Slot* claim_early(OperationId operation);
     // All members have finished the operations below, so no NAK for these can come.
     void release_below(std::uint64_t operation);
     void finish(Slot& slot);
@@ -76,11 +76,13 @@ struct Core {
     bool large(const Slot& slot) const { return config.large(slot.bytes); }
     // This member is the root of the operation, or receives the root's multicasts.
     bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
-    bool hears(const Slot& slot) const { return graph_of(slot).hears(slot.operation.root, config.self); }
+    bool receives(const Slot& slot) const {
+        return graph_of(slot).receives(slot.operation.root, config.self);
+    }
     // The data may come by message without a NAK: small messages are sent to deaf members unsolicited, and
     // are forwarded along the ring under a repair mode with a silence factor above 1.
     bool comes_unsolicited(const Slot& slot) const {
-        return !large(slot) && (!hears(slot) || slot.repair_mode.silence_factor > 1);
+        return !large(slot) && (!receives(slot) || slot.repair_mode.silence_factor > 1);
     }
     // This member is a leader that relays the operation's fragments to its range.
     bool relays(const Slot& slot) const {

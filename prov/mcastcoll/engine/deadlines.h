@@ -119,7 +119,7 @@ class Deadlines {
     Nanoseconds usual_silence(const Slot& slot) const;
     // The root may have to wait for reports of receivers, or for more data of its own.
     bool awaits_reports(const Slot& slot) const {
-        return slot.hearing.ever && (slot.hearing.revealed >= config_.window || slot.hearing.partial);
+        return slot.reception.ever && (slot.reception.revealed >= config_.window || slot.reception.partial);
     }
     Nanoseconds longest_release() const;
 

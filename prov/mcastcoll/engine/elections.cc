@@ -4,7 +4,7 @@ namespace mcastcoll::engine {
 
 Elections::Elections(Core& core)
     : core_(core),
-      heard_(Speakers::most(core.config.members)),
+      received_(Speakers::most(core.config.members)),
       ballots_(core.config.members, tree_size(core.config.self, core.config.tree_arity, core.config.members),
                core.config.message_bytes - wire::kHeaderBytes),
       untold_(core.children),
@@ -12,16 +12,16 @@ Elections::Elections(Core& core)
       beacons_(core.config.least_beacon_interval, core.config.most_beacon_interval) {}
 
 void Elections::listen(std::uint64_t number) {
-    if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
-    heard_in_ = number;
+    if (received_in_ != number) std::fill(received_.begin(), received_.end(), false);
+    received_in_ = number;
 }
 
 // Votes once all speakers were received and all own probes are sent: waiting longer gives no new information.
-void Elections::vote_when_all_heard() {
+void Elections::vote_when_all_received() {
     if (stage_ != Stage::probing) return;
     if (speaks_ && probes_sent_ < core_.config.probes) return;
     for (std::uint32_t i = 0; i < ballots_.speakers().count(); ++i)
-        if (!heard_[i]) return;
+        if (!received_[i]) return;
     vote();
 }
 
@@ -29,7 +29,7 @@ void Elections::vote() {
     stage_ = Stage::voting;
     if (core_.phase == Phase::probing) core_.phase = Phase::voting;
     probe_at_ = vote_at_ = kNever;
-    ballots_.cast(core_.self(), heard_, core_.config.multicast);
+    ballots_.cast(core_.self(), received_, core_.config.multicast);
     check_votes();
 }
 
@@ -80,13 +80,13 @@ void Elections::begin(std::uint64_t number, Rank suspected) {
     ballots_.begin(Speakers(core_.config.members, number, suspected));
     const std::uint32_t place = ballots_.speakers().place(core_.self());
     speaks_ = place != kNoSpeaker;
-    if (speaks_) heard_[place] = true;
+    if (speaks_) received_[place] = true;
     missing_ = core_.children.bits();
     untold_.begin();
     probe_target_ = probes_due_ = probes_sent_ = 0;
     if (!core_.config.multicast) return vote();
     vote_at_ = core_.now + core_.config.probe_settle;
-    if (!speaks_) return vote_when_all_heard();
+    if (!speaks_) return vote_when_all_received();
     probes_due_ = 1;
     if (core_.config.probes > 1) probe_at_ = core_.now + core_.config.probe_interval;
 }
@@ -95,21 +95,21 @@ void Elections::on_probe(const wire::Header& header) {
     ++core_.counters.probes_received;
     const std::uint64_t number = number_of(header.operation);
     if (core_.phase == Phase::active) {
-        core_.suspicion.heard(header.sender);
+        core_.suspicion.received(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
             return suspect_if_unexpected(core_.graph(), header.sender);
         }
     }
     if (core_.phase == Phase::active && stage_ == Stage::closed && number == number_ + 1) listen(number);
-    if (number != heard_in_) return;
+    if (number != received_in_) return;
     // Before the `go` names the suspected member, a probe from outside the regular speakers must be from that
     // member.
     const std::uint32_t place =
         number == number_ ? ballots_.speakers().place(header.sender)
                           : Speakers(core_.config.members, number, header.sender).place(header.sender);
     if (place == kNoSpeaker) return;
-    heard_[place] = true;
-    vote_when_all_heard();
+    received_[place] = true;
+    vote_when_all_received();
 }
 
 void Elections::on_vote(const wire::Header& header, Bytes payload) {
@@ -160,13 +160,13 @@ void Elections::take_first(ReachabilityMap map) {
 }
 
 void Elections::take_next(ReachabilityMap map, std::uint64_t from) {
-    const bool heard = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
+    const bool received = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
     core_.reachability.take_next(std::move(map), from);
     drop_requests(0);
-    const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
+    const bool receives = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
     ++core_.counters.reachability_maps;
-    core_.counters.multicast_demotions += (heard && !hears) || (spoke && !speaks);
-    core_.counters.multicast_promotions += (!heard && hears) || (!spoke && speaks);
+    core_.counters.multicast_demotions += (received && !receives) || (spoke && !speaks);
+    core_.counters.multicast_promotions += (!received && receives) || (!spoke && speaks);
     core_.unsettled = true;
 }
 
@@ -175,8 +175,8 @@ void Elections::take_next(ReachabilityMap map, std::uint64_t from) {
 void Elections::on_fragment(const wire::Header& header) {
     const std::uint64_t id = number_of(header.operation);
     const bool posted = id >= core_.slots.first_open() && id < core_.slots.next();
-    core_.suspicion.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
-                                                                     : header.sender);
+    core_.suspicion.received(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
+                                                                        : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
     suspect_if_unexpected(core_.reachability.of(id), header.sender);
 }
@@ -225,7 +225,7 @@ bool Elections::make_multicast(Effect& effect) {
     if (!std::exchange(beacon_due_, false)) {
         --probes_due_;
         ++probes_sent_;
-        vote_when_all_heard();
+        vote_when_all_received();
     }
     return true;
 }

@@ -86,7 +86,7 @@ class Elections {
     bool make_message(Effect& effect);
     void begin(std::uint64_t number, Rank suspected);
     void listen(std::uint64_t number);
-    void vote_when_all_heard();
+    void vote_when_all_received();
     void vote();
     void check_votes();
     void decide(ReachabilityMap map);
@@ -97,7 +97,7 @@ class Elections {
     }
     // A packet that a deaf member receives is evidence about that member, not about the sender.
     void suspect_if_unexpected(const SupplyGraph& graph, Rank sender) {
-        if (!graph.can_hear(sender, core_.self())) suspect(graph.deaf(core_.self()) ? kNoRank : sender);
+        if (!graph.can_receive(sender, core_.self())) suspect(graph.deaf(core_.self()) ? kNoRank : sender);
     }
     void request(Rank suspected);
     void elect_again();
@@ -105,11 +105,11 @@ class Elections {
 
     Core& core_;
     Stage stage_ = Stage::closed;
-    std::uint64_t number_ = 0, heard_in_ = 0;  // current or last election; election described by heard_
-    std::vector<bool> heard_;                  // by speaker, this member included
-    bool speaks_ = false;                      // in the current or last election
-    Ballots ballots_;                          // of this member's subtree
-    std::uint32_t missing_ = 0;                // children that have not voted, bit i for child i
+    std::uint64_t number_ = 0, received_in_ = 0;  // current or last election; election described by received_
+    std::vector<bool> received_;                  // by speaker, this member included
+    bool speaks_ = false;                         // in the current or last election
+    Ballots ballots_;                             // of this member's subtree
+    std::uint32_t missing_ = 0;                   // children that have not voted, bit i for child i
     bool vote_due_ = false;
     Round untold_;  // children that need the `go`
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;

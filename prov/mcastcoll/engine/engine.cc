@@ -114,12 +114,12 @@ void Engine::begin(const Collective& operation) {
     const bool wrong_early_data =
         (slot.length_known &&
          (root || slot.bytes != operation.bytes || operation.kind == CollectiveKind::reduce)) ||
-        (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
+        (slot.reception.early_root != kNoRank && slot.reception.early_root != operation.root);
     // Early data belonged to another operation: discard the data and request everything from the supplier,
     // which reports a mismatch.
     if (wrong_early_data) {
         ++core_.counters.bad_fragment;
-        slot.base = slot.hearing.revealed = slot.hearing.stored = 0;
+        slot.base = slot.reception.revealed = slot.reception.stored = 0;
         slot.have.clear_all();
     }
     if (core_.config.members > 1) core_.round_trip.want_shorter();

@@ -79,7 +79,7 @@ Rank FailureDetector::waits_for(Slot& slot) const {
     const bool brings_bytes = reduces(slot.operation.kind) || core_.is_root(slot);
     if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.self();
     if (!slot.complete_here())
-        return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;
+        return slot.base == 0 && !slot.reception.ever ? slot.operation.root : slot.supplier;
     for (const Client& client : slot.known_clients())
         if (client.unserved()) return client.rank;
     for (Rank child : slot.reporting.children) {

@@ -39,7 +39,7 @@ void Gatherer::begin(Slot& slot) {
 void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     if (!agrees(*slot, header)) return;
     const std::uint64_t bytes = header.total & ~wire::kReduceFlag;
@@ -274,7 +274,7 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
 
 void Gatherer::on_credit(const wire::Header& header) {
     if (header.sender != core_.parent) return drop(core_.counters.unexpected_kind);
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr || slot->state == SlotState::finished) return;
     if (!agrees(*slot, header)) return;
     const std::uint32_t pieces = index_of(header.fragment);

@@ -9,7 +9,7 @@ namespace mcastcoll::engine {
 // No fragment is missing, and no repair is under way.
 bool HeaderPrediction::in_order(const Slot& slot) const {
     return core_.phase == Phase::active && core_.now == turn_ && slot.id == operation_ &&
-           slot.state == SlotState::active && slot.base == next_ && slot.hearing.revealed == next_ &&
+           slot.state == SlotState::active && slot.base == next_ && slot.reception.revealed == next_ &&
            !slot.have.test(next_) && !slot.have.test(next_ + 1) && slot.naks.requested_to == 0 &&
            !slot.naks.chained && slot.parity_rows == 0 && slot.root_naks.sent_at == kNever;
 }

@@ -93,9 +93,9 @@ void Policy::note_successor(bool sent_nak) {
     learn([&] { successor_naks_.sample(sent_nak ? 1000 : 0); });
 }
 
-void Policy::note_large(std::uint32_t heard, std::uint32_t fragments) {
+void Policy::note_large(std::uint32_t received, std::uint32_t fragments) {
     learn([&] {
-        const std::uint32_t missed = heard < fragments ? fragments - heard : 0;
+        const std::uint32_t missed = received < fragments ? fragments - received : 0;
         large_missed_.sample(static_cast<std::uint32_t>(std::uint64_t{missed} * 1000 / fragments));
     });
 }

@@ -108,7 +108,7 @@ class Policy {
     // forwarded, after the whole group has finished that operation.
     void note_successor(bool sent_nak);
     // Input at the completion of a large operation: number of fragments received by multicast.
-    void note_large(std::uint32_t heard, std::uint32_t fragments);
+    void note_large(std::uint32_t received, std::uint32_t fragments);
     // A NAK was answered along the ring, or by the root's multicast.
     void note_repair(Route route, Nanoseconds took, Nanoseconds round_trip);
 

@@ -18,9 +18,9 @@ bool gathers_still(const Core& core, const Slot& slot) {
 PollHint hint_for(const Core& core, const Slot& slot) {
     if (slot.state != SlotState::active) return {};
     if (gathers_still(core, slot) || core.is_root(slot) || slot.complete_here()) return {false, true};
-    const bool hears = core.hears(slot);
+    const bool receives = core.receives(slot);
     const bool supplied = slot.naks.requested_to > 0 || slot.repair_mode.chained || slot.repair_mode.forwards;
-    return {hears, !hears || supplied};
+    return {receives, !receives || supplied};
 }
 
 }  // namespace

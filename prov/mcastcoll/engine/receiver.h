@@ -37,7 +37,7 @@ class Receiver {
     void on_data(const wire::Header& header, Bytes payload);
 
   private:
-    bool later_was_heard(Slot& slot);
+    bool later_was_received(Slot& slot);
     bool fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload);
     bool cannot_come(const Slot& slot, std::uint32_t index) const;
     bool may_relay(Rank sender) const {

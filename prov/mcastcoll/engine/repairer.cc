@@ -53,7 +53,7 @@ void RootRepairer::on_root_nak(const wire::Header& header, Bytes payload) {
     const bool self_is_top = top == core_.self();
     const bool posted = slot->state >= SlotState::active;
     if ((posted && slot->operation.root != top) ||
-        (!self_is_top && !core_.graph_of(*slot).hears(top, core_.self())))
+        (!self_is_top && !core_.graph_of(*slot).receives(top, core_.self())))
         return drop(core_.counters.bad_sender);
     if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->retained))) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
@@ -97,14 +97,15 @@ bool RootRepairer::make_message(Slot& slot, Effect& effect) {
 
 // Nothing of a message of many fragments has arrived. A loss would have spared some, so most likely the
 // message was not multicast yet.
-bool Repairer::is_unheard(const Slot& slot) const {
+bool Repairer::nothing_received(const Slot& slot) const {
     const bool is_long = slot.fragments > RedundancyPolicy::kMaxCopied;
-    return is_long && !slot.hearing.ever && !core_.comes_unsolicited(slot);
+    return is_long && !slot.reception.ever && !core_.comes_unsolicited(slot);
 }
 
 // The root sends the first window without waiting, unless an earlier message occupies a part of the window.
 bool Repairer::in_first_window(const Slot& slot) const {
-    if (!core_.large(slot) || !slot.hearing.ever || slot.hearing.partial || slot.base >= core_.config.window)
+    if (!core_.large(slot) || !slot.reception.ever || slot.reception.partial ||
+        slot.base >= core_.config.window)
         return false;
     for (std::uint64_t id = core_.slots.first_kept(); id < number_of(slot.id); ++id) {
         const Slot& earlier = core_.slots.at(id);
@@ -148,9 +149,10 @@ void Repairer::on_nak_timer(Slot& slot) {
         return;
     }
     // A root without the data cannot retransmit.
-    const bool root_waits = slot.hearing.partial && slot.base >= slot.hearing.revealed;
+    const bool root_waits = slot.reception.partial && slot.base >= slot.reception.revealed;
     if (root_waits || !root_repairer_.uses_root(slot)) return nak_supplier(slot);
-    const std::uint32_t to = slot.base < slot.hearing.revealed ? slot.hearing.revealed : expected_to(slot);
+    const std::uint32_t to =
+        slot.base < slot.reception.revealed ? slot.reception.revealed : expected_to(slot);
     nak_root(slot, std::min(to, slot.base + core_.config.window));
 }
 
@@ -159,13 +161,13 @@ void Repairer::nak_root(Slot& slot, std::uint32_t to) {
 }
 
 void Repairer::nak_supplier(Slot& slot) {
-    const bool hole = slot.base < slot.hearing.revealed && slot.naks.requested_to < slot.hearing.revealed;
-    const bool lately = std::exchange(slot.hearing.lately, false);
+    const bool hole = slot.base < slot.reception.revealed && slot.naks.requested_to < slot.reception.revealed;
+    const bool lately = std::exchange(slot.reception.lately, false);
     // Nothing is known to be missing, and no data arrives: the multicast is dead, or the root waits for a
     // slower member, perhaps for this one. A NAK for many fragments would fetch by message data that the root
     // will multicast anyway. So the NAK names a single fragment, and a root keeps that NAK until the fragment
     // has been multicast.
-    if (!hole && (is_unheard(slot) || (core_.large(slot) && !in_first_window(slot)))) {
+    if (!hole && (nothing_received(slot) || (core_.large(slot) && !in_first_window(slot)))) {
         slot.naks.tested = slot.base;
         slot.naks.at = kNever;
         return request(slot, slot.base + 1);
@@ -173,7 +175,7 @@ void Repairer::nak_supplier(Slot& slot) {
     if (!hole && !lately) slot.naks.chained = true;
     // The supplier most likely has the fragment, so the answer measures a round trip.
     if (hole) slot.naks.sent_at = core_.now;
-    request(slot, hole ? slot.hearing.revealed : expected_to(slot));
+    request(slot, hole ? slot.reception.revealed : expected_to(slot));
     slot.naks.at = slot.naks.chained ? kNever : core_.now + core_.deadlines.silence(slot);
 }
 
@@ -181,8 +183,8 @@ void Repairer::nak_supplier(Slot& slot) {
 // long message of which nothing arrived, only holes count: the rest may not have been sent yet.
 void Repairer::forward_nak(Slot& slot) {
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return;
-    const bool holes_only = core_.large(slot) || is_unheard(slot);
-    const std::uint32_t to = holes_only ? slot.hearing.revealed : slot.fragments;
+    const bool holes_only = core_.large(slot) || nothing_received(slot);
+    const std::uint32_t to = holes_only ? slot.reception.revealed : slot.fragments;
     if (to <= slot.base) return;
     if (root_repairer_.uses_root(slot)) return nak_root(slot, std::min(to, slot.base + core_.config.window));
     request(slot, to);
@@ -216,10 +218,10 @@ void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     const Nanoseconds sent_at = std::exchange(slot.naks.first_sent_at, kNever);
     const bool hole = hole_sent_at != kNever;
     if (hole) core_.round_trip.on_answer(core_.now - hole_sent_at);
-    if (sent_at != kNever && (hole || !slot.hearing.ever))
+    if (sent_at != kNever && (hole || !slot.reception.ever))
         core_.policy.note_repair(Route::supplier, core_.now - sent_at, core_.round_trip.mean());
-    if (!slot.hearing.ever && !core_.hears(slot)) {
-        slot.hearing.ever = true;
+    if (!slot.reception.ever && !core_.receives(slot)) {
+        slot.reception.ever = true;
         core_.deadlines.on_first(slot, core_.now);
     }
     if (slot.naks.tested == kNothingTested || slot.naks.tested - first >= count) return;
@@ -227,7 +229,7 @@ void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     // fragment as soon as it has that fragment answers often, and the answer may overtake the multicast. With
     // such a root a second test must give the same result.
     slot.naks.tested = kNothingTested;
-    if (slot.hearing.partial && !std::exchange(slot.naks.suspected, true)) {
+    if (slot.reception.partial && !std::exchange(slot.naks.suspected, true)) {
         slot.naks.at = core_.now + core_.deadlines.silence(slot);
         return;
     }

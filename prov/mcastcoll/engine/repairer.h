@@ -60,7 +60,7 @@ class Repairer {
 
   private:
     bool make_message(Slot& slot, Effect& effect);
-    bool is_unheard(const Slot& slot) const;
+    bool nothing_received(const Slot& slot) const;
     bool in_first_window(const Slot& slot) const;
     std::uint32_t expected_to(const Slot& slot) const;
     void on_nak_timer(Slot& slot);

@@ -38,7 +38,7 @@ void Holds::release() {
 }
 
 void Holds::tell_entered(Slot& slot) {
-    if (!core_.root_sync.tells() || slot.hearing.ever) return;
+    if (!core_.root_sync.tells() || slot.reception.ever) return;
     if (core_.root_sync.drawn(number_of(slot.id), slot.operation.root) != core_.self()) return;
     slot.multicasting.entered_due = core_.graph_of(slot).multicasts(slot.operation.root);
 }

@@ -31,7 +31,7 @@ void Slot::reset(OperationId operation_id) {
     fragments = base = parity_rows = 0;
     posted_at = progress_at = {};
     repair_mode = {};
-    hearing = {};
+    reception = {};
     supplier = named_root = kNoRank;
     naks.reset();
     root_naks.reset();
@@ -65,10 +65,10 @@ void Slot::expect_clients(const RankList& ranks) {
 
 ChildReport* Reporting::of(Rank child) {
     for (std::uint32_t i = 0; i < count; ++i)
-        if (heard[i].rank == child) return &heard[i];
-    if (count == heard.size()) return nullptr;
-    heard[count] = {.rank = child};
-    return &heard[count++];
+        if (reports[i].rank == child) return &reports[i];
+    if (count == reports.size()) return nullptr;
+    reports[count] = {.rank = child};
+    return &reports[count++];
 }
 
 Slots::Slots(const GroupConfig& config, std::uint32_t children)

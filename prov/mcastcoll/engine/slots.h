@@ -129,7 +129,7 @@ struct Contribution {
 inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
 
 // Reception of an operation by multicast.
-struct Hearing {
+struct Reception {
     std::uint32_t revealed = 0;  // fragments below were multicast, so a hole there is a loss
     bool lately = false;         // a fragment arrived since the NAK timer last ran
     bool ever = false;           // a fragment arrived; for a deaf member, also by message
@@ -187,7 +187,7 @@ struct Multicasting {
 struct Reporting {
     Rank parent = kNoRank;
     RankList children;
-    std::array<ChildReport, kMaxArity> heard{};
+    std::array<ChildReport, kMaxArity> reports{};
     std::uint32_t count = 0;
     std::uint32_t told = kNothingReported;
     bool due = false;
@@ -248,7 +248,7 @@ struct Slot {
     // [0, base) is here; `have` describes [base, base + window).
     std::uint32_t base = 0;
     WindowBitmap have;
-    Hearing hearing;
+    Reception reception;
     Rank supplier = kNoRank;
     std::uint32_t parity_rows = 0;  // rows kept for its blocks
     bool done_due = false;          // report to the supplier that all is here
@@ -271,8 +271,8 @@ struct Slot {
     bool offers() const { return state == SlotState::active || retained; }
     // Fragments may overtake each other: a root with the whole message keeps it.
     void note_partial(bool now_partial) {
-        hearing.whole |= !now_partial;
-        hearing.partial = !hearing.whole;
+        reception.whole |= !now_partial;
+        reception.partial = !reception.whole;
     }
     std::span<Client> known_clients() { return {clients.data(), client_count}; }
     std::span<const Client> known_clients() const { return {clients.data(), client_count}; }

@@ -115,7 +115,7 @@ bool FlowControl::may_go_on(const Slot& slot) const {
 }
 
 void FlowControl::on_report(const wire::Header& header) {
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     ChildReport* report = slot->reporting.of(header.sender);
     if (report == nullptr) return drop(core_.counters.bad_sender);
@@ -128,7 +128,7 @@ void FlowControl::on_report(const wire::Header& header) {
 }
 
 void FlowControl::on_done(const wire::Header& header) {
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     Client* client = slot->client(header.sender);
     if (client == nullptr) return drop(core_.counters.bad_sender);
@@ -172,7 +172,7 @@ void Supplier::on_timeout() {
 
 void Supplier::on_nak(const wire::Header& header, Bytes payload) {
     ++core_.counters.naks_received;
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
         // The members disagree about the length, so no member could finish.
@@ -183,7 +183,7 @@ void Supplier::on_nak(const wire::Header& header, Bytes payload) {
     client->sent_nak = true;
     const bool was_multicast =
         slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
-    if (was_multicast && core_.graph_of(*slot).hears(core_.self(), header.sender))
+    if (was_multicast && core_.graph_of(*slot).receives(core_.self(), header.sender))
         slot->multicasting.degraded = true;
     // NAKs may overtake each other: an older NAK may name fragments that a newer NAK did not need to repeat.
     const std::uint32_t from = index_of(header.fragment);
@@ -197,14 +197,15 @@ void Supplier::on_nak(const wire::Header& header, Bytes payload) {
 }
 
 // Queues the whole small message for expected clients without a NAK: for clients that receive the root
-// (`hearing`), or for the rest.
-void Supplier::supply_all(Slot& slot, bool hearing) {
+// (`receiving`), or for the rest.
+void Supplier::supply_all(Slot& slot, bool receiving) {
     if (!slot.retained) return;
     for (Client& client : slot.known_clients()) {
-        if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
+        if (!client.expected || core_.graph_of(slot).receives(slot.operation.root, client.rank) != receiving)
             continue;
-        if (hearing && (client.served || client.waiting())) continue;  // its NAK names the missing fragments
-        core_.counters.messages_forwarded += hearing;
+        if (receiving && (client.served || client.waiting()))
+            continue;  // its NAK names the missing fragments
+        core_.counters.messages_forwarded += receiving;
         for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.add(index);
         core_.mark(slot);
     }
@@ -214,7 +215,7 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
 bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
     return core_.large(slot) && slot.state == SlotState::active && core_.is_root(slot) &&
            client.wanted.to - fragment == 1 && fragment >= slot.multicasting.next &&
-           core_.graph_of(slot).hears(core_.self(), client.rank);
+           core_.graph_of(slot).receives(core_.self(), client.rank);
 }
 
 // End of the fragments for clients. Leaders multicast received fragments at once, so the root's window limits

@@ -81,7 +81,7 @@ class Supplier {
     bool supply(Slot& slot, Effect& effect);
     bool keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const;
     std::uint32_t supply_limit(const Slot& slot) const;
-    void supply_all(Slot& slot, bool hearing);
+    void supply_all(Slot& slot, bool receiving);
 
     Core& core_;
     FlowControl& flow_;

@@ -73,19 +73,19 @@ Rank SupplyGraph::supplier(Rank root, Rank rank, std::uint32_t arity) const {
     if (rank == root) return kNoRank;
 // A fault that the simulator must detect: the ring's last member has no supplier.
 #ifdef MCC_BREAK_LAST_RING_EDGE
-    if (hears(root, rank) && children_in(hearing(root), root, rank, 1).count == 0) return kNoRank;
+    if (receives(root, rank) && children_in(receivers(root), root, rank, 1).count == 0) return kNoRank;
 #endif
-    return hears(root, rank) ? parent_in(hearing(root), root, rank, 1)
-                             : parent_in(fallback(root), root, rank, arity);
+    return receives(root, rank) ? parent_in(receivers(root), root, rank, 1)
+                                : parent_in(fallback(root), root, rank, arity);
 }
 
 RankList SupplyGraph::clients(Rank root, Rank rank, std::uint32_t arity) const {
     RankList result;
     if (rank == root || !on_ring(root, rank)) result = children_in(fallback(root), root, rank, arity);
     if (!on_ring(root, rank)) return result;
-    for (Rank next : children_in(hearing(root), root, rank, 1)) {
+    for (Rank next : children_in(receivers(root), root, rank, 1)) {
 #ifdef MCC_BREAK_LAST_RING_EDGE
-        if (children_in(hearing(root), root, next, 1).count == 0) continue;
+        if (children_in(receivers(root), root, next, 1).count == 0) continue;
 #endif
         result.add(next);
     }
@@ -93,11 +93,11 @@ RankList SupplyGraph::clients(Rank root, Rank rank, std::uint32_t arity) const {
 }
 
 Rank SupplyGraph::report_parent(Rank root, Rank rank, std::uint32_t arity) const {
-    return hears(root, rank) ? parent_in(hearing(root), root, rank, arity) : kNoRank;
+    return receives(root, rank) ? parent_in(receivers(root), root, rank, arity) : kNoRank;
 }
 
 RankList SupplyGraph::report_children(Rank root, Rank rank, std::uint32_t arity) const {
-    return on_ring(root, rank) ? children_in(hearing(root), root, rank, arity) : RankList{};
+    return on_ring(root, rank) ? children_in(receivers(root), root, rank, arity) : RankList{};
 }
 
 Rank tree_parent(Rank rank, std::uint32_t arity) {

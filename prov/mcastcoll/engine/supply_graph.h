@@ -74,7 +74,7 @@ class SupplyGraph {
         return healthy_ || (map_.works && !RankSet::of(map_.mute, members_).contains(root) &&
                             has_others(listening(), root));
     }
-    bool can_hear(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
+    bool can_receive(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
     // Leaders relay. Also false if a range has no able leader, so that roots multicast to all ranges.
     bool relayed() const { return !supplied_.empty(); }
     // True if the rank relays this root's fragments to its range.
@@ -82,8 +82,8 @@ class SupplyGraph {
     // True if a multicast of this root reaches any member.
     bool multicasts(Rank root) const { return healthy_ || reaches_anybody(root); }
     // True if the rank is to receive this root's multicasts.
-    bool hears(Rank root, Rank rank) const {
-        return rank != root && (healthy_ || (reaches_anybody(root) && hearing(root).contains(rank)));
+    bool receives(Rank root, Rank rank) const {
+        return rank != root && (healthy_ || (reaches_anybody(root) && receivers(root).contains(rank)));
     }
     // The member whose multicasts bring this root's data to the rank.
     Rank brought_by(Rank root, Rank rank) const {
@@ -91,7 +91,7 @@ class SupplyGraph {
         return by_leader ? leaders_[range_of_[index_of(rank)]] : root;
     }
     bool deaf(Rank rank) const { return !listening().contains(rank); }
-    std::uint32_t hearing_count() const { return listening().size(); }
+    std::uint32_t receiver_count() const { return listening().size(); }
 
     // The member that supplies `rank`; kNoRank for the root itself. arity: children per member in the tree of
     // deaf members.
@@ -105,12 +105,14 @@ class SupplyGraph {
 
   private:
     bool leads_towards(Rank root, Rank rank) const;
-    bool reaches_anybody(Rank root) const { return audible(root) && has_others(hearing(root), root); }
+    bool reaches_anybody(Rank root) const { return audible(root) && has_others(receivers(root), root); }
     static bool has_others(const RankSet& set, Rank root) {
         return set.size() > (set.contains(root) ? 1U : 0U);
     }
     // True for a member of this root's ring, and for a root that has one.
-    bool on_ring(Rank root, Rank rank) const { return rank == root ? multicasts(root) : hears(root, rank); }
+    bool on_ring(Rank root, Rank rank) const {
+        return rank == root ? multicasts(root) : receives(root, rank);
+    }
     RankSet listening() const {
         return map_.works ? RankSet::everybody_but(map_.deaf, members_) : RankSet::of({}, members_);
     }
@@ -119,7 +121,7 @@ class SupplyGraph {
         return relayed() ? supplied_[range_of_[index_of(root)]] : map_.deaf;
     }
     // Members that are to receive this root, and the root itself unless deaf.
-    RankSet hearing(Rank root) const {
+    RankSet receivers(Rank root) const {
         return map_.works ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
     }
     // Members in the tree below this root.

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kSilentEnough = 8;
 // Counts successive silent operations, of all roots together and of single roots.
 class Suspicion {
   public:
-    void heard(Rank root) {
+    void received(Rank root) {
         all_ = 0;
         if (Run& run = runs_[place(root)]; run.root == root) run.missed = 0;
     }

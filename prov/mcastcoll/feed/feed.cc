@@ -149,7 +149,7 @@ void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds
         // A replayed packet is no sign of life.
         if (put != Put::taken) return member.gap.watch(incoming.has_gap(), now);
     }
-    member.heard = now;
+    member.last_received = now;
     member.gap.watch(incoming.has_gap(), now);
 }
 
@@ -169,7 +169,7 @@ void Feed::report_progress(Member& member) {
 }
 
 void Feed::on_beat(Member& member, const Header& header, Nanoseconds now) {
-    member.heard = now;
+    member.last_received = now;
     member.incoming->note_end(header.number);
     // Reported in the next tick, because packets in the socket are not missing.
     if ((header.flags & kReport) != 0) member.report_wanted = true;
@@ -199,7 +199,8 @@ void Feed::deliver() {
 // A silent sender may have no data, or be busy. But a sender must repair data that it owes.
 void Feed::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
-        if (!member->incoming || member->leaving || now - member->heard <= config_.peer_timeout) continue;
+        if (!member->incoming || member->leaving || now - member->last_received <= config_.peer_timeout)
+            continue;
         if (member->incoming->has_gap() || member->incoming->in_message()) bar(*member, Loss::silent);
     }
 }

@@ -57,7 +57,7 @@ bool Feed::is_answer(const Member& member, const Header& header, Bytes body) con
 void Feed::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
                            Nanoseconds now) {
     if (member.leaving) return;
-    member.heard = now;
+    member.last_received = now;
     member.introduced = header.serial;
     if (!member.answered) {
         member.place = source;

@@ -63,10 +63,10 @@ Member& Members::add(MemberId id, const Place& place, Nanoseconds now) {
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
     // A receiver is expelled, not forgotten.
     const auto stays = [&](const auto& one) {
-        return one->answered && (one->receives || now - one->heard <= peer_timeout);
+        return one->answered && (one->receives || now - one->last_received <= peer_timeout);
     };
     const auto least = std::ranges::min_element(
-        all_, {}, [&](const auto& one) { return std::tuple(stays(one), one->answered, one->heard); });
+        all_, {}, [&](const auto& one) { return std::tuple(stays(one), one->answered, one->last_received); });
     if (least == all_.end() || stays(*least)) return nullptr;
     auto evicted = std::move(*least);
     all_.erase(least);
@@ -80,7 +80,7 @@ void Members::remove_gone() {
 void Members::forgive(Nanoseconds pause, Nanoseconds now) {
     for (const auto& member : all_) {
         member->moved = std::min(now, member->moved + pause);
-        member->heard = std::min(now, member->heard + pause);
+        member->last_received = std::min(now, member->last_received + pause);
     }
 }
 

@@ -46,11 +46,11 @@ class RequestTimer {
 
 struct Member {
     Member(MemberId its_id, const Place& its_place, Nanoseconds now)
-        : id(its_id), place(its_place), heard(now), request_timer(now) {}
+        : id(its_id), place(its_place), last_received(now), request_timer(now) {}
 
     const MemberId id;
     Place place;  // fixed once the member has answered
-    Nanoseconds heard;
+    Nanoseconds last_received;
     // The member has answered a recent packet of this member. So the member exists now, and its packets are
     // no replay by a stranger.
     bool answered = false;

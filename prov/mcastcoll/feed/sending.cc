@@ -76,7 +76,7 @@ void Feed::on_report(Member* member, const Header& header, Bytes body, const Pla
         ++counters_.unanswered;
         return member->request_timer.resume(now);
     }
-    member->heard = now;
+    member->last_received = now;
     if (header.number > member->acked && header.number <= outgoing_.next()) {
         member->acked = header.number;
         member->moved = now;

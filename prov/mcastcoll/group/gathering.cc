@@ -62,11 +62,11 @@ std::vector<Rank> Gathering::missing() const {
     return ranks;
 }
 
-std::vector<const wire::Hello*> Gathering::heard() const {
-    std::vector<const wire::Hello*> heard;
+std::vector<const wire::Hello*> Gathering::received() const {
+    std::vector<const wire::Hello*> received;
     for (const auto& [rank, hello] : hellos_)
-        if (expects(rank)) heard.push_back(&hello);
-    return heard;
+        if (expects(rank)) received.push_back(&hello);
+    return received;
 }
 
 std::vector<wire::Hello> Gathering::hellos() const {

@@ -41,7 +41,7 @@ class Gathering {
     const wire::Hello* of(Rank rank) const;
     // The children without a hello here, and the hellos of the rest.
     std::vector<Rank> missing() const;
-    std::vector<const wire::Hello*> heard() const;
+    std::vector<const wire::Hello*> received() const;
     // All hellos of the subtree in the order of ranks, once complete.
     std::vector<wire::Hello> hellos() const;
     // Drops forwarded hellos, except this member's own and the children's.

@@ -170,7 +170,7 @@ void Join::fail(int error) {
 // deadline.
 void Join::tell_senders(int error) {
     std::map<wire::JoinId, std::vector<Outbox::Peer>> peers;
-    for (const wire::Hello* hello : gathering_.heard())
+    for (const wire::Hello* hello : gathering_.received())
         if (auto peer = port_.peer(hello->peer.private_address)) peers[hello->id].push_back(peer.value());
     for (auto& [id, to] : peers)
         port_.tell(std::move(to),

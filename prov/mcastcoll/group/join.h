@@ -78,7 +78,7 @@ class Join {
     // Whether the same process has sent a hello here for this join or a later one than the given hello's.
     bool has_sent(const wire::Hello& hello) const;
     // The hellos of the children so far.
-    std::vector<const wire::Hello*> heard() const { return gathering_.heard(); }
+    std::vector<const wire::Hello*> received() const { return gathering_.received(); }
 
   private:
     bool under_way() const { return state_ == State::hello || state_ == State::surveying; }

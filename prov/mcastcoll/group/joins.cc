@@ -34,10 +34,10 @@ std::uint64_t process_of(const wire::Hello& hello) {
 
 }  // namespace
 
-void JoinMemory::keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& heard) {
+void JoinMemory::keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& received) {
     KnownHellos now{.list = list};
     if (const KnownHellos* before = known_hellos(list)) now = *before;
-    for (const wire::Hello* hello : heard) {
+    for (const wire::Hello* hello : received) {
         const std::pair one(process_of(*hello), hello->id.sequence);
         auto& [process, sequence] = now.by.try_emplace(hello->rank, one).first->second;
         if (process != one.first || sequence < one.second) std::tie(process, sequence) = one;
@@ -96,7 +96,7 @@ void Joins::remove(Member& member) noexcept {
         if (found->second.empty()) members_.erase(found);
     }
     attempt([&] { memory_.keep_key(list, member.key()); });
-    attempt([&] { memory_.keep_hellos(list, member.core().join().heard()); });
+    attempt([&] { memory_.keep_hellos(list, member.core().join().received()); });
     if (member.core().error() == 0) return;
     attempt([&] {
         const Group& group = member.core();

@@ -74,7 +74,7 @@ class JoinMemory {
 
     // Records the hellos of a finished join: late copies from the same process, for this or an earlier join
     // of the same list, may still arrive.
-    void keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& heard);
+    void keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& received);
     bool comes_late(const wire::Hello& hello) const;
 
     // The current or last key of the joins of this list.

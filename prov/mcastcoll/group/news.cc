@@ -51,7 +51,7 @@ std::string about_multicast(const engine::Engine& engine, std::span<const std::u
         if (members->size() > 1) who += ", ...";
     }
     const std::string reach =
-        map.works ? fmt::format("{} of {} members receive", graph.hearing_count(), ranks.size())
+        map.works ? fmt::format("{} of {} members receive", graph.receiver_count(), ranks.size())
                   : std::string("no member receives, so all data goes point-to-point");
     return fmt::format("multicast reachability changed (election {}): {}{}", engine.map_version(), reach,
                        who);
@@ -98,11 +98,11 @@ void LevelSet::tell_joined() const {
     if (placement_.hosts() > 1) text += fmt::format("; {}", protection_.describe());
     if (!engine_) return port_.explain(text);
     const engine::GroupConfig& config = engine_->config();
-    const std::size_t hearing = engine_->graph().hearing_count();
-    const std::string reach = hearing == 0
+    const std::size_t receiving = engine_->graph().receiver_count();
+    const std::string reach = receiving == 0
                                   ? std::string("no multicast, so all data goes point-to-point")
                                   : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
-                                                hearing, config.members, several() ? "hosts" : "members");
+                                                receiving, config.members, several() ? "hosts" : "members");
     port_.explain(fmt::format(
         "{}: {}{}; fragments of {} bytes, window {}, repair {}, redundancy {}, root synchronisation {}, "
         "round trip {} us",
@@ -110,7 +110,7 @@ void LevelSet::tell_joined() const {
         config.fragment_bytes, config.window, engine::name_of(config.repair),
         engine::name_of(config.redundancy), engine::name_of(config.root_sync),
         engine_->round_trip().value / 1000));
-    if (hearing == 0 || hearing == segment.size()) return;
+    if (receiving == 0 || receiving == segment.size()) return;
     for (std::size_t i = 0; i < segment.size(); ++i)
         if (engine_->graph().deaf(rank_of(i)))
             port_.explain(fmt::format(
@@ -179,12 +179,12 @@ topology::ReportedGroup LevelSet::report() const {
             level.transport = "shared memory";
             level.why = host_level_->explain();
         } else if (level.level == topology::Level::segment && engine_ && engine_joined_) {
-            const std::size_t hearing = engine_->graph().hearing_count();
-            level.transport = hearing > 0 ? "multicast" : "messages";
+            const std::size_t receiving = engine_->graph().receiver_count();
+            level.transport = receiving > 0 ? "multicast" : "messages";
             level.algorithm = std::string(engine::name_of(engine_->config().repair));
             level.why = no_multicast_.empty()
                             ? fmt::format("multicast {} reaches {} of {} hosts", port_.multicast().name(),
-                                          hearing, engine_->config().members)
+                                          receiving, engine_->config().members)
                             : no_multicast_;
         }
     }

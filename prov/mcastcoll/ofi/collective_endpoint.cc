@@ -29,7 +29,7 @@ void CollectiveEndpoint::progress(bool everywhere) {
     // An operation may have started since the last turn.
     if (busy_groups_ == 0) {
         note_busy();
-        stranger_pace_.heard(time);
+        stranger_pace_.received(time);
     }
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
@@ -156,7 +156,7 @@ void CollectiveEndpoint::tell_lost(fi_addr_t peer, int error, std::string_view r
 // The messenger may hold more messages and must repost its buffers, so this must not throw.
 void CollectiveEndpoint::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
-    stranger_pace_.heard(time);
+    stranger_pace_.received(time);
     const auto take = [&] { dispatch(message, time); };
     // A second try, because memory may be available again. A group handles exceptions in its own work, so
     // only reading the message can throw here.

@@ -158,8 +158,8 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (thrown != 0) {
         // The operation may have started or not. The group ends, and with it every operation that has
         // started. If this one is not open, the caller receives only the refusal.
-        int unheard = 0;
-        if (!open) operations_.at(cookie).over = &unheard;
+        int unreported = 0;
+        if (!open) operations_.at(cookie).over = &unreported;
         core_->break_down(-thrown, now);
         refused = -thrown;
     }
@@ -181,7 +181,7 @@ std::optional<BorrowedAddress> Group::lend(const std::vector<wire::ByteString>& 
     const group::LevelSet& levels = core_->levels();
     const engine::Engine* const engine = levels.engine();
     if (engine == nullptr || levels.placement().segments().size() > 1 || !multicast_.own_address() ||
-        engine->phase() != engine::Phase::active || engine->graph().hearing_count() == 0)
+        engine->phase() != engine::Phase::active || engine->graph().receiver_count() == 0)
         return {};
     return multicast_.lend(members, levels.placement(), levels.key());
 }
