@@ -338,10 +338,10 @@ Test(checkpoint, keeps_a_watermark_until_its_map_is_known) {
     p.checkpoint.settle();
     const auto next = [&](Effect& effect) { return p.checkpoint.next_message(effect); };
     cr_assert(said(next).kind == Kind::watermark_up);
-    p.checkpoint.on_told(p.header(Kind::watermark_down, 2, 0, 0, 16), p.core.parent);
-    p.checkpoint.on_told(p.header(Kind::watermark_down, 0, 0, 0, 32), p.core.parent);
+    p.checkpoint.on_watermark(p.header(Kind::watermark_down, 2, 0, 0, 16), p.core.parent);
+    p.checkpoint.on_watermark(p.header(Kind::watermark_down, 0, 0, 0, 32), p.core.parent);
     cr_assert_eq(p.core.counters.unexpected_kind, 2U, "not the parent; not finished here");
-    p.checkpoint.on_told(p.header(Kind::watermark_down, 0, 1, 0, 16), p.core.parent);
+    p.checkpoint.on_watermark(p.header(Kind::watermark_down, 0, 1, 0, 16), p.core.parent);
     p.checkpoint.settle();
     cr_assert_eq(p.checkpoint.opened(), 0U);
     p.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 80);

@@ -172,7 +172,7 @@ Test(failure, who_was_only_out_of_reach_is_told) {
         cr_assert_eq(expect_failure(out, dead ? 0 : 1).status, error);
         for (const Out& one : out)
             if (one.header.kind == Kind::fail) cr_assert_eq(index_of(one.to), 2U);
-        cr_assert(told.engine.failure_told());
+        cr_assert(told.engine.failure_sent());
         told.message(word);
         cr_assert(told.drain().empty(), "once");
     }

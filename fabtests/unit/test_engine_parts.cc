@@ -62,8 +62,8 @@ struct Member {
         checkpoint.settle();
     }
     void told(std::uint64_t number, std::uint32_t map_version = 0) {
-        checkpoint.on_told(header(wire::Kind::watermark_down, index_of(core.parent), number, map_version),
-                           core.parent);
+        checkpoint.on_watermark(
+            header(wire::Kind::watermark_down, index_of(core.parent), number, map_version), core.parent);
     }
     void requested(std::uint32_t child, std::uint64_t above) {
         checkpoint.on_request(header(wire::Kind::watermark_request, child, above));

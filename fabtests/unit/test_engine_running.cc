@@ -38,18 +38,18 @@ RankList two_children() {
 Test(maps, a_later_one_holds_from_an_operation_on) {
     ReachabilityMaps maps(running_config(8), two_children());
     cr_assert_not(maps.of(0).audible(rank_of(0)), "all is point-to-point");
-    cr_assert_eq(maps.next_to_tell(), kNoRank);
+    cr_assert_eq(maps.next_to_inform(), kNoRank);
     maps.take_first({.works = true, .deaf = {}, .mute = {}});
     cr_assert(maps.of(0).can_receive(rank_of(0), rank_of(3)));
-    cr_assert(maps.next_to_tell() == rank_of(5) && maps.next_to_tell() == rank_of(6));
-    cr_assert_eq(maps.next_to_tell(), kNoRank, "once");
+    cr_assert(maps.next_to_inform() == rank_of(5) && maps.next_to_inform() == rank_of(6));
+    cr_assert_eq(maps.next_to_inform(), kNoRank, "once");
 
     maps.take_next({.works = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
     cr_assert(maps.pending() && maps.version() == 1 && maps.first_operation() == 200);
     cr_assert(maps.of(199).can_receive(rank_of(0), rank_of(3)));
     cr_assert_not(maps.of(200).can_receive(rank_of(0), rank_of(3)));
     cr_assert_eq(&maps.latest(), &maps.of(200));
-    cr_assert_eq(maps.next_to_tell(), rank_of(5), "this one, too");
+    cr_assert_eq(maps.next_to_inform(), rank_of(5), "this one, too");
     maps.release_below(200);
     cr_assert(maps.pending(), "operation 199 is over, but 200 may not have begun anywhere");
     maps.release_below(201);

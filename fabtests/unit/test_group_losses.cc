@@ -20,7 +20,7 @@ namespace {
 Ranks told_by(std::uint32_t self, Rank lost, bool joined = true) {
     std::vector<levels::MemberPlace> places;
     for (std::uint32_t rank = 0; rank < 8; ++rank) places.push_back({rank / 4, rank / 2, rank / 4});
-    return whom_to_tell(levels::Placement(self, places), lost, joined);
+    return whom_to_inform(levels::Placement(self, places), lost, joined);
 }
 
 }  // namespace
@@ -171,11 +171,11 @@ class Members {
         if (!told(one.rank)) {
             if (joined_) pass_on(view.host());
             if (view.leads_host()) pass_on(view.segment());
-        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMaxDeathsTold : 1)) {
+        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMaxDeathsSent : 1)) {
             return;
         }
         if (!said_[one.rank].insert(one.lost).second) return;
-        const Ranks whom = whom_to_tell(view, rank_of(one.lost), joined_);
+        const Ranks whom = whom_to_inform(view, rank_of(one.lost), joined_);
         for (const std::uint32_t next : whom) heard_.push_back({next, one.lost, true});
         messages_ += whom.size();
         longest_ = std::max(longest_, whom.size());

@@ -11,7 +11,7 @@ namespace {
 // The provider's condition for releasing a closed group.
 bool is_over(const engine::Engine& engine) {
     return engine.phase() == engine::Phase::left ||
-           (engine.phase() == engine::Phase::failed && engine.failure_told());
+           (engine.phase() == engine::Phase::failed && engine.failure_sent());
 }
 
 // Limit of a member's packets in flight: for every slot a window of fragments to each downstream member, a

@@ -11,13 +11,13 @@ bool Admission::on_ready(const wire::Header& header) {
 
 bool Admission::check_ready() {
     if (!started_ || unready_ != 0) return false;
-    if (core_.parent != kNoRank) tell_parent();
+    if (core_.parent != kNoRank) report_ready();
     return core_.parent == kNoRank;
 }
 
-void Admission::tell_parent() {
+void Admission::report_ready() {
     ready_due_ = true;
-    tell_at_ = core_.now + interval_;
+    ready_at_ = core_.now + interval_;
     interval_ = std::min(Nanoseconds{2 * interval_.value}, kMaxReadyInterval);
 }
 

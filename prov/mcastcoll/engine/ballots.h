@@ -106,7 +106,7 @@ class ReachabilityMaps {
     ReachabilityMaps(const GroupConfig& config, const RankList& children)
         : graph_(config.members, config.relay ? config.range_of : std::vector<std::uint8_t>{}),
           next_graph_(graph_),
-          untold_(children) {}
+          uninformed_(children) {}
 
     // The supply graph of this operation.
     const SupplyGraph& of(std::uint64_t operation) const {
@@ -139,8 +139,8 @@ class ReachabilityMaps {
     }
 
     // The next child that needs the latest map, or kNoRank.
-    bool untold() const { return !untold_.over(); }
-    Rank next_to_tell() { return untold_.next(); }
+    bool must_inform() const { return !uninformed_.over(); }
+    Rank next_to_inform() { return uninformed_.next(); }
     // The latest map as encoded for messages.
     Bytes bytes() const { return bytes_; }
 
@@ -149,14 +149,14 @@ class ReachabilityMaps {
 
     void announce(const ReachabilityMap& map) {
         encode(map, bytes_);
-        untold_.begin();
+        uninformed_.begin();
     }
 
     SupplyGraph graph_;       // operations below next_from_
     SupplyGraph next_graph_;  // operations from next_from_ on
     std::uint64_t next_from_ = kNone;
     std::uint32_t version_ = 0;
-    Round untold_;  // children that need the latest map
+    Round uninformed_;  // children that need the latest map
     std::vector<std::byte> bytes_;
 };
 

@@ -49,9 +49,9 @@ void Checkpoint::on_up(const wire::Header& header) {
     core_.unsettled = true;
 }
 
-void Checkpoint::on_told(const wire::Header& header, Rank teller) {
+void Checkpoint::on_watermark(const wire::Header& header, Rank expected_sender) {
     const std::uint64_t watermark = number_of(header.operation);
-    if (header.sender != teller || watermark > core_.slots.first_open())
+    if (header.sender != expected_sender || watermark > core_.slots.first_open())
         return drop(core_.counters.unexpected_kind);
     if (watermark <= down_) return;
     // The map required by this watermark may still be on its way.
@@ -69,7 +69,7 @@ void Checkpoint::on_told(const wire::Header& header, Rank teller) {
 // operations, because it carries the required map version; a watermark implied by a packet does not.
 void Checkpoint::follow(std::uint64_t watermark) {
     down_ = watermark;
-    untold_.begin();
+    uninformed_.begin();
     core_.release_below(watermark);
     opened_ = std::max(opened_, std::min(watermark, core_.slots.first_kept()));
     request_at_ = awaited_since_ = kNever;
@@ -95,7 +95,7 @@ void Checkpoint::agree() {
     if (all <= up_) return;
     up_ = all;
     if (core_.parent != kNoRank) return;
-    up_told_ = all;
+    up_sent_ = all;
     cast_due_ = core_.config.repair == Repair::sync && core_.graph().audible(core_.self());
     core_.adopt_losses(core_.redundancy.subtree());
     follow(all);
@@ -135,7 +135,7 @@ bool Checkpoint::receives(Rank child) const {
 }
 
 bool Checkpoint::make_message(Effect& effect) {
-    const auto say = [&](wire::Kind kind, Rank to, std::uint64_t number) {
+    const auto send = [&](wire::Kind kind, Rank to, std::uint64_t number) {
         const bool down = kind == wire::Kind::watermark_down;
         const LossReport losses = down                               ? core_.redundancy.group()
                                   : kind == wire::Kind::watermark_up ? core_.redundancy.subtree()
@@ -143,21 +143,21 @@ bool Checkpoint::make_message(Effect& effect) {
         return core_.message(effect, kind, to, operation_of(number), down ? core_.reachability.version() : 0,
                              pack(losses));
     };
-    if (up_ > up_told_) return say(wire::Kind::watermark_up, core_.parent, up_told_ = up_);
+    if (up_ > up_sent_) return send(wire::Kind::watermark_up, core_.parent, up_sent_ = up_);
     if (std::exchange(request_due_, false)) {
         ++core_.counters.watermark_requests_sent;
-        return say(wire::Kind::watermark_request, core_.parent, opened_);
+        return send(wire::Kind::watermark_request, core_.parent, opened_);
     }
     for (std::uint32_t i = 0; i < core_.children.count; ++i) {
         if ((child_requests_ >> i & 1) == 0 || opened_ <= child_requests_above_[i]) continue;
         child_requests_ &= ~(1U << i);
-        return say(wire::Kind::watermark_down, core_.children.ranks[i], opened_);
+        return send(wire::Kind::watermark_down, core_.children.ranks[i], opened_);
     }
-    for (Rank child; (child = untold_.next()) != kNoRank;)
-        if (!receives(child)) return say(wire::Kind::watermark_down, child, down_);
+    for (Rank child; (child = uninformed_.next()) != kNoRank;)
+        if (!receives(child)) return send(wire::Kind::watermark_down, child, down_);
     wire::Kind kind{};
     Rank to{};
-    if (core_.departure.next(kind, to)) return say(kind, to, core_.slots.next());
+    if (core_.departure.next(kind, to)) return send(kind, to, core_.slots.next());
     if (core_.departure.over() && core_.phase == Phase::active) {
         core_.phase = Phase::left;
         core_.notices.left = true;

@@ -24,7 +24,7 @@ namespace mcastcoll::engine {
 // `watermark_request` to its parent, which answers or forwards the request.
 class Checkpoint {
   public:
-    explicit Checkpoint(Core& core) : core_(core), untold_(core.children) {}
+    explicit Checkpoint(Core& core) : core_(core), uninformed_(core.children) {}
 
     // The watermark that this member has received: all members have finished the operations below.
     std::uint64_t opened() const { return opened_; }
@@ -35,7 +35,7 @@ class Checkpoint {
     void await();
     void on_up(const wire::Header& header);
     // A watermark from the parent, or from rank 0 by multicast.
-    void on_told(const wire::Header& header, Rank teller);
+    void on_watermark(const wire::Header& header, Rank expected_sender);
     void on_request(const wire::Header& header);
     void on_leave_up(const wire::Header& header);
     void on_leave_down(const wire::Header& header);
@@ -47,7 +47,7 @@ class Checkpoint {
     }
     bool next_multicast(Effect& effect) { return cast_due_ && make_multicast(effect); }
     bool next_message(Effect& effect) {
-        return (up_ > up_told_ || request_due_ || child_requests_ != 0 || !untold_.over() ||
+        return (up_ > up_sent_ || request_due_ || child_requests_ != 0 || !uninformed_.over() ||
                 core_.departure.closing()) &&
                make_message(effect);
     }
@@ -65,9 +65,9 @@ class Checkpoint {
     std::uint64_t reached_ = 0;                        // finished by this member, in whole checkpoints
     std::uint64_t kept_until_ = 0;                     // bytes kept for repairs up to then, released or not
     std::array<std::uint64_t, kMaxArity> finished_{};  // by child
-    std::uint64_t up_ = 0, up_told_ = 0;  // finished by the subtree; last value sent to the parent
+    std::uint64_t up_ = 0, up_sent_ = 0;  // finished by the subtree; last value sent to the parent
     std::uint64_t down_ = 0;              // received from the parent, or agreed by rank 0
-    Round untold_;                        // children that need down_
+    Round uninformed_;                    // children that need down_
     std::uint64_t opened_ = 0;
     struct {
         std::uint64_t watermark = 0;

@@ -112,15 +112,15 @@ void Core::finish(Slot& slot) {
     if (!large(slot)) kept_bytes += slot.bytes;
     slot.naks.at = kNever;
     slot.naks.due = false;
-    const bool told = slot.told();
-    if (!told) learn_losses(slot);
+    const bool completed = slot.completed();
+    if (!completed) learn_losses(slot);
     if ((large(slot) || !slot.reception.ever) && receives(slot)) {
         if (!slot.reception.ever && slot.operation.kind != CollectiveKind::reduce)
             suspicion.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.reception.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();
-    if (!told) complete(slot.id, 0);
+    if (!completed) complete(slot.id, 0);
     slots.late_copies().give_back(slot.late_copy);
     slots.close_finished();
     unsettled = true;
@@ -153,21 +153,21 @@ void Core::complete(OperationId operation, int status) {
     assert(queued);
 }
 
-void Core::fail(Rank lost, int error, bool tell) {
+void Core::fail(Rank lost, int error, bool inform) {
     if (over()) return;
     // A member that has closed the group and has no open operation loses nothing by a failure, and a member
     // may legitimately be gone once the whole group has left. The peers are informed all the same: a peer may
     // have waited for data that only this member or the lost member could supply.
-    const bool only_lingered = departure.closing() && all_told() && phase == Phase::active;
+    const bool only_lingered = departure.closing() && all_completed() && phase == Phase::active;
     phase = Phase::failed;
-    failure = {lost, error, only_lingered && tell, tell ? 0 : config.members};
+    failure = {lost, error, only_lingered && inform, inform ? 0 : config.members};
     notices.failed |= !only_lingered;
-    notices.left |= only_lingered && !tell;
+    notices.left |= only_lingered && !inform;
     for (std::uint64_t id = slots.first_open(); id < slots.next(); ++id) {
         Slot& slot = slots.at(id);
         if (slot.state != SlotState::active) continue;
         slot.state = SlotState::finished;
-        if (!slot.told()) complete(slot.id, error);
+        if (!slot.completed()) complete(slot.id, error);
     }
     slots.close_all();
     for (std::uint64_t id = slots.next(); !pending.empty(); pending.pop())

@@ -44,7 +44,7 @@ struct Core {
     bool over() const { return phase == Phase::failed || phase == Phase::left; }
     bool idle() const { return slots.first_open() == slots.next() && pending.empty(); }
     // The caller has received the completion of every submitted operation.
-    bool all_told() const {
+    bool all_completed() const {
         return counters.operations_submitted == counters.operations_completed + counters.operations_failed;
     }
     Rank self() const { return config.self; }
@@ -68,8 +68,9 @@ struct Core {
         redundancy.adopt(group);
         counters.redundancy_changes = redundancy.changes();
     }
-    // Ends the group and every operation with this error. tell: the other members may not have been informed.
-    void fail(Rank lost, int error, bool tell = true);
+    // Ends the group and every operation with this error. inform: the other members may not have been
+    // informed.
+    void fail(Rank lost, int error, bool inform = true);
 
     const SupplyGraph& graph() const { return reachability.latest(); }
     const SupplyGraph& graph_of(const Slot& slot) const { return reachability.of(number_of(slot.id)); }

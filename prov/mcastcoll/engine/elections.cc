@@ -7,7 +7,7 @@ Elections::Elections(Core& core)
       received_(Speakers::most(core.config.members)),
       ballots_(core.config.members, tree_size(core.config.self, core.config.tree_arity, core.config.members),
                core.config.message_bytes - wire::kHeaderBytes),
-      untold_(core.children),
+      uninformed_(core.children),
       elections_(core.config.least_election_interval, core.config.most_election_interval),
       beacons_(core.config.least_beacon_interval, core.config.most_beacon_interval) {}
 
@@ -82,7 +82,7 @@ void Elections::begin(std::uint64_t number, Rank suspected) {
     speaks_ = place != kNoSpeaker;
     if (speaks_) received_[place] = true;
     missing_ = core_.children.bits();
-    untold_.begin();
+    uninformed_.begin();
     probe_target_ = probes_due_ = probes_sent_ = 0;
     if (!core_.config.multicast) return vote();
     vote_at_ = core_.now + core_.config.probe_settle;
@@ -234,7 +234,7 @@ bool Elections::make_message(Effect& effect) {
     if (std::exchange(vote_due_, false))
         return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(number_), 0,
                              ballots_.too_many() ? 1 : 0, ballots_.bytes());
-    if (const Rank child = core_.reachability.next_to_tell(); child != kNoRank) {
+    if (const Rank child = core_.reachability.next_to_inform(); child != kNoRank) {
         const ReachabilityMap& map = core_.graph().map();
         return core_.message(
             effect, wire::Kind::reachability_map, child,
@@ -244,7 +244,7 @@ bool Elections::make_message(Effect& effect) {
             core_.reachability.bytes());
     }
     // After the map: a child that has not received the last `go` cannot take part in the next election.
-    if (const Rank child = untold_.next(); child != kNoRank)
+    if (const Rank child = uninformed_.next(); child != kNoRank)
         return core_.message(effect, wire::Kind::go, child, operation_of(number_),
                              index_of(ballots_.speakers().suspected()));
     if (!std::exchange(request_due_, false)) return false;

@@ -75,7 +75,7 @@ class Elections {
     void on_timeout();
     bool next_multicast(Effect& effect) { return (beacon_due_ || probes_due_ > 0) && make_multicast(effect); }
     bool next_message(Effect& effect) {
-        return (vote_due_ || !untold_.over() || core_.reachability.untold() || request_due_) &&
+        return (vote_due_ || !uninformed_.over() || core_.reachability.must_inform() || request_due_) &&
                make_message(effect);
     }
 
@@ -111,7 +111,7 @@ class Elections {
     Ballots ballots_;                             // of this member's subtree
     std::uint32_t missing_ = 0;                   // children that have not voted, bit i for child i
     bool vote_due_ = false;
-    Round untold_;  // children that need the `go`
+    Round uninformed_;  // children that need the `go`
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever, elect_at_ = kNever;  // elect_at_: on rank 0 only
     bool requested_ = false, request_due_ = false, beacon_due_ = false;

@@ -132,7 +132,7 @@ void Engine::begin(const Collective& operation) {
     slot.bytes = operation.kind == CollectiveKind::reduce ? 0 : operation.bytes;
     slot.fragments = core_.config.fragments(slot.bytes);
     core_.mark(slot);
-    if (operation.kind == CollectiveKind::broadcast && slot.gathering.told != kNothingTold)
+    if (operation.kind == CollectiveKind::broadcast && slot.gathering.announced_total != kNothingAnnounced)
         return core_.fail(kNoRank, EMSGSIZE);        // other members gather under this number
     if (operation.kind == CollectiveKind::reduce) {  // no result comes down
         slot.base = slot.fragments;
@@ -156,7 +156,7 @@ void Engine::begin(const Collective& operation) {
         sender_.advance(slot);
     }
     if (root || slot.state != SlotState::active) return;
-    if (operation.kind == CollectiveKind::broadcast) holds_.tell_entered(slot);
+    if (operation.kind == CollectiveKind::broadcast) holds_.send_entered(slot);
     receiver_.begin(slot);
     // Data that a supplier sent unsolicited was discarded as well. Only a NAK brings that data, or the
     // supplier's error, again.
@@ -301,7 +301,7 @@ void Engine::dispatch_packet(const wire::Header& header, Bytes payload) {
             elections_.on_fragment(header);
             return receiver_.on_parity(header, payload);
         case wire::Kind::watermark_cast:
-            return checkpoint_.on_told(header, rank_of(0));
+            return checkpoint_.on_watermark(header, rank_of(0));
         default:
             ++core_.counters.unexpected_kind;  // kinds that only travel as messages
     }
@@ -332,7 +332,7 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
         case wire::Kind::watermark_up:
             return checkpoint_.on_up(header);
         case wire::Kind::watermark_down:
-            return checkpoint_.on_told(header, core_.parent);
+            return checkpoint_.on_watermark(header, core_.parent);
         case wire::Kind::leave_up:
             return checkpoint_.on_leave_up(header);
         case wire::Kind::leave_down:

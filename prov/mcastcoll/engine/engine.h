@@ -73,8 +73,8 @@ class Engine {
     }
     Rank named_loss() const { return core_.named_loss; }
     // After a failure: every peer that needs the error has been sent the error.
-    bool failure_told() const {
-        return core_.failure.untold == core_.config.members && core_.failure.also == kNoRank;
+    bool failure_sent() const {
+        return core_.failure.next_to_inform == core_.config.members && core_.failure.also == kNoRank;
     }
     const Counters& counters() const { return core_.counters; }
     const SupplyGraph& graph() const { return core_.reachability.latest(); }

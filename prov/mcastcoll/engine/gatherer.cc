@@ -16,15 +16,17 @@ bool Gatherer::agrees(Slot& slot, const wire::Header& header) {
     if ((header.total & ~wire::kReduceFlag) / core_.config.fragment_bytes >= UINT32_MAX / 4)
         return drop(core_.counters.bad_fragment), false;
     const bool posted = slot.state >= SlotState::active;
-    if (!posted && slot.gathering.told == kNothingTold) slot.gathering.told = header.total;
-    const std::uint64_t known = posted ? vector_total(slot) : slot.gathering.told;
+    if (!posted && slot.gathering.announced_total == kNothingAnnounced)
+        slot.gathering.announced_total = header.total;
+    const std::uint64_t known = posted ? vector_total(slot) : slot.gathering.announced_total;
     if (header.total == known && (!posted || gathers(slot.operation.kind))) return true;
     core_.fail(kNoRank, EMSGSIZE);
     return false;
 }
 
 void Gatherer::begin(Slot& slot) {
-    if (slot.gathering.told != kNothingTold && slot.gathering.told != vector_total(slot))
+    if (slot.gathering.announced_total != kNothingAnnounced &&
+        slot.gathering.announced_total != vector_total(slot))
         return core_.fail(kNoRank, EMSGSIZE);
     const std::uint64_t bytes = slot.operation.bytes;
     if (bytes > core_.config.most_gathered()) {

@@ -140,7 +140,9 @@ class RootSynchronizer {
     // The process for which this root waits under `random`; every member draws the same one.
     Rank drawn(std::uint64_t operation, Rank root) const;
     // Whether the drawn process reports its entry.
-    bool tells() const { return configured_ == RootSync::random || configured_ == RootSync::adaptive; }
+    bool announces_entry() const {
+        return configured_ == RootSync::random || configured_ == RootSync::adaptive;
+    }
     // Longest wait of the root, 0: none; and whether the drawn process's report ends the wait earlier.
     Nanoseconds longest_wait(Nanoseconds round_trip) const;
     bool ends_early() const { return present_ == RootSync::random; }

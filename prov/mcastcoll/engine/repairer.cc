@@ -70,7 +70,7 @@ void RootRepairer::on_root_nak(const wire::Header& header, Bytes payload) {
 
 // A multicast after an own NAK measures the time of an answer.
 void RootRepairer::measure_answer(const Slot& slot, std::uint32_t index) {
-    if (slot.has(index) || !slot.root_naks.said.test(index)) return;
+    if (slot.has(index) || !slot.root_naks.named.test(index)) return;
     const Nanoseconds took = core_.now - slot.root_naks.sent_at;
     core_.deadlines.on_root_nak_answer(took);
     core_.policy.note_repair(Route::root, took, core_.round_trip.mean());
@@ -86,7 +86,7 @@ bool RootRepairer::make_message(Slot& slot, Effect& effect) {
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});
     for (std::uint32_t at = root_naks.due.first(); at < end; at = root_naks.due.after(at)) {
         wire::set_bit(core_.bits.data(), at - from);
-        root_naks.said.set(at);
+        root_naks.named.set(at);
     }
     root_naks.due.clear();
     if (to == kNoRank) return false;

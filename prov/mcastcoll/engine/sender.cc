@@ -37,8 +37,8 @@ void Holds::release() {
     }
 }
 
-void Holds::tell_entered(Slot& slot) {
-    if (!core_.root_sync.tells() || slot.reception.ever) return;
+void Holds::send_entered(Slot& slot) {
+    if (!core_.root_sync.announces_entry() || slot.reception.ever) return;
     if (core_.root_sync.drawn(number_of(slot.id), slot.operation.root) != core_.self()) return;
     slot.multicasting.entered_due = core_.graph_of(slot).multicasts(slot.operation.root);
 }
@@ -200,7 +200,7 @@ bool Sender::next_resend(Slot& slot, Effect& effect) {
             ++core_.counters.fragments_resent;
             make_fragment(slot, index, effect, true);
             if (!core_.take_target(root_naks.target, effect)) return true;
-            root_naks.said.set(index);
+            root_naks.named.set(index);
         }
         root_naks.due.drop_below(index + 1);
         root_naks.target = 0;

@@ -76,32 +76,32 @@ struct Client {
     }
 };
 
-// Fragments that the root must multicast again: `due` are still to send, `said` were sent a short while ago.
+// Fragments that the root must multicast again: `due` are still to send, `named` were sent a short while ago.
 // The root sends multicasts; other members send NAKs to their parent in the report tree.
 struct RootNaks {
     FragmentSet due;
-    WindowBitmap said;
+    WindowBitmap named;
     std::uint32_t target = 0;        // on the root: next address for the first fragment
-    Nanoseconds said_until{};        // then `said` is cleared, and missing fragments are named again
+    Nanoseconds named_until{};       // then `named` is cleared, and missing fragments are named again
     std::uint32_t rounds = 0;        // own NAKs without progress
     std::uint32_t base = 0;          // this member's base at its last NAK
     Nanoseconds sent_at = kNever;    // of the last own NAK, to measure the answer
     Nanoseconds answer_by = kNever;  // when that NAK should be answered
     // Starts a period in which no fragment is named twice, unless a period is in progress.
     void begin_round(Nanoseconds now, Nanoseconds lasts) {
-        if (now < said_until) return;
-        said.clear_all();
-        said_until = now + lasts;
+        if (now < named_until) return;
+        named.clear_all();
+        named_until = now + lasts;
     }
     // Adds a fragment, unless it was sent in this period or is too far from the rest.
     void add(std::uint32_t index) {
-        if (!said.test(index)) due.add(index);
+        if (!named.test(index)) due.add(index);
     }
     void reset() {
-        if (said_until == Nanoseconds{}) return;  // no addition precedes a period
+        if (named_until == Nanoseconds{}) return;  // no addition precedes a period
         due.clear();
-        said.clear_all();
-        *this = {std::move(due), std::move(said)};
+        named.clear_all();
+        *this = {std::move(due), std::move(named)};
     }
 };
 
@@ -126,7 +126,7 @@ struct Contribution {
     }
 };
 
-inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
+inline constexpr std::uint64_t kNothingAnnounced = UINT64_MAX;
 
 // Reception of an operation by multicast.
 struct Reception {
@@ -189,7 +189,7 @@ struct Reporting {
     RankList children;
     std::array<ChildReport, kMaxArity> reports{};
     std::uint32_t count = 0;
-    std::uint32_t told = kNothingReported;
+    std::uint32_t reported = kNothingReported;
     bool due = false;
     // A child's report, added if new; null if the table is full.
     ChildReport* of(Rank child);
@@ -197,7 +197,7 @@ struct Reporting {
         parent = kNoRank;
         children = {};
         count = 0;
-        told = kNothingReported;
+        reported = kNothingReported;
         due = false;
     }
 };
@@ -207,15 +207,15 @@ struct Gathering {
     // Children in the gather tree whose subtrees have contributed; bit i for child i.
     std::uint32_t gathered = 0;
     bool due = false, sent = false;
-    bool awaits_release = false;        // rank 0: the caller has the buffer
-    std::uint64_t told = kNothingTold;  // vector announced before the post
-    std::uint32_t combined = 0;         // number of combined vectors that came inside gathers
-    bool own_combined = false;          // this member's vector is combined
-    std::uint32_t pieces = 0;           // of a longer vector
-    std::uint32_t piece_bytes = 0;      // of each piece but the last
-    std::uint32_t contributed = 0;      // pieces sent to the parent
-    std::uint32_t credit = 0;           // pieces that the parent accepts
-    bool announce_due = false;          // report to the parent that this member waits for a credit
+    bool awaits_release = false;                        // rank 0: the caller has the buffer
+    std::uint64_t announced_total = kNothingAnnounced;  // vector announced before the post
+    std::uint32_t combined = 0;                         // number of combined vectors that came inside gathers
+    bool own_combined = false;                          // this member's vector is combined
+    std::uint32_t pieces = 0;                           // of a longer vector
+    std::uint32_t piece_bytes = 0;                      // of each piece but the last
+    std::uint32_t contributed = 0;                      // pieces sent to the parent
+    std::uint32_t credit = 0;                           // pieces that the parent accepts
+    bool announce_due = false;  // report to the parent that this member waits for a credit
     bool announced = false;
     void reset() {
         for (Contribution& contribution : contributions) contribution.reset();
@@ -266,7 +266,7 @@ struct Slot {
     }
     bool complete_here() const { return length_known && base == fragments; }
     // The caller has received the completion already.
-    bool told() const { return late_copy != nullptr; }
+    bool completed() const { return late_copy != nullptr; }
     // The data may still be requested, and is here as far as received.
     bool offers() const { return state == SlotState::active || retained; }
     // Fragments may overtake each other: a root with the whole message keeps it.
@@ -278,7 +278,9 @@ struct Slot {
     std::span<const Client> known_clients() const { return {clients.data(), client_count}; }
     bool has_waiting_client() const { return std::ranges::any_of(known_clients(), &Client::waiting); }
     // The gather state has been used.
-    bool gathered() const { return gathers(operation.kind) || gathering.told != kNothingTold; }
+    bool gathered() const {
+        return gathers(operation.kind) || gathering.announced_total != kNothingAnnounced;
+    }
     // The entry of a client, added if new; null if the table is full.
     Client* client(Rank rank);
     // The same without adding an entry.

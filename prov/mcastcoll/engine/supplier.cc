@@ -52,12 +52,12 @@ void FlowControl::update_large(Slot& slot) {
     const std::uint32_t step = core_.config.report_step(slot.fragments);
     // A root that will have to wait needs to learn that this member has posted: a member without any report
     // is blamed for a stall.
-    const bool is_first = slot.reporting.told == kNothingReported;
-    const std::uint32_t before = is_first ? 0 : slot.reporting.told;
+    const bool is_first = slot.reporting.reported == kNothingReported;
+    const std::uint32_t before = is_first ? 0 : slot.reporting.reported;
     const bool due = (is_first && slot.fragments > core_.config.window) || least / step > before / step ||
-                     (least == slot.fragments && (is_first || slot.reporting.told != least));
+                     (least == slot.fragments && (is_first || slot.reporting.reported != least));
     if (!due) return;
-    slot.reporting.told = least;
+    slot.reporting.reported = least;
     slot.reporting.due = true;
     core_.mark(slot);
 }
@@ -88,7 +88,7 @@ bool FlowControl::may_be_needed(const Slot& slot) const {
 // long, and is not waited for if a buffer for a copy is free, so that a late process does not delay its
 // peers.
 void FlowControl::linger(Slot& slot) {
-    if (slot.lingers || slot.told() || slot.operation.kind != CollectiveKind::broadcast ||
+    if (slot.lingers || slot.completed() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
         return;
     const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.least_gap);
@@ -141,8 +141,8 @@ void FlowControl::on_done(const wire::Header& header) {
 bool FlowControl::make_message(Slot& slot, Effect& effect) {
     if (std::exchange(slot.reporting.due, false)) {
         ++core_.counters.reports_sent;
-        return core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
-                             slot.bytes);
+        return core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id,
+                             slot.reporting.reported, slot.bytes);
     }
     slot.done_due = false;
     return core_.message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes);

@@ -41,15 +41,15 @@ struct RankList {
 // Iterates over a member's children to send each the same message.
 class Round {
   public:
-    explicit Round(const RankList& children) : children_(children), told_(children.count) {}
-    void begin() { told_ = 0; }
+    explicit Round(const RankList& children) : children_(children), informed_(children.count) {}
+    void begin() { informed_ = 0; }
     // All children have been sent the message.
-    bool over() const { return told_ == children_.count; }
-    Rank next() { return over() ? kNoRank : children_.ranks[told_++]; }
+    bool over() const { return informed_ == children_.count; }
+    Rank next() { return over() ? kNoRank : children_.ranks[informed_++]; }
 
   private:
     const RankList children_;
-    std::uint32_t told_;
+    std::uint32_t informed_;
 };
 
 // The reachability map. If the multicast does not work, no member receives any other, and the lists are

@@ -19,8 +19,8 @@ Nanoseconds stalled_at(const StallTimer& timer, const LevelSet& levels) {
     return levels.waits_outside_engine() ? timer.stalled_at(levels.placement().hosts() > 1) : kNever;
 }
 
-void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
-                 [[maybe_unused]] wire::ByteString message) {
+void send_outcome([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
+                  [[maybe_unused]] wire::ByteString message) {
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     port.tell_for_good(std::move(whom), std::move(message));
 #endif
@@ -212,7 +212,7 @@ void Group::on_joined(Nanoseconds now) {
     state_ = State::joined;
     if (engine::Engine* const engine = levels_->engine()) engine->count_stalls_from(now);
     port_.changed();
-    levels_->tell_joined();
+    levels_->log_joined();
     port_.join_ended(0);
 }
 
@@ -231,7 +231,7 @@ void Group::submit(const levels::Request& request, int& refused, Nanoseconds now
     refused = levels_->planner().submit(request, now);
     if (refused != 0) return;
     if (first) stall_timer_.begin(now);
-    attempt([&] { levels_->tell_selection(); });
+    attempt([&] { levels_->log_selection(); });
     move(now);
 }
 
@@ -285,12 +285,12 @@ bool Group::done() const {
     const engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
     if (engine == nullptr) return true;
     const engine::Phase phase = engine->phase();
-    return phase == engine::Phase::left || (phase == engine::Phase::failed && !telling());
+    return phase == engine::Phase::left || (phase == engine::Phase::failed && !is_informing());
 }
 
-bool Group::telling() const {
+bool Group::is_informing() const {
     const engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
-    return engine != nullptr && engine->phase() == engine::Phase::failed && !engine->failure_told();
+    return engine != nullptr && engine->phase() == engine::Phase::failed && !engine->failure_sent();
 }
 
 bool Group::operations_open() const {
@@ -348,7 +348,7 @@ void Group::pump(Nanoseconds now) {
     // Other processes of this host may have ended the group while no operation was open here.
     fail(levels_->host_failure(), now);
     check_stall(now);
-    levels_->tell_engine();
+    levels_->log_engine();
 }
 
 // Early end of a group: lost members, stalled operations, and the messages about the end.
@@ -384,14 +384,14 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     // An earlier message about the end may have come from a member that did not know the lost rank, or may
     // have named another one.
     if (failure_text_.empty()) attempt([&] { name_lost(loss.rank); });
-    if (loss.rank != kNoRank && state_ != State::over) attempt([&] { tell_others(loss.rank, true); });
+    if (loss.rank != kNoRank && state_ != State::over) attempt([&] { inform_others(loss.rank, true); });
     touched_ = true;
 }
 
 void Group::on_waiting(Rank from) {
     if (error() == 0 || !roster_.answer(from)) return;
     if (const auto peer = roster_.peer(index_of(from), port_))
-        tell_of_end(port_, {*peer}, of_group(ended_message()));
+        send_outcome(port_, {*peer}, of_group(ended_message()));
 }
 
 wire::Ended Group::ended_message() const {
@@ -454,7 +454,7 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
                                more ? ")" : ""));
     });
     levels_->fail(loss.error, loss.rank, now);
-    attempt([&] { tell_others(loss.rank, before != State::forming); });
+    attempt([&] { inform_others(loss.rank, before != State::forming); });
     attempt([&] { levels_->carry_out(now); });
     if (before == State::forming) {
         attempt([&] { port_.warn("join failed: " + port_.text_of(loss.error)); });
@@ -472,15 +472,15 @@ void Group::name_lost(Rank lost) {
 }
 
 // Informs others once for each lost rank.
-void Group::tell_others(Rank lost, bool had_joined) {
-    if (told_deaths_.size() == kMaxDeathsTold || !told_deaths_.insert(lost).second) return;
-    const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
+void Group::inform_others(Rank lost, bool had_joined) {
+    if (informed_deaths_.size() == kMaxDeathsSent || !informed_deaths_.insert(lost).second) return;
+    const auto whom = whom_to_inform(levels_->placement(), lost, had_joined);
     wire::Ended message = ended_message();
     message.lost = lost;
     const std::vector<Outbox::Peer> peers = roster_.peers_of(whom, port_);
-    tell_of_end(port_, peers, of_group(message));
+    send_outcome(port_, peers, of_group(message));
     // Members without a formed group lack the group's key.
-    if (!had_joined && message_key_) tell_of_end(port_, peers, wire::encode(message));
+    if (!had_joined && message_key_) send_outcome(port_, peers, wire::encode(message));
 }
 
 void Group::break_down(int error, Nanoseconds now) noexcept {

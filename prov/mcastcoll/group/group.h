@@ -57,7 +57,9 @@ class Group final : private levels::Owner {
     // members with the same key file have the same tag key, so a recorded message would be accepted in a
     // later run.
     wire::ByteString of_group(const wire::Ended& message) const;
-    bool is_of_group(Bytes told) const { return formed() && wire::proven(told, message_key_).has_value(); }
+    bool is_of_group(Bytes sealed) const {
+        return formed() && wire::proven(sealed, message_key_).has_value();
+    }
     // While the group forms, members without the group's key can still end it. After the join they cannot.
     bool takes_join_messages() const {
         return !parameters_.means.key || !formed() || state_ == State::forming;
@@ -114,7 +116,7 @@ class Group final : private levels::Owner {
     // Whether the next pump() should come soon.
     bool busy() const;
     // After a failure: members are still to be informed as soon as there is room for messages.
-    bool telling() const;
+    bool is_informing() const;
     Nanoseconds next_deadline() const;
 
   private:
@@ -137,7 +139,7 @@ class Group final : private levels::Owner {
     void name_stray(Nanoseconds now);
     void end_join(int error);
     void break_off(const Losses::Loss& loss, State before, Nanoseconds now);
-    void tell_others(Rank lost, bool had_joined);
+    void inform_others(Rank lost, bool had_joined);
     void name_lost(Rank lost);
 
     const JoinParameters parameters_;
@@ -151,7 +153,7 @@ class Group final : private levels::Owner {
     Losses losses_;
     Losses::Loss failure_;
     std::string failure_text_;
-    std::set<Rank> told_deaths_;  // lost ranks for which others were informed
+    std::set<Rank> informed_deaths_;  // lost ranks for which others were informed
     GroupSettings agreed_;
     std::uint32_t sequence_;     // part of the group's join id
     wire::JoinKey message_key_;  // derived when the group forms, if messages have tags

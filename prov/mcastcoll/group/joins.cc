@@ -232,14 +232,14 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
-        port_.tell({peer.value()}, prove(waiting.id, failed->told));
+        port_.tell({peer.value()}, prove(waiting.id, failed->sealed));
 #endif
 }
 
-bool Joins::on_join_message(Bytes told, Nanoseconds now) {
-    const auto list = wire::peek_list(told);
+bool Joins::on_join_message(Bytes sealed, Nanoseconds now) {
+    const auto list = wire::peek_list(sealed);
     const wire::JoinKey* const key = list ? key_of(*list) : nullptr;
-    const auto proven = key != nullptr ? wire::proven(told, *key) : std::nullopt;
+    const auto proven = key != nullptr ? wire::proven(sealed, *key) : std::nullopt;
     if (!proven) return false;
     const Bytes message = *proven;
     if (const auto part = wire::decode_part(message)) {

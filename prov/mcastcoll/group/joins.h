@@ -92,7 +92,7 @@ class JoinMemory {
         wire::Ended ended;
         MemberList members;
         Roster roster;
-        wire::ByteString told{};  // the message with the tag of that group
+        wire::ByteString sealed{};  // the message with the tag of that group
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
     // Null: no entry.

@@ -97,12 +97,12 @@ class LevelSet {
     void add_counters(engine::Counters& sum, LevelCounters& levels) const;
 
     // Log texts, in news.cc. How the levels were joined.
-    void tell_joined() const;
+    void log_joined() const;
     // The algorithm of an operation, when it was chosen for the first time.
-    void tell_selection();
+    void log_selection();
     // The engine's decisions since the last call: which members receive the multicast, and which repair and
     // root synchronisation the automatic policies chose and why.
-    void tell_engine();
+    void log_engine();
     // Describes the lost member and how this member detected the loss. reason: the process watch's text, or
     // null.
     std::string describe_loss(int error, Rank lost, const std::string* reason) const;
@@ -136,9 +136,9 @@ class LevelSet {
     std::vector<topology::ReportedLevel> connections_;
     std::vector<wire::ByteString> places_;
     // The engine decisions that were last logged.
-    std::uint32_t told_map_ = 0;
-    std::uint64_t told_policy_changes_ = 0, told_redundancy_changes_ = 0;
-    engine::RootSync told_root_sync_ = engine::RootSync::none;
+    std::uint32_t logged_map_ = 0;
+    std::uint64_t logged_policy_changes_ = 0, logged_redundancy_changes_ = 0;
+    engine::RootSync logged_root_sync_ = engine::RootSync::none;
 };
 
 }  // namespace mcastcoll::group

@@ -106,7 +106,7 @@ bool Roster::suspect(Rank rank, Nanoseconds now) {
     return true;
 }
 
-std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined) {
+std::vector<std::uint32_t> whom_to_inform(const levels::Placement& placement, Rank lost, bool joined) {
     const std::uint32_t self = placement.self();
     Ranks whom;
     if (joined) {

@@ -107,11 +107,11 @@ class Losses {
 // remaining informed members send the news to a few of these neighbours. While the group forms a member's
 // levels may be missing: each member then informs rank 0, and its neighbours in a ring and a tree over all
 // members.
-std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
+std::vector<std::uint32_t> whom_to_inform(const levels::Placement& placement, Rank lost, bool joined);
 
 // The maximum number of lost ranks, kNoRank included, for which one member informs others: the news may
 // arrive first without the lost rank, or for two ranks.
-constexpr std::size_t kMaxDeathsTold = 3;
+constexpr std::size_t kMaxDeathsSent = 3;
 
 // Tracks late members, for which an operation has waited for long. While an operation is open each late
 // member gets a request every second to report whether its part of the group has failed, because no other

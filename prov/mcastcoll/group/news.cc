@@ -59,31 +59,31 @@ std::string about_multicast(const engine::Engine& engine, std::span<const std::u
 
 }  // namespace
 
-void LevelSet::tell_engine() {
+void LevelSet::log_engine() {
     if (!engine_) return;
-    if (engine_->counters().policy_changes != told_policy_changes_) {
-        told_policy_changes_ = engine_->counters().policy_changes;
+    if (engine_->counters().policy_changes != logged_policy_changes_) {
+        logged_policy_changes_ = engine_->counters().policy_changes;
         port_.explain(about_repair(engine_->policy()));
     }
-    if (engine_->counters().redundancy_changes != told_redundancy_changes_) {
-        told_redundancy_changes_ = engine_->counters().redundancy_changes;
+    if (engine_->counters().redundancy_changes != logged_redundancy_changes_) {
+        logged_redundancy_changes_ = engine_->counters().redundancy_changes;
         port_.explain(about_redundancy(engine_->redundancy()));
     }
     if (engine_->config().root_sync == engine::RootSync::adaptive &&
-        engine_->root_sync().present != told_root_sync_) {
+        engine_->root_sync().present != logged_root_sync_) {
         const engine::RootSyncState sync = engine_->root_sync();
-        told_root_sync_ = sync.present;
+        logged_root_sync_ = sync.present;
         port_.explain(
             fmt::format("root synchronisation is now {}: per 1000 own broadcasts, data of {} was requested; "
                         "other members enter {} us later",
                         name_of(sync.present), sync.degraded, sync.lateness.value / 1000));
     }
-    if (engine_->map_version() == told_map_) return;
-    told_map_ = engine_->map_version();
+    if (engine_->map_version() == logged_map_) return;
+    logged_map_ = engine_->map_version();
     port_.explain(about_multicast(*engine_, placement_.segment()));
 }
 
-void LevelSet::tell_joined() const {
+void LevelSet::log_joined() const {
     if (placement_.members() == 1) return port_.explain("joined as the only member");
     const std::vector<std::uint32_t>& segment = placement_.segment();
     std::string text = fmt::format("joined as rank {}", placement_.self());
@@ -117,7 +117,7 @@ void LevelSet::tell_joined() const {
                 "rank {} does not receive the multicast and gets its data point-to-point", segment[i]));
 }
 
-void LevelSet::tell_selection() {
+void LevelSet::log_selection() {
     const auto news = planner_->poll_news();
     if (!news || placement_.members() == 1) return;
     port_.explain(

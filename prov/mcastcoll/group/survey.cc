@@ -119,13 +119,13 @@ void SurveyRound::on_survey(const wire::Survey& survey, Nanoseconds now) {
     for (const wire::Survey::Target& target : survey.targets)
         if (index_of(target.rank) >= members_ || target.rank == self_) return;
     if (!surveyor_) surveyor_.emplace(id_, self_, survey, port_, now);
-    tell();
+    report();
 }
 
 void SurveyRound::on_echo(const wire::Echo& echo, Nanoseconds now) {
     if (echo.back) {
         if (surveyor_) surveyor_->on_echo(echo, now);
-        return tell();
+        return report();
     }
     if (echoes_answered_ >= kMaxEchoes) return;
     ++echoes_answered_;
@@ -133,7 +133,7 @@ void SurveyRound::on_echo(const wire::Echo& echo, Nanoseconds now) {
     port_.send(echo.head.from, 0, wire::encode(wire::Echo{head, echo.stamp, true}));
 }
 
-void SurveyRound::tell() {
+void SurveyRound::report() {
     if (!surveyor_ || !surveyor_->over()) return;
     if (leads()) return on_surveyed(surveyor_->result());
     port_.send(rank_of(0), 0, wire::encode(surveyor_->result()));
@@ -165,7 +165,7 @@ void SurveyRound::on_timeout(Nanoseconds now) {
     if (request_again_at_ <= now) request(now);
     if (!surveyor_ || surveyor_->next_deadline() > now) return;
     surveyor_->pump(now);
-    tell();
+    report();
 }
 
 Nanoseconds SurveyRound::next_deadline() const {

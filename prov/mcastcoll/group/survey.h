@@ -83,7 +83,7 @@ class SurveyRound {
     };
     bool leads() const { return self_ == rank_of(0); }
     void request(Nanoseconds now);
-    void tell();
+    void report();
 
     const wire::JoinId id_;
     const Rank self_;

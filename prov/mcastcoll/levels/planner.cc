@@ -50,7 +50,7 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     if (open_ == 0) base_ = next_;  // reuses memory that is in the cache
     CompositeOperation& composite = at(next_);
     composite = {.request = request, .choice = choice, .scratch = std::move(composite.scratch)};
-    tell(request, choice);
+    note_choice(request, choice);
     if (!direct) set_up(composite);
     ++next_;
     ++open_;
@@ -58,11 +58,11 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     return 0;
 }
 
-void Planner::tell(const Request& request, const Choice& choice) {
+void Planner::note_choice(const Request& request, const Choice& choice) {
     const std::size_t bit =
         static_cast<std::size_t>(request.kind) * kAlgorithms + static_cast<std::size_t>(choice.algorithm);
-    if ((told_ >> bit & 1U) != 0) return;
-    told_ |= std::uint64_t{1} << bit;
+    if ((noted_ >> bit & 1U) != 0) return;
+    noted_ |= std::uint64_t{1} << bit;
     news_ = News{request.kind, choice, longest(request)};
 }
 

@@ -89,7 +89,7 @@ class Planner final : private Owner {
     CompositeOperation& at(std::uint64_t number) {
         return composites_[(number - base_) % composites_.size()];
     }
-    void tell(const Request& request, const Choice& choice);
+    void note_choice(const Request& request, const Choice& choice);
     void set_up(CompositeOperation& composite);
     void set_up_chains(CompositeOperation& composite);
     std::size_t block_bytes(const CompositeOperation& composite, std::uint32_t root) const;
@@ -114,7 +114,7 @@ class Planner final : private Owner {
     std::size_t open_ = 0;
     int error_ = 0;
     std::optional<News> news_;
-    std::uint64_t told_ = 0;  // a bit per kind and algorithm
+    std::uint64_t noted_ = 0;  // a bit per kind and algorithm
     CompositeCounters counters_;
 };
 

@@ -311,7 +311,7 @@ class GroupTable {
     void settle() {
         queue_.settle(
             [](const Group& group) {
-                return group.core().busy() || group.core().done() || group.core().telling();
+                return group.core().busy() || group.core().done() || group.core().is_informing();
             },
             [](const Group& group) { return group.next_deadline(); });
     }
