@@ -90,7 +90,7 @@ class Process final : public group::Joins::Member,
     const wire::Hello* miscounted_hello(Rank rank) override { return joins_.miscounted_hello(*this, rank); }
     group::RoundTrips& round_trips() override { return round_trips_; }
     Result<Outbox::Peer> peer(const ByteString& address) override;
-    void tell(std::vector<Outbox::Peer> to, ByteString message) override {
+    void queue_message(std::vector<Outbox::Peer> to, ByteString message) override {
         fuzz::check(message.size() <= group::kMessageBytes, "no join message is too long");
         for (const Outbox::Peer one : to) post(Way::join_message, static_cast<std::uint32_t>(one), message);
     }
@@ -104,8 +104,8 @@ class Process final : public group::Joins::Member,
         bytes.insert(bytes.end(), payload.begin(), payload.end());
         post(Way::message, static_cast<std::uint32_t>(to), bytes);
     }
-    void tell_for_good(std::vector<Outbox::Peer> to, ByteString message) override {
-        tell(std::move(to), std::move(message));
+    void queue_final_message(std::vector<Outbox::Peer> to, ByteString message) override {
+        queue_message(std::move(to), std::move(message));
     }
     void watch(Outbox::Peer, const ByteString&, Nanoseconds) override {}
     void look_at(Outbox::Peer, const ByteString&, Nanoseconds) override {}

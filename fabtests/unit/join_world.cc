@@ -129,7 +129,7 @@ void JoinProcess::follow() {
         for (std::uint32_t rank = 1; rank < world_.size(); ++rank)
             for (wire::ByteString& part :
                  group::parts_of(whole, {{kListHash, made.sequences[rank]}, id_.sequence, {}}))
-                tell({peer(made.peers[rank].private_address).value()}, std::move(part));
+                queue_message({peer(made.peers[rank].private_address).value()}, std::move(part));
     }
     if (!over() && join->error() != 0) fail(join->error());
     outbox_.flush(*this);
@@ -171,7 +171,7 @@ Result<group::Outbox::Peer> JoinProcess::peer(const wire::ByteString& address) {
     return number;
 }
 
-void JoinProcess::tell(std::vector<group::Outbox::Peer> to, wire::ByteString message) {
+void JoinProcess::queue_message(std::vector<group::Outbox::Peer> to, wire::ByteString message) {
     if (message.size() > group::kMessageBytes) world_.complain("a join message is too long");
     outbox_.post(std::move(to), std::move(message), kOwner);
     outbox_.flush(*this);

@@ -64,7 +64,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     const wire::Hello* miscounted_hello(Rank rank) override;
     group::RoundTrips& round_trips() override { return measured; }
     Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
-    void tell(std::vector<group::Outbox::Peer> to, wire::ByteString message) override;
+    void queue_message(std::vector<group::Outbox::Peer> to, wire::ByteString message) override;
     void withdraw() override { outbox_.withdraw(kOwner); }
     void explain(std::string_view sentence) override { sentences.emplace_back(sentence); }
     bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }

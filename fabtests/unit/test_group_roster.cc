@@ -27,7 +27,7 @@ struct Endpoint final : JoinPort {
         if (address.empty()) return Error{EADDRNOTAVAIL, "nowhere"};
         return static_cast<Outbox::Peer>(address.front());
     }
-    void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
+    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override {}
     void withdraw() override {}
     void explain(std::string_view) override {}
     unsigned inserts = 0;
@@ -177,7 +177,7 @@ struct Process final : Port, Multicast {
         inserted.insert(at);
         return at;
     }
-    void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
+    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override {}
     void withdraw() override {}
     void explain(std::string_view) override {}
 
@@ -195,7 +195,7 @@ struct Process final : Port, Multicast {
     void forget_payloads() override {}
 
     void send_message(Outbox::Peer, const wire::HeaderBytes&, Bytes) override {}
-    void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString) override {
+    void queue_final_message(std::vector<Outbox::Peer> to, wire::ByteString) override {
         told.insert(told.end(), to.begin(), to.end());
     }
     void watch(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}

@@ -17,7 +17,7 @@ class Replies final : public Joins::Port {
         replies.emplace_back(datagram.begin(), datagram.end());
     }
     Result<Outbox::Peer> peer(const wire::ByteString&) override { return Outbox::Peer{1}; }
-    void tell(std::vector<Outbox::Peer>, wire::ByteString) override { ++told; }
+    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override { ++told; }
     void foreign_version(const Source&, std::uint8_t) override { ++warnings; }
 
     std::vector<wire::ByteString> replies;

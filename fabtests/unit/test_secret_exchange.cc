@@ -253,7 +253,7 @@ Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_hello) {
         bool same_host(const wire::ByteString&, const wire::ByteString&) const override { return true; }
         void reply(const Source&, Bytes) override { cr_assert_fail("nobody is answered"); }
         Result<Outbox::Peer> peer(const wire::ByteString&) override { return Outbox::Peer{1}; }
-        void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
+        void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override {}
         void foreign_version(const Source&, std::uint8_t) override {}
     } port;
     Joins joins(port);

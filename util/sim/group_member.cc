@@ -365,7 +365,8 @@ bool GroupProcess::can_send() {
     return has_room(0) && outbox_.empty() && world_.may_send(endpoint_);
 }
 
-void GroupProcess::tell(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner) {
+void GroupProcess::queue_message(std::vector<Address> to, wire::ByteString message,
+                                 group::Outbox::Owner owner) {
     if (message.size() > group::kMessageBytes)
         world_.complain(fmt::format("process {}: a join message of {} bytes", number(), message.size()));
     outbox_.post(std::move(to), std::move(message), owner);

@@ -101,7 +101,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     bool can_send();
     void send_now(Address to, Bytes header, Bytes payload);
     // No control message is longer than a message of the provider.
-    void tell(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner);
+    void queue_message(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
     group::RoundTrips& round_trips() { return round_trips_; }
@@ -119,8 +119,8 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     Result<Address> peer(const wire::ByteString& private_address) override {
         return value_of<Address>(private_address);
     }
-    void tell(std::vector<Address> to, wire::ByteString message) override {
-        tell(std::move(to), std::move(message), group::Outbox::kNobody);
+    void queue_message(std::vector<Address> to, wire::ByteString message) override {
+        queue_message(std::move(to), std::move(message), group::Outbox::kNobody);
     }
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
@@ -187,8 +187,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     Result<Address> peer(const wire::ByteString& private_address) override {
         return value_of<Address>(private_address);
     }
-    void tell(std::vector<Address> to, wire::ByteString message) override {
-        process_.tell(std::move(to), wire::prove(message, key()), id_.list_hash);
+    void queue_message(std::vector<Address> to, wire::ByteString message) override {
+        process_.queue_message(std::move(to), wire::prove(message, key()), id_.list_hash);
     }
     void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
@@ -198,8 +198,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void send_message(Address to, const wire::HeaderBytes& header, Bytes payload) override {
         process_.send_now(to, header, payload);
     }
-    void tell_for_good(std::vector<Address> to, wire::ByteString message) override {
-        process_.tell(std::move(to), wire::prove(message, key()), group::Outbox::kNobody);
+    void queue_final_message(std::vector<Address> to, wire::ByteString message) override {
+        process_.queue_message(std::move(to), wire::prove(message, key()), group::Outbox::kNobody);
     }
     void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
     void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {

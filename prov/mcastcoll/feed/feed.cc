@@ -32,7 +32,7 @@ Header Feed::header(Kind kind, MemberId to) const {
     return {.kind = kind, .group = config_.group, .from = config_.self, .to = to};
 }
 
-void Feed::tell(Header header, const Place& to, Bytes body) {
+void Feed::send_packet(Header header, const Place& to, Bytes body) {
     std::array<std::byte, kHeaderBytes + kBitmapBytes> packet;
     header.serial = proof_.next_serial();
     const auto front = encode(header);
@@ -184,7 +184,7 @@ void Feed::report(Member& member, bool holes) {
     const std::size_t used = holes ? member.incoming->missing(bitmap) : 0;
     member.reported = report.number;
     ++counters_.reports;
-    tell(report, member.place, Bytes(bitmap.data(), used));
+    send_packet(report, member.place, Bytes(bitmap.data(), used));
 }
 
 void Feed::deliver() {

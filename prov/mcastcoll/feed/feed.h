@@ -88,7 +88,7 @@ class Feed {
     Member* find_or_add(MemberId id, const Place& place, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
     // Sends a packet to header.to, or to all members; `to` is then ignored.
-    void tell(Header header, const Place& to = {}, Bytes body = {});
+    void send_packet(Header header, const Place& to = {}, Bytes body = {});
     void send_join(MemberId to, const Place& place, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;
     void welcome(Member& member);

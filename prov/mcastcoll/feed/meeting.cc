@@ -35,7 +35,7 @@ Header Feed::introduction(Kind kind, MemberId to) const {
 
 void Feed::send_join(MemberId to, const Place& place, Nanoseconds now) {
     flush(now);
-    tell(introduction(Kind::join, to), place);
+    send_packet(introduction(Kind::join, to), place);
 }
 
 void Feed::welcome(Member& member) {
@@ -44,7 +44,7 @@ void Feed::welcome(Member& member) {
     if (member.receives) one.number = member.start;
     std::array<std::byte, kEchoBytes> echo;
     wire::put(echo.data(), member.introduced);
-    tell(one, member.place, echo);
+    send_packet(one, member.place, echo);
 }
 
 bool Feed::is_answer(const Member& member, const Header& header, Bytes body) const {
@@ -72,7 +72,7 @@ void Feed::on_introduction(Member& member, const Header& header, Bytes body, con
 void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
     const bool joins = header.kind == Kind::join;
     // The member would continue at its old position, but packets from there are gone.
-    if (member.expelled && !joins) return tell(this->header(Kind::expelled, member.id), member.place);
+    if (member.expelled && !joins) return send_packet(this->header(Kind::expelled, member.id), member.place);
     if (!member.receives) {
         // The receiver begins with a whole message.
         flush(now);

@@ -27,7 +27,7 @@ void Feed::leave(Nanoseconds now) {
     farewell.number = outgoing_.next();
     // Repeated, because datagrams may be lost. A receiver that misses every copy detects the end of this
     // member by the peer timeout.
-    for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
+    for (unsigned i = 0; i < kFarewells; ++i) send_packet(farewell);
 }
 
 void Feed::send(Bytes message, Nanoseconds now) {
@@ -71,7 +71,7 @@ void Feed::emit(Nanoseconds now) {
 
 void Feed::on_report(Member* member, const Header& header, Bytes body, const Place& source, Nanoseconds now) {
     if (member == nullptr || !member->receives)
-        return tell(this->header(Kind::expelled, header.from), source);
+        return send_packet(this->header(Kind::expelled, header.from), source);
     if (!member->answered) {
         ++counters_.unanswered;
         return member->request_timer.resume(now);
@@ -126,7 +126,7 @@ void Feed::beat(bool wanted, Nanoseconds now) {
     one.oldest = outgoing_.oldest();
     one.flags = wanted ? kReport : 0;
     ++counters_.beats;
-    tell(one);
+    send_packet(one);
     const Nanoseconds idle{config_.peer_timeout.value / 10};
     beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
     beat_after_ = std::min(beat_after_ + beat_after_, kBeatLongest);
@@ -141,7 +141,7 @@ void Feed::expel_late(Nanoseconds now) {
         member->receives = false;
         member->expelled = expelled = true;
         ++counters_.expelled;
-        tell(header(Kind::expelled, member->id), member->place);
+        send_packet(header(Kind::expelled, member->id), member->place);
     }
     if (!expelled) return;
     trim();

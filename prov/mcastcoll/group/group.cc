@@ -22,7 +22,7 @@ Nanoseconds stalled_at(const StallTimer& timer, const LevelSet& levels) {
 void send_outcome([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
                   [[maybe_unused]] wire::ByteString message) {
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
-    port.tell_for_good(std::move(whom), std::move(message));
+    port.queue_final_message(std::move(whom), std::move(message));
 #endif
 }
 
@@ -178,19 +178,20 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
 
 // Addresses each member by the sequence under which the member knows the join.
 void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole) {
-    const auto tell = [&](const std::vector<std::uint32_t>& ranks, auto&& messages_to) {
+    const auto send_each = [&](const std::vector<std::uint32_t>& ranks, auto&& messages_to) {
         std::map<std::uint32_t, std::vector<std::uint32_t>> by_sequence;
         for (const std::uint32_t rank : ranks) by_sequence[roster_.table().sequence(rank)].push_back(rank);
         for (const auto& [sequence, alike] : by_sequence) {
             const wire::MessageHead head{{parameters_.id.list_hash, sequence}, sequence_, leader_address_};
             const std::vector<Outbox::Peer> peers = roster_.peers_of(alike, port_);
-            for (wire::ByteString& message : messages_to(head)) port_.tell(peers, std::move(message));
+            for (wire::ByteString& message : messages_to(head))
+                port_.queue_message(peers, std::move(message));
         }
     };
     const Below below = whom_to_welcome(placement);
     const wire::ByteString host_point = roster_.watch_point(placement.host().front());
-    tell(below.leaders, [&](const wire::MessageHead& head) { return parts_of(whole, head); });
-    tell(below.on_host, [&](const wire::MessageHead& head) {
+    send_each(below.leaders, [&](const wire::MessageHead& head) { return parts_of(whole, head); });
+    send_each(below.on_host, [&](const wire::MessageHead& head) {
         return std::vector<wire::ByteString>{wire::encode(wire::HostWelcome{head, host_point, agreement})};
     });
 }
@@ -429,8 +430,9 @@ void Group::end_join(int error) {
         join_.fail(error);
         if (join_.leads() || leader_address_.empty()) return;
         if (const auto leader = port_.peer(leader_address_))
-            port_.tell_for_good({leader.value()},
-                                wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), kNoRank}));
+            port_.queue_final_message(
+                {leader.value()},
+                wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), kNoRank}));
     });
     port_.join_ended(error);
 }

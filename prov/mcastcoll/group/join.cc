@@ -59,8 +59,9 @@ bool Join::take(const wire::Hello& hello) {
     if (hello_span(hello.rank, hello.members) > 1) {
         const auto peer = port_.peer(hello.peer.private_address);
         if (!peer) return false;
-        port_.tell({peer.value()}, wire::encode_collect(
-                                       {hello.id, id_.sequence, gathering_.of(self_)->peer.private_address}));
+        port_.queue_message(
+            {peer.value()},
+            wire::encode_collect({hello.id, id_.sequence, gathering_.of(self_)->peer.private_address}));
     }
     gathering_.add(hello);
     return true;
@@ -99,7 +100,7 @@ void Join::tell_gathered(Outbox::Peer to, wire::GatheredHellos gathered) {
     if (gathered.hellos.size() <= wire::kMaxGatheredHellos) {
         wire::ByteString message = wire::encode(gathered);
         if (message.size() <= wire::kPartBytes || gathered.hellos.size() == 1)
-            return port_.tell({to}, std::move(message));
+            return port_.queue_message({to}, std::move(message));
     }
     const auto middle = gathered.hellos.begin() + static_cast<std::ptrdiff_t>(gathered.hellos.size() / 2);
     wire::GatheredHellos half{gathered.id, gathered.from, {middle, gathered.hellos.end()}};
@@ -173,8 +174,8 @@ void Join::tell_senders(int error) {
     for (const wire::Hello* hello : gathering_.received())
         if (auto peer = port_.peer(hello->peer.private_address)) peers[hello->id].push_back(peer.value());
     for (auto& [id, to] : peers)
-        port_.tell(std::move(to),
-                   wire::encode(wire::Answer{wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)}));
+        port_.queue_message(std::move(to), wire::encode(wire::Answer{wire::JoinKind::abort, id,
+                                                                     static_cast<std::uint32_t>(error)}));
 }
 
 }  // namespace mcastcoll::group

@@ -232,7 +232,7 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
-        port_.tell({peer.value()}, prove(waiting.id, failed->sealed));
+        port_.queue_message({peer.value()}, prove(waiting.id, failed->sealed));
 #endif
 }
 
@@ -299,7 +299,8 @@ void Joins::welcome(const wire::MessageHead& head, FunctionRef<void(Group&)> it,
     const auto leader = memory_.take_given_up(head.to);
     if (!leader || !port_.same_host(*leader, head.answer_to)) return;
     if (auto peer = port_.peer(head.answer_to))
-        port_.tell({peer.value()}, prove(head.to, wire::encode(wire::Ended{head.answer_id(), ECANCELED})));
+        port_.queue_message({peer.value()},
+                            prove(head.to, wire::encode(wire::Ended{head.answer_id(), ECANCELED})));
 }
 
 bool Joins::comes_late(const wire::Hello& hello) const {

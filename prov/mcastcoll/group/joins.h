@@ -152,7 +152,7 @@ class Joins {
         virtual bool same_host(const wire::ByteString& one, const wire::ByteString& other) const = 0;
         virtual void reply(const Source& source, Bytes datagram) = 0;
         virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
-        virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
+        virtual void queue_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
         // A hello has another version of the join protocol. Called once.
         virtual void foreign_version(const Source& source, std::uint8_t version) = 0;
 

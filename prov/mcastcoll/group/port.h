@@ -114,7 +114,7 @@ class JoinPort {
 
     // Inserts a member's private address for reliable messages. The error's code is an errno.
     virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
-    virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
+    virtual void queue_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
     // Drops the messages of this join that are not being sent yet.
     virtual void withdraw() = 0;
 
@@ -178,8 +178,8 @@ class Port : public JoinPort {
     // Messages are reliable and in order. Call send_message() only when can_send().
     virtual bool can_send() const = 0;
     virtual void send_message(Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) = 0;
-    // Like tell(), but withdraw() does not apply.
-    virtual void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
+    // Like queue_message(), but withdraw() does not apply.
+    virtual void queue_final_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
 
     // Group::on_peer_lost() follows when this process is gone.
     virtual void watch(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;

@@ -55,12 +55,12 @@ void CollectiveEndpoint::progress(bool everywhere) {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
             // Messages from before the loss still count.
             messenger->poll();
-            tell_lost(peer, error, reason, time);
+            report_lost(peer, error, reason, time);
         });
     });
     remove_done();
     if (wants_report(time)) succeeds([&] { write_report(); });
-    messenger->flush_told();
+    messenger->flush_queue();
     keep_alarm();
 }
 
@@ -148,7 +148,7 @@ bool CollectiveEndpoint::busy() const {
     return busy_groups_ > 0 || messenger->under_way() > 0 || groups_.any_busy();
 }
 
-void CollectiveEndpoint::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
+void CollectiveEndpoint::report_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
     for (auto& group : groups_)
         group->within(time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
 }
@@ -188,7 +188,7 @@ void CollectiveEndpoint::on_send_error(fi_addr_t peer, int error) {
     log_line(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
     std::string reason;
     succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
-    tell_lost(peer, error, reason, monotonic_now());
+    report_lost(peer, error, reason, monotonic_now());
 }
 
 Nanoseconds CollectiveEndpoint::next_deadline() const {
@@ -230,7 +230,7 @@ int CollectiveEndpoint::close_group(Group& group) {
     if (rc != 0) return rc;
     groups_.forget_token(group);
     remove_done();
-    messenger->flush_told();
+    messenger->flush_queue();
     keep_alarm();
     return 0;
 }

@@ -57,7 +57,7 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     void on_message(MutableBytes message) override;
     void dispatch(MutableBytes message, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
-    void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
+    void report_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void note_busy();
     void look_for_strangers(Nanoseconds now);
     bool has_members_at(const SocketAddress& host) const;

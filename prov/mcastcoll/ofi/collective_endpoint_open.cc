@@ -143,7 +143,7 @@ Result<void> CollectiveEndpoint::open() {
     const std::string text = found.place.to_string();
     log_line(Level::info, "this process is at {}", text.empty() ? "an unknown place" : text);
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
-    if (!found.no_memory.empty()) say_no_shared_memory(found.no_memory);
+    if (!found.no_memory.empty()) warn_of_no_shared_memory(found.no_memory);
 
     const std::uint32_t scope = scope_of(Bytes(name, length));
     if (auto opened = service_socket.open(own_address_, scope); !opened) return opened.error();

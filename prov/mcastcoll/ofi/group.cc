@@ -9,7 +9,7 @@ constexpr Nanoseconds kAskForRoom = Nanoseconds::from_us(200);
 
 }  // namespace
 
-void say_no_shared_memory(std::string_view why) noexcept {
+void warn_of_no_shared_memory(std::string_view why) noexcept {
     static std::atomic_flag said;
     log_line(said.test_and_set() ? Level::info : Level::warn,
              "no shared memory between the processes of a host: {}; they use the network instead", why);

@@ -23,7 +23,7 @@ namespace mcastcoll::ofi {
 class GroupTable;
 
 // Warns the user, once per process, that groups have no shared memory on this host.
-void say_no_shared_memory(std::string_view why) noexcept;
+void warn_of_no_shared_memory(std::string_view why) noexcept;
 
 // Resources of an endpoint, shared by its groups.
 struct Facilities {
@@ -207,11 +207,11 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Result<fi_addr_t> peer(const wire::ByteString& address) override {
         return shared_.messenger->peer(address);
     }
-    void tell(std::vector<fi_addr_t> to, wire::ByteString message) override {
-        shared_.messenger->tell(std::move(to), wire::prove(message, key()), join_request_.token);
+    void queue_message(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        shared_.messenger->queue_message(std::move(to), wire::prove(message, key()), join_request_.token);
     }
-    void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString message) override {
-        shared_.messenger->tell(std::move(to), wire::prove(message, key()));
+    void queue_final_message(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        shared_.messenger->queue_message(std::move(to), wire::prove(message, key()));
     }
     void withdraw() override { shared_.messenger->withdraw(join_request_.token); }
     bool can_send() const override { return shared_.messenger->can_send(account_); }
@@ -245,7 +245,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void warn(std::string_view sentence) override {
         log_line(Level::warn, "{}: {}", join_request_.name(), sentence);
     }
-    void warn_of_memory(std::string_view why) override { say_no_shared_memory(why); }
+    void warn_of_memory(std::string_view why) override { warn_of_no_shared_memory(why); }
     std::string address_of(Rank rank) const override;
     std::string text_of(int error) const override { return fi_strerror(error); }
 

@@ -16,13 +16,13 @@ int close_mc(fid* object) noexcept {
 }
 
 // Answers a query about a joined group.
-template <typename Tell>
-int query(fid_mc* mc, const void* answer, Tell tell) noexcept {
-    if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
+template <typename Answer>
+int query(fid_mc* mc, const void* result, Answer answer) noexcept {
+    if (mc == nullptr || result == nullptr) return -FI_EINVAL;
     Group& group = Group::of(*mc);
     if (!group.is_here()) return -FI_EBADF;
     const auto lock = CollectiveEndpoint::of(group).endpoint.lock();
-    return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
+    return group.core().joined() ? guard([&] { return answer(group), 0; }) : -FI_EOPBADSTATE;
 }
 
 int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {

@@ -57,8 +57,8 @@ class ServiceSocket final : public group::Joins::Port {
     bool may_be(const wire::ByteString& member, const group::Source& source) const override;
     bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
     Result<fi_addr_t> peer(const wire::ByteString& address) override { return messenger_->peer(address); }
-    void tell(std::vector<fi_addr_t> to, wire::ByteString message) override {
-        messenger_->tell(std::move(to), std::move(message));
+    void queue_message(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        messenger_->queue_message(std::move(to), std::move(message));
     }
     void foreign_version(const group::Source& source, std::uint8_t version) override;
 
