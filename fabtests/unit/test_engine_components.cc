@@ -398,11 +398,11 @@ Test(failure_detector, tells_everybody_but_the_dead_once) {
         cr_assert_eq(p.core.failure.error, 0);
         p.core.fail(rank_of(2), row.error, row.tell);
         for (const std::uint32_t rank : row.told) {
-            cr_assert_neq(p.core.failure.untold, p.core.config.members);
+            cr_assert_neq(p.core.failure.next_to_inform, p.core.config.members);
             cr_assert(detector.next_message(effect) && effect.to == rank_of(rank));
         }
         cr_assert_not(detector.next_message(effect));
-        cr_assert_eq(p.core.failure.untold, p.core.config.members);
+        cr_assert_eq(p.core.failure.next_to_inform, p.core.config.members);
         cr_assert(p.core.failure.lost == rank_of(2) && p.core.failure.error == row.error);
     }
 }
