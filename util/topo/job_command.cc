@@ -42,7 +42,7 @@ class Watch {
 
     int run() {
         for (unsigned turn = 0; command_.times == 0 || turn <= command_.times; ++turn) {
-            if (const auto asked = look_.request_report(); !asked) return complain(asked.error().message, 1);
+            if (const auto asked = look_.ask_for_news(); !asked) return complain(asked.error().message, 1);
             if (turn > 0) std::this_thread::sleep_for(std::chrono::duration<double>(command_.every));
             auto now = look_.take();
             if (!now) return complain(now.error().message, 1);

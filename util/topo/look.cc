@@ -13,7 +13,7 @@ namespace {
 const std::string kNews = "news", kReports = "reports", kOver = "over";
 constexpr unsigned kAnswer_s = 10;
 // Between two requests of the head; a user may look once an hour.
-constexpr unsigned kTimeout_s = 4000;
+constexpr unsigned kPatience_s = 4000;
 
 std::string as_bytes_of(const ReadReports& read) {
     crew::Writer writer;
@@ -59,7 +59,7 @@ Result<void> Look::tell(const std::string& word) {
     return told ? Result<void>() : told.error();
 }
 
-Result<void> Look::request_report() {
+Result<void> Look::ask_for_news() {
     if (crew_ == nullptr || crew_->head_works()) ask_here(folders_);
     return tell(kNews);
 }
@@ -85,7 +85,7 @@ Result<LoadedReports> Look::take() {
 
 Result<void> Look::serve() {
     for (;;) {
-        const auto told = crew_->exchange("", kTimeout_s);
+        const auto told = crew_->exchange("", kPatience_s);
         if (!told) return told.error();
         const std::string word = told.value()[0].value_or(kOver);
         if (word == kOver) return {};

@@ -18,7 +18,7 @@ class Look {
 
     bool is_head() const { return crew_ == nullptr || crew_->is_head(); }
     // Requests new reports from all writers within the next seconds. An error: the host set is lost.
-    Result<void> request_report();
+    Result<void> ask_for_news();
     // The reports of all hosts. A lost host is reported once.
     Result<LoadedReports> take();
     // Serves the head's requests until the head ends.
