@@ -37,7 +37,7 @@ TestSuite(election, .timeout = 300);
 
 Test(election, speakers_are_ranks_each_once_and_in_turn) {
     for (std::uint32_t n : {2U, 5U, 255U, 256U, 257U, 1000U, 1024U, 65536U}) {
-        const std::uint32_t regular = n <= engine::kEverybodySpeaks ? n : engine::kSpeakersOfMany;
+        const std::uint32_t regular = n <= engine::kAllProbeUpTo ? n : engine::kSpeakersOfMany;
         const std::uint32_t round = (n + regular - 1) / regular;
         for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{n} * 7 - 3}) {
             std::vector<bool> spoke(n);
@@ -65,7 +65,7 @@ Test(election, a_suspected_member_probes_once) {
             for (std::uint32_t suspected : {1U, n / 2, n - 1}) {
                 const Speakers usual(n, election), speakers(n, election, rank_of(suspected));
                 const bool extra = usual.place(rank_of(suspected)) == engine::kNoSpeaker;
-                cr_assert(!extra || n > engine::kEverybodySpeaks);
+                cr_assert(!extra || n > engine::kAllProbeUpTo);
                 cr_assert_eq(speakers.count(), usual.count() + extra);
                 cr_assert_leq(speakers.count(), Speakers::most(n));
                 const std::uint32_t place = speakers.place(rank_of(suspected));

@@ -169,7 +169,7 @@ Test(departure, up_when_all_below_have_left_and_down_again) {
     Rank to{};
     middle.on_idle();
     cr_assert_not(middle.closing() || middle.next(kind, to));
-    cr_assert_not(middle.on_everybody_left(), "it has not");
+    cr_assert_not(middle.on_all_left(), "it has not");
     middle.on_child_left(0);
     middle.close();
     middle.on_idle();
@@ -179,7 +179,7 @@ Test(departure, up_when_all_below_have_left_and_down_again) {
     middle.on_idle();
     cr_assert(middle.next(kind, to) && kind == wire::Kind::leave_up && to == rank_of(0));
     cr_assert_not(middle.next(kind, to) || middle.over());
-    cr_assert(middle.on_everybody_left());
+    cr_assert(middle.on_all_left());
     cr_assert(middle.next(kind, to) && kind == wire::Kind::leave_down && to == rank_of(3));
     cr_assert_not(middle.over(), "one child does not know");
     cr_assert(middle.next(kind, to) && to == rank_of(4));

@@ -163,7 +163,7 @@ Test(multicast_path, a_single_root_of_many) {
         const Options options = large_outage_options(members);
         const std::uint32_t root = 8;
         for (std::uint64_t election : {1U, 2U})
-            cr_assert(members <= engine::kEverybodySpeaks ||
+            cr_assert(members <= engine::kAllProbeUpTo ||
                       engine::Speakers(members, election).place(rank_of(root)) == engine::kNoSpeaker);
         const Outage outage{
             "the only root", [](Rank from, Rank) { return from == rank_of(root); }, {}, {root}, true};

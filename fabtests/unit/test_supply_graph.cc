@@ -176,8 +176,8 @@ Test(supply_graph, a_rank_set_is_the_list_it_stands_for) {
         others.flip();
         for (bool complement : {false, true}) {
             const std::vector<Rank> expected = complement ? listed(others) : exceptions;
-            const auto set = complement ? RankSet::everybody_but(exceptions, c.members)
-                                        : RankSet::of(exceptions, c.members);
+            const auto set =
+                complement ? RankSet::all_but(exceptions, c.members) : RankSet::of(exceptions, c.members);
             cr_assert_eq(set.size(), expected.size());
             for (std::uint32_t i = 0; i < expected.size(); ++i) {
                 cr_assert(set.at(i) == expected[i]);

@@ -120,7 +120,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
         return value_of<Address>(private_address);
     }
     void queue_message(std::vector<Address> to, wire::ByteString message) override {
-        queue_message(std::move(to), std::move(message), group::Outbox::kNobody);
+        queue_message(std::move(to), std::move(message), group::Outbox::kNoOwner);
     }
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
@@ -199,7 +199,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
         process_.send_now(to, header, payload);
     }
     void queue_final_message(std::vector<Address> to, wire::ByteString message) override {
-        process_.queue_message(std::move(to), wire::prove(message, key()), group::Outbox::kNobody);
+        process_.queue_message(std::move(to), wire::prove(message, key()), group::Outbox::kNoOwner);
     }
     void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
     void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {

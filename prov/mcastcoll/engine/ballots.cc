@@ -9,7 +9,7 @@ namespace mcastcoll::engine {
 
 Speakers::Speakers(std::uint32_t members, std::uint64_t election, Rank suspected)
     : members_(members),
-      regular_(members <= kEverybodySpeaks ? members : kSpeakersOfMany),
+      regular_(members <= kAllProbeUpTo ? members : kSpeakersOfMany),
       shift_(regular_ == members ? 0 : static_cast<std::uint32_t>(election % members)) {
     if (index_of(suspected) < members && place(suspected) == kNoSpeaker) suspected_ = suspected;
 }

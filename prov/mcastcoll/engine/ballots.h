@@ -13,12 +13,12 @@
 
 namespace mcastcoll::engine {
 
-inline constexpr std::uint32_t kEverybodySpeaks = 256;  // in groups up to this size every member probes
+inline constexpr std::uint32_t kAllProbeUpTo = 256;  // in groups up to this size every member probes
 // Number of members that probe in larger groups, evenly spread.
 inline constexpr std::uint32_t kSpeakersOfMany = 16;
 inline constexpr std::uint32_t kNoSpeaker = UINT32_MAX;
 
-// Members that probe in an election. In a group of more than kEverybodySpeaks members only kSpeakersOfMany
+// Members that probe in an election. In a group of more than kAllProbeUpTo members only kSpeakersOfMany
 // probe, because probes from and to all members would be a storm. Each election shifts the speakers by one
 // rank, and adds the member that the election request suspects.
 class Speakers {
@@ -28,7 +28,7 @@ class Speakers {
     explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank suspected = kNoRank);
 
     static std::uint32_t most(std::uint32_t members) {
-        return members <= kEverybodySpeaks ? members : kSpeakersOfMany + 1;
+        return members <= kAllProbeUpTo ? members : kSpeakersOfMany + 1;
     }
     std::uint32_t count() const { return regular_ + (suspected_ == kNoRank ? 0 : 1); }
     Rank rank(std::uint32_t speaker) const {

@@ -118,8 +118,7 @@ void Checkpoint::on_leave_up(const wire::Header& header) {
 }
 
 void Checkpoint::on_leave_down(const wire::Header& header) {
-    if (header.sender != core_.parent || !core_.departure.on_everybody_left())
-        core_.fail(header.sender, EPROTO);
+    if (header.sender != core_.parent || !core_.departure.on_all_left()) core_.fail(header.sender, EPROTO);
 }
 
 bool Checkpoint::make_multicast(Effect& effect) {

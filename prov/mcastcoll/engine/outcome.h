@@ -27,11 +27,11 @@ class Departure {
     void on_idle() {
         if (stage_ != Stage::closing || present_ != 0) return;
         stage_ = Stage::leaving;
-        if (parent_ == kNoRank) on_everybody_left();
+        if (parent_ == kNoRank) on_all_left();
     }
     void on_child_left(std::uint32_t child) { present_ &= ~(1U << child); }
     // From the parent. False: this member has not left yet.
-    bool on_everybody_left() {
+    bool on_all_left() {
         if (stage_ < Stage::leaving) return false;
         if (stage_ != Stage::over) uninformed_.begin();
         stage_ = Stage::over;

@@ -105,7 +105,7 @@ Rank tree_parent(Rank rank, std::uint32_t arity) {
 }
 
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members) {
-    return children_in(RankSet::everybody_but({}, members), rank_of(0), rank, arity);
+    return children_in(RankSet::all_but({}, members), rank_of(0), rank, arity);
 }
 
 std::uint32_t tree_size(Rank rank, std::uint32_t arity, std::uint32_t members) {

@@ -80,10 +80,10 @@ class SupplyGraph {
     // True if the rank relays this root's fragments to its range.
     bool relays(Rank root, Rank rank) const { return relayed() && leads_towards(root, rank); }
     // True if a multicast of this root reaches any member.
-    bool multicasts(Rank root) const { return healthy_ || reaches_anybody(root); }
+    bool multicasts(Rank root) const { return healthy_ || reaches_any(root); }
     // True if the rank is to receive this root's multicasts.
     bool receives(Rank root, Rank rank) const {
-        return rank != root && (healthy_ || (reaches_anybody(root) && receivers(root).contains(rank)));
+        return rank != root && (healthy_ || (reaches_any(root) && receivers(root).contains(rank)));
     }
     // The member whose multicasts bring this root's data to the rank.
     Rank brought_by(Rank root, Rank rank) const {
@@ -105,7 +105,7 @@ class SupplyGraph {
 
   private:
     bool leads_towards(Rank root, Rank rank) const;
-    bool reaches_anybody(Rank root) const { return audible(root) && has_others(receivers(root), root); }
+    bool reaches_any(Rank root) const { return audible(root) && has_others(receivers(root), root); }
     static bool has_others(const RankSet& set, Rank root) {
         return set.size() > (set.contains(root) ? 1U : 0U);
     }
@@ -114,7 +114,7 @@ class SupplyGraph {
         return rank == root ? multicasts(root) : receives(root, rank);
     }
     RankSet listening() const {
-        return map_.works ? RankSet::everybody_but(map_.deaf, members_) : RankSet::of({}, members_);
+        return map_.works ? RankSet::all_but(map_.deaf, members_) : RankSet::of({}, members_);
     }
     // Members that are supplied by messages from the start: deaf members, and leaders of other ranges.
     const std::vector<Rank>& supplied(Rank root) const {
@@ -122,12 +122,11 @@ class SupplyGraph {
     }
     // Members that are to receive this root, and the root itself unless deaf.
     RankSet receivers(Rank root) const {
-        return map_.works ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
+        return map_.works ? RankSet::all_but(supplied(root), members_) : RankSet::of({}, members_);
     }
     // Members in the tree below this root.
     RankSet fallback(Rank root) const {
-        return multicasts(root) ? RankSet::of(supplied(root), members_)
-                                : RankSet::everybody_but({}, members_);
+        return multicasts(root) ? RankSet::of(supplied(root), members_) : RankSet::all_but({}, members_);
     }
 
     std::uint32_t members_;

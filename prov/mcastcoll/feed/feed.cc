@@ -19,7 +19,7 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
       host_(host),
       proof_(config.key),
       store_(config.memory, Members::kMaxMembers),
-      outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody), proof_),
+      outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kAllMembers), proof_),
       pacer_(now),
       meets_until_(now + config.peer_timeout),
       strict_until_(now),
@@ -40,7 +40,7 @@ void Feed::send_packet(Header header, const Place& to, Bytes body) {
     std::copy(body.begin(), body.end(), packet.begin() + kHeaderBytes);
     const MutableBytes all(packet.data(), kHeaderBytes + body.size());
     proof_.stamp(all);
-    if (header.to == kEverybody)
+    if (header.to == kAllMembers)
         host_.multicast(all, all.size());
     else
         host_.send(to, all);
@@ -84,7 +84,7 @@ bool Feed::is_from(Member& member, const Header& header, const Place& source) {
 
 void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Nanoseconds now) {
     if (header.group != config_.group || header.from == config_.self) return;
-    if (header.to != kEverybody && header.to != config_.self) return;
+    if (header.to != kAllMembers && header.to != config_.self) return;
     if (!proof_.is_right(packet)) {
         ++counters_.unproven;
         return;
@@ -211,7 +211,7 @@ void Feed::tick(Nanoseconds now) {
     if (now >= probe_at_ && probes_left_ > 0) {
         --probes_left_;
         probe_at_ = now + kProbePause;
-        send_join(kEverybody, {}, now);
+        send_join(kAllMembers, {}, now);
         if (config_.sends && beat_at_ == kNever) beat_at_ = now + beat_after_;
     }
     for (const auto& member : members_) {

@@ -23,7 +23,7 @@ constexpr std::int64_t kLateShare = 20;
 
 void Feed::leave(Nanoseconds now) {
     flush(now);
-    Header farewell = header(Kind::leave, kEverybody);
+    Header farewell = header(Kind::leave, kAllMembers);
     farewell.number = outgoing_.next();
     // Repeated, because datagrams may be lost. A receiver that misses every copy detects the end of this
     // member by the peer timeout.
@@ -121,7 +121,7 @@ void Feed::limit_window() {
 }
 
 void Feed::beat(bool wanted, Nanoseconds now) {
-    Header one = header(Kind::beat, kEverybody);
+    Header one = header(Kind::beat, kAllMembers);
     one.number = outgoing_.next();
     one.oldest = outgoing_.oldest();
     one.flags = wanted ? kReport : 0;

@@ -53,11 +53,11 @@ void Group::start(Nanoseconds now) {
 void Group::on_join(FunctionRef<void(Join&)> it, Nanoseconds now) {
     it(join_);
     if (state_ != State::hello) return;
-    if (join_.complete()) return welcome_everybody(now);
+    if (join_.complete()) return welcome_members(now);
     if (join_.error() != 0) end_join(join_.error());
 }
 
-void Group::welcome_everybody(Nanoseconds now) {
+void Group::welcome_members(Nanoseconds now) {
     const Hellos hellos = join_.hellos();
     wire::Welcome welcome =
         make_welcome(parameters_.id, hellos, parameters_.settings, parameters_.policy, parameters_.selection);

@@ -120,7 +120,7 @@ class Group final : private levels::Owner {
     Nanoseconds next_deadline() const;
 
   private:
-    void welcome_everybody(Nanoseconds now);
+    void welcome_members(Nanoseconds now);
     void lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now);
     void begin(Standing&& standing, Bytes whole, Nanoseconds now);
     void pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole);

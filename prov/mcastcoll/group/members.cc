@@ -80,9 +80,9 @@ std::optional<Outbox::Peer> Roster::peer(std::uint32_t rank, JoinPort& port) {
             ranks_.emplace(reached.value(), rank_of(rank));
         else
             unreached_.push_back({rank_of(rank), reached.error().code, reached.error().message});
-        known = peers_.emplace(rank, reached ? reached.value() : kNobody).first;
+        known = peers_.emplace(rank, reached ? reached.value() : kUnreachable).first;
     }
-    return known->second == kNobody ? std::nullopt : std::optional(known->second);
+    return known->second == kUnreachable ? std::nullopt : std::optional(known->second);
 }
 
 std::vector<Outbox::Peer> Roster::peers_of(std::span<const std::uint32_t> ranks, JoinPort& port) {
@@ -116,9 +116,9 @@ std::vector<std::uint32_t> whom_to_inform(const levels::Placement& placement, Ra
         for (const Ranks& ranks : bereaved.beyond_levels_of(placement))
             whom.insert(whom.end(), ranks.begin(), ranks.begin() + std::min(ranks.size(), most));
     } else {
-        Ranks everybody(placement.members());
-        std::iota(everybody.begin(), everybody.end(), 0U);
-        add_beside(whom, everybody, self);
+        Ranks all(placement.members());
+        std::iota(all.begin(), all.end(), 0U);
+        add_beside(whom, all, self);
         whom.push_back(0);
     }
     std::sort(whom.begin(), whom.end());

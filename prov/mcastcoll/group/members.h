@@ -55,11 +55,11 @@ class Roster {
     }
 
   private:
-    static constexpr Outbox::Peer kNobody = UINT64_MAX;
+    static constexpr Outbox::Peer kUnreachable = UINT64_MAX;
 
     Rank self_ = kNoRank;
     std::optional<MemberTable> table_;                       // once filled
-    std::unordered_map<std::uint32_t, Outbox::Peer> peers_;  // kNobody: cannot be reached
+    std::unordered_map<std::uint32_t, Outbox::Peer> peers_;  // kUnreachable: cannot be reached
     std::multimap<Outbox::Peer, Rank> ranks_;                // several may share one peer
     std::vector<Unreached> unreached_;
     std::map<Rank, Nanoseconds> look_again_at_;  // next check of ranks with suspicious hellos

@@ -24,7 +24,7 @@ class Outbox {
   public:
     using Peer = std::uint64_t;   // of the messenger
     using Owner = std::uint64_t;  // may withdraw its messages
-    static constexpr Owner kNobody = 0;
+    static constexpr Owner kNoOwner = 0;
 
     class Port {
       public:
@@ -36,14 +36,14 @@ class Outbox {
         ~Port() = default;
     };
 
-    void post(std::vector<Peer> to, wire::ByteString message, Owner owner = kNobody) {
+    void post(std::vector<Peer> to, wire::ByteString message, Owner owner = kNoOwner) {
         if (to.empty()) return;
         auto kept = std::make_shared<const wire::ByteString>(std::move(message));
         entries_.push_back({std::move(kept), std::move(to), 0, owner});
     }
     // Drops the unsent messages of this owner.
     void withdraw(Owner owner) {
-        if (owner == kNobody) return;
+        if (owner == kNoOwner) return;
         std::erase_if(entries_, [&](const Entry& entry) { return entry.owner == owner; });
     }
     // Sends as many messages as there is room for. Returns true if any was sent.
@@ -69,7 +69,7 @@ class Outbox {
         std::shared_ptr<const wire::ByteString> message;
         std::vector<Peer> to;
         std::size_t sent = 0;
-        Owner owner = kNobody;
+        Owner owner = kNoOwner;
     };
     std::deque<Entry> entries_;  // each has at least one receiver left
 };

@@ -218,7 +218,7 @@ bool CollectiveEndpoint::prepare_wait(bool may_pause) {
 }
 
 void CollectiveEndpoint::keep_alarm() {
-    if (!endpoint.somebody_sleeps()) return;
+    if (!endpoint.has_sleepers()) return;
     wait_set.bring_forward(messenger->must_poll() ? Nanoseconds{} : next_deadline());
 }
 

@@ -276,15 +276,15 @@ Result<JoinRequest> CollectiveEndpoint::make_join_request(const fi_collective_ad
 // differ from the order of the join calls.
 Result<void> CollectiveEndpoint::add_munge_request(JoinRequest& join_request,
                                                    const wire::ByteString& set_key) {
-    const auto nobodys = draw_key(), nonce = draw_key();
-    if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();
+    const auto temporary = draw_key(), nonce = draw_key();
+    if (!temporary || !nonce) return (temporary ? nonce : temporary).error();
     const std::uint64_t list =
         wire::hash_members(*join_request.members, wire::derive({}, "secret by MUNGE", set_key));
     const bool leads = join_request.core.self == rank_of(0);
     join_request.counted_as = list;
     join_request.set_key = set_key;
     join_request.core.id = {list, sequences_[list]};
-    join_request.core.means.key = nobodys.value();
+    join_request.core.means.key = temporary.value();
     join_request.make_message_key();
     join_request.munge = {
         .socket = *settings.munge,

@@ -75,7 +75,7 @@ class Messenger final : private group::Outbox::Port {
     // Sends a message of at most kMessageBytes to each peer as soon as there is room. The owner may withdraw
     // the message.
     void queue_message(std::vector<fi_addr_t> peers, wire::ByteString message,
-                       group::Outbox::Owner owner = group::Outbox::kNobody);
+                       group::Outbox::Owner owner = group::Outbox::kNoOwner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     // Sends messages from the outbox while there is room.
     void flush_queue() { outbox_.flush(*this); }
