@@ -26,7 +26,7 @@ class Replies final : public Joins::Port {
 
 const Source kSomewhere(6, std::byte{1});
 
-wire::ByteString hello(std::uint8_t version) {
+wire::ByteString hello_of_version(std::uint8_t version) {
     wire::Hello hello;
     hello.id = {7, 1};
     hello.members = 2;
@@ -43,7 +43,7 @@ wire::ByteString hello(std::uint8_t version) {
 Test(joins, another_version_is_answered_at_a_bounded_rate) {
     Replies port;
     Joins joins(port);
-    const wire::ByteString foreign = hello(wire::kJoinVersion + 1);
+    const wire::ByteString foreign = hello_of_version(wire::kJoinVersion + 1);
     const Nanoseconds start = Nanoseconds::from_ms(5'000);
     for (int i = 0; i < 63; ++i) joins.on_datagram(foreign, kSomewhere, start);
     cr_assert_eq(port.replies.size(), 63U);
@@ -58,7 +58,7 @@ Test(joins, another_version_is_answered_at_a_bounded_rate) {
 Test(joins, a_hello_for_a_join_to_come_is_kept_without_an_answer) {
     Replies port;
     Joins joins(port);
-    joins.on_datagram(hello(wire::kJoinVersion), kSomewhere, Nanoseconds{1});
+    joins.on_datagram(hello_of_version(wire::kJoinVersion), kSomewhere, Nanoseconds{1});
     cr_assert(port.replies.empty());
 }
 
