@@ -121,7 +121,7 @@ Outcome play(const Round& round, const Options& options, std::string& figures) {
     Team team{.processes = round.members + 1, .timeout_s = most_s, .victims = {}};
     if (round.kills()) team.victims.push_back(round.victim);
     const Outcome outcome = run_team(team, *board, [&](unsigned index) {
-        return index == round.members ? be_fate(round, options.cluster, *board)
+        return index == round.members ? inject_fault(round, options.cluster, *board)
                                       : be_member(round, options, *board, index);
     });
     if (board->words[kErrors] != 0)

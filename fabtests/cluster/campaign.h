@@ -72,7 +72,7 @@ inline constexpr std::size_t kDone = 1100;  // plus a member's rank: operations 
 // Runs in the process of a member; returns its exit code.
 int be_member(const Round& round, const Options& options, Board& board, unsigned rank);
 // Runs in the fault-injecting process.
-int be_fate(const Round& round, const std::string& cluster, Board& board);
+int inject_fault(const Round& round, const std::string& cluster, Board& board);
 
 // A condition that must exist before the processes start; removed by the destructor.
 class Preparation {

@@ -4,7 +4,7 @@ noinst_PROGRAMS += %reldir%/fanout
 %canon_reldir%_fanout_CPPFLAGS = $(functional_cppflags)
 %canon_reldir%_fanout_LDADD = $(functional_ldadd)
 noinst_PROGRAMS += fi_mcc_campaign
-fi_mcc_campaign_SOURCES = %reldir%/campaign.cc %reldir%/campaign.h %reldir%/campaign_fate.cc %reldir%/campaign_member.cc
+fi_mcc_campaign_SOURCES = %reldir%/campaign.cc %reldir%/campaign.h %reldir%/campaign_fault.cc %reldir%/campaign_member.cc
 fi_mcc_campaign_CPPFLAGS = $(functional_cppflags)
 fi_mcc_campaign_LDADD = $(functional_ldadd)
 if HAVE_OMPI

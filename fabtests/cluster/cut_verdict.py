@@ -61,11 +61,11 @@ def main():
                   f"multicast was heard again: {heard} are more than the {(before + cutting + mending) * each} before that")
     failed = sum(s["operations_failed"] for s in stats.values())
     holds(failed == 0, f"operations that failed: {failed}")
-    lanes = {name: sum(s[name] for s in stats.values()) for name in ("lane_demotions", "lane_promotions")
+    changes = {name: sum(s[name] for s in stats.values()) for name in ("multicast_demotions", "multicast_promotions")
              if all(name in s for s in stats.values())}
-    for name, count in lanes.items():
+    for name, count in changes.items():
         holds(count >= 1, f"{name}: {count}")
-    if not lanes:
+    if not changes:
         print("     this build does not count demotions and promotions")
 
 

@@ -34,7 +34,7 @@ constexpr std::size_t kSamples = 10;
 // Words of the board; the words after the last one hold resident memory, kSamples words for each process.
 enum Word : std::size_t { kReady, kSent, kDone, kLateIsIn, kExpelled, kPort, kStart, kEnd, kMemory = 64 };
 
-struct Plan {
+struct Workload {
     std::string kind = "multicast";  // or tcp, tcp-batch
     std::string cluster;             // members run on its hosts; empty: on this host
     std::uint64_t count = 100'000;
@@ -48,13 +48,13 @@ struct Head {
     std::uint64_t number, bytes;
 };
 
-std::size_t size_of(const Plan& plan, std::uint64_t number) {
-    if (plan.size > 0) return std::max(plan.size, sizeof(Head));
+std::size_t size_of(const Workload& workload, std::uint64_t number) {
+    if (workload.size > 0) return std::max(workload.size, sizeof(Head));
     return sizeof(Head) + (number % 64 == 63 ? 7000 : mix(1, number) % 200);
 }
 
-void fill(const Plan& plan, std::uint64_t number, std::vector<std::byte>& message) {
-    message.assign(size_of(plan, number), static_cast<std::byte>(number));
+void fill(const Workload& workload, std::uint64_t number, std::vector<std::byte>& message) {
+    message.assign(size_of(workload, number), static_cast<std::byte>(number));
     const Head head{number, message.size()};
     std::memcpy(message.data(), &head, sizeof head);
 }
@@ -75,18 +75,18 @@ std::uint64_t resident_kib() {
 // Shared by the members: their ranks, and how to wait for each other.
 class Party {
   public:
-    Party(const Plan& its_plan, Board& its_board, unsigned its_rank)
-        : plan(its_plan), board(its_board), rank(its_rank) {}
+    Party(const Workload& its_workload, Board& its_board, unsigned its_rank)
+        : workload(its_workload), board(its_board), rank(its_rank) {}
     std::atomic<std::uint64_t>& word(std::size_t index) const { return board.words[index]; }
     void wait_for(const char* what, const std::function<bool()>& holds) const {
-        const auto deadline = Clock::now() + std::chrono::seconds(plan.timeout_s);
+        const auto deadline = Clock::now() + std::chrono::seconds(workload.timeout_s);
         while (!holds()) {
             if (Clock::now() > deadline) fail("{} took too long", what);
             if (board.abandoned) fail("somebody else has failed");
         }
     }
     void sample(std::uint64_t number) {
-        while (sampled_ < kSamples && number >= plan.count * (sampled_ + 1) / kSamples)
+        while (sampled_ < kSamples && number >= workload.count * (sampled_ + 1) / kSamples)
             word(kMemory + rank * kSamples + sampled_++) = resident_kib();
     }
     // Checks each message of the publisher, in order.
@@ -96,7 +96,7 @@ class Party {
         std::memcpy(&head, at, sizeof head);
         if (!begun_) first_ = next_ = head.number, begun_ = true;
         if (head.number != next_) fail("message {} came instead of {}", head.number, next_);
-        CHECK(bytes == head.bytes && bytes == size_of(plan, head.number));
+        CHECK(bytes == head.bytes && bytes == size_of(workload, head.number));
         // All bytes equal the first, and the first is correct.
         const std::byte* filling = at + sizeof head;
         if (bytes > sizeof head && (*filling != static_cast<std::byte>(head.number) ||
@@ -107,7 +107,7 @@ class Party {
     std::uint64_t next() const { return next_; }
     std::uint64_t first() const { return first_; }
 
-    const Plan& plan;
+    const Workload& workload;
     Board& board;
     const unsigned rank;
 
@@ -116,24 +116,24 @@ class Party {
     std::uint64_t first_ = 0, next_ = 0, sampled_ = 0;
 };
 
-Wish wish_of(const Plan& plan) {
+Wish wish_of(const Workload& workload) {
     Wish wish{.type = FI_EP_RDM};
-    if (!plan.cluster.empty()) wish.node = "";
+    if (!workload.cluster.empty()) wish.node = "";
     return wish;
 }
 
 void publish_by_multicast(Party& me) {
     Options options;
-    Node node(wish_of(me.plan), options);
+    Node node(wish_of(me.workload), options);
     auto group_of_all = node.join(group(1), FI_SEND);
     const fi_addr_t to = fi_mc_addr(group_of_all.get());
-    const unsigned early = me.plan.subscribers - (me.plan.trouble ? 1 : 0);
+    const unsigned early = me.workload.subscribers - (me.workload.trouble ? 1 : 0);
     me.wait_for("the subscribers", [&] { return usleep(1000), me.word(kReady) == early; });
     me.word(kStart) = now_ns();
     std::vector<std::byte> message;
     fi_cq_tagged_entry entries[kRead];
-    for (std::uint64_t number = 0; number < me.plan.count; ++number) {
-        fill(me.plan, number, message);
+    for (std::uint64_t number = 0; number < me.workload.count; ++number) {
+        fill(me.workload, number, message);
         const iovec piece{message.data(), message.size()};
         const fi_msg one{&piece, nullptr, 1, to, nullptr, 0};
         me.wait_for("a message", [&] {
@@ -147,14 +147,14 @@ void publish_by_multicast(Party& me) {
         me.word(kSent) = number + 1;
         me.sample(number + 1);
     }
-    const unsigned living = me.plan.subscribers - (me.plan.trouble ? 2 : 0);
+    const unsigned living = me.workload.subscribers - (me.workload.trouble ? 2 : 0);
     me.wait_for("the subscribers' end", [&] {
         const ssize_t got = fi_cq_sread(node.cq.get(), entries, kRead, nullptr, kNapMs);
         CHECK(got > 0 || got == -FI_EAGAIN || got == -FI_EINTR);
         return me.word(kDone) == living;
     });
     // The stalled subscriber learns only now of its expulsion.
-    if (me.plan.trouble)
+    if (me.workload.trouble)
         me.wait_for("the stalled one", [&] {
             fi_cq_sread(node.cq.get(), entries, kRead, nullptr, kNapMs);
             return me.word(kExpelled) != 0;
@@ -189,13 +189,13 @@ class Inbox {
 };
 
 void subscribe_by_multicast(Party& me) {
-    const bool stalls = me.plan.trouble && me.rank == 1, dies = me.plan.trouble && me.rank == 2;
-    const bool late = me.plan.trouble && me.rank == me.plan.subscribers;
+    const bool stalls = me.workload.trouble && me.rank == 1, dies = me.workload.trouble && me.rank == 2;
+    const bool late = me.workload.trouble && me.rank == me.workload.subscribers;
     if (late)
         me.wait_for("half of the messages",
-                    [&] { return usleep(1000), me.word(kSent) >= me.plan.count / 2; });
+                    [&] { return usleep(1000), me.word(kSent) >= me.workload.count / 2; });
     Options options;
-    Node node(wish_of(me.plan), options);
+    Node node(wish_of(me.workload), options);
     Inbox inbox(node, me);
     auto mc = node.join(group(1), FI_RECV);
     const std::uint64_t sent = me.word(kSent);
@@ -203,19 +203,20 @@ void subscribe_by_multicast(Party& me) {
     fi_eq_err_entry error{};
     me.wait_for("all messages", [&] {
         inbox.read();
-        if (dies && me.next() > me.plan.count / 4) raise(SIGKILL);
+        if (dies && me.next() > me.workload.count / 4) raise(SIGKILL);
         if (!stalls && fi_eq_readerr(node.eq.get(), &error, 0) > 0)
             fail("the group is lost after {} messages: {}", me.next(), fi_strerror(error.err));
-        return me.next() == me.plan.count || (stalls && me.next() > me.plan.count / 8);
+        return me.next() == me.workload.count || (stalls && me.next() > me.workload.count / 8);
     });
     if (late ? me.first() > sent : me.first() != 0) fail("begins with {}, joined at {}", me.first(), sent);
     if (!stalls) {
-        if (++me.word(kDone) + (me.plan.trouble ? 2 : 0) == me.plan.subscribers) me.word(kEnd) = now_ns();
+        if (++me.word(kDone) + (me.workload.trouble ? 2 : 0) == me.workload.subscribers)
+            me.word(kEnd) = now_ns();
         return;
     }
     me.wait_for("the others", [&] { return usleep(10'000), me.word(kEnd) != 0; });
     me.wait_for("being expelled", [&] { return inbox.read(), fi_eq_readerr(node.eq.get(), &error, 0) > 0; });
-    CHECK(error.fid == &mc->fid && error.err == FI_ECONNABORTED && me.next() < me.plan.count);
+    CHECK(error.fid == &mc->fid && error.err == FI_ECONNABORTED && me.next() < me.workload.count);
     me.word(kExpelled) = 1;
 }
 
@@ -259,21 +260,21 @@ void publish_by_tcp(Party& me, bool batch) {
     CHECK(getsockname(listener, reinterpret_cast<sockaddr*>(&own), &size) == 0);
     me.word(kPort) = ntohs(own.sin_port);
     std::vector<int> peers;
-    while (peers.size() < me.plan.subscribers) {
+    while (peers.size() < me.workload.subscribers) {
         const int peer = accept(listener, nullptr, nullptr);
         const int on = 1;
         CHECK(peer >= 0 && setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
         peers.push_back(peer);
     }
-    me.wait_for("the subscribers", [&] { return usleep(1000), me.word(kReady) == me.plan.subscribers; });
+    me.wait_for("the subscribers", [&] { return usleep(1000), me.word(kReady) == me.workload.subscribers; });
     me.word(kStart) = now_ns();
     std::vector<std::byte> message, gathered;
     const auto send_to_all = [&](const std::vector<std::byte>& bytes) {
         const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
         for (const int peer : peers) write_all(me, peer, &piece, 1);
     };
-    for (std::uint64_t number = 0; number < me.plan.count; ++number) {
-        fill(me.plan, number, message);
+    for (std::uint64_t number = 0; number < me.workload.count; ++number) {
+        fill(me.workload, number, message);
         if (batch) {
             gathered.insert(gathered.end(), message.begin(), message.end());
             if (gathered.size() >= kRoom) send_to_all(gathered), gathered.clear();
@@ -283,7 +284,8 @@ void publish_by_tcp(Party& me, bool batch) {
         me.sample(number + 1);
     }
     send_to_all(gathered);
-    me.wait_for("the subscribers' end", [&] { return usleep(1000), me.word(kDone) == me.plan.subscribers; });
+    me.wait_for("the subscribers' end",
+                [&] { return usleep(1000), me.word(kDone) == me.workload.subscribers; });
     for (const int peer : peers) close(peer);
     close(listener);
 }
@@ -317,20 +319,20 @@ void subscribe_by_tcp(Party& me) {
             me.check(bytes.data() + from, head.bytes);
             from += head.bytes;
         }
-        return me.next() == me.plan.count;
+        return me.next() == me.workload.count;
     });
-    if (++me.word(kDone) == me.plan.subscribers) me.word(kEnd) = now_ns();
+    if (++me.word(kDone) == me.workload.subscribers) me.word(kEnd) = now_ns();
     close(stream);
 }
 
-int be_member(const Plan& plan, Board& board, unsigned rank) {
+int be_member(const Workload& workload, Board& board, unsigned rank) {
     try {
-        if (!plan.cluster.empty()) enter_host(plan.cluster, rank);
-        Party me(plan, board, rank);
-        if (plan.kind == "multicast")
+        if (!workload.cluster.empty()) enter_host(workload.cluster, rank);
+        Party me(workload, board, rank);
+        if (workload.kind == "multicast")
             rank == 0 ? publish_by_multicast(me) : subscribe_by_multicast(me);
         else
-            rank == 0 ? publish_by_tcp(me, plan.kind == "tcp-batch") : subscribe_by_tcp(me);
+            rank == 0 ? publish_by_tcp(me, workload.kind == "tcp-batch") : subscribe_by_tcp(me);
         return kExitFine;
     } catch (const std::exception& problem) {
         fmt::print(stderr, "fanout: {} {}: {}\n", rank == 0 ? "publisher" : "subscriber", rank,
@@ -340,9 +342,9 @@ int be_member(const Plan& plan, Board& board, unsigned rank) {
     }
 }
 
-void print(const Plan& plan, const Board& board) {
+void print(const Workload& workload, const Board& board) {
     std::uint64_t bytes = 0;
-    for (std::uint64_t number = 0; number < plan.count; ++number) bytes += size_of(plan, number);
+    for (std::uint64_t number = 0; number < workload.count; ++number) bytes += size_of(workload, number);
     const double seconds = static_cast<double>(board.words[kEnd] - board.words[kStart]) / 1e9;
     rusage all{};
     getrusage(RUSAGE_CHILDREN, &all);
@@ -350,9 +352,9 @@ void print(const Plan& plan, const Board& board) {
                        static_cast<double>(all.ru_utime.tv_usec + all.ru_stime.tv_usec) / 1e6;
     fmt::print(
         R"({{"kind": "{}", "size": {}, "count": {}, "subscribers": {}, "seconds": {:.3f}, "per_second": {:.0f}, "mb_per_second": {:.1f}, "cpu_seconds": {:.2f}, "resident_kib": [)",
-        plan.kind, plan.size, plan.count, plan.subscribers, seconds,
-        static_cast<double>(plan.count) / seconds, static_cast<double>(bytes) / 1e6 / seconds, cpu);
-    for (unsigned rank = 0; rank <= plan.subscribers; ++rank) {
+        workload.kind, workload.size, workload.count, workload.subscribers, seconds,
+        static_cast<double>(workload.count) / seconds, static_cast<double>(bytes) / 1e6 / seconds, cpu);
+    for (unsigned rank = 0; rank <= workload.subscribers; ++rank) {
         fmt::print("{}[", rank == 0 ? "" : ", ");
         for (std::size_t i = 0; i < kSamples; ++i)
             fmt::print("{}{}", i == 0 ? "" : ", ", board.words[kMemory + rank * kSamples + i].load());
@@ -364,22 +366,23 @@ void print(const Plan& plan, const Board& board) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Plan plan;
+    Workload workload;
     std::string address = "127.0.0.1";
     mcastcoll::Arguments arguments(
         "fanout", "A publisher and its subscribers, by reliable multicast or by TCP", PACKAGE_VERSION);
-    arguments.option("--kind", plan.kind, "what carries the messages; tcp-batch: 64 KiB of them at a time")
+    arguments
+        .option("--kind", workload.kind, "what carries the messages; tcp-batch: 64 KiB of them at a time")
         .one_of({"multicast", "tcp", "tcp-batch"});
-    arguments.option("--cluster", plan.cluster, "members are the hosts of this virtual cluster (VC)");
+    arguments.option("--cluster", workload.cluster, "members are the hosts of this virtual cluster (VC)");
     arguments.option("--address", address, "of the publisher, for TCP");
-    arguments.option("--count", plan.count, "messages").range(1UL, 1UL << 40);
-    arguments.option("--size", plan.size, "of a message; 0: mixed, mostly small").range(0UL, kRoom);
-    arguments.option("--subscribers", plan.subscribers, "").range(1U, 60U);
-    arguments.option("--timeout", plan.timeout_s, "seconds for all of it");
-    arguments.flag("--trouble", plan.trouble,
+    arguments.option("--count", workload.count, "messages").range(1UL, 1UL << 40);
+    arguments.option("--size", workload.size, "of a message; 0: mixed, mostly small").range(0UL, kRoom);
+    arguments.option("--subscribers", workload.subscribers, "").range(1U, 60U);
+    arguments.option("--timeout", workload.timeout_s, "seconds for all of it");
+    arguments.flag("--trouble", workload.trouble,
                    "subscriber 1 stalls, 2 is killed, the last one joins late (multicast, from 4 on)");
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
-    if (plan.trouble && (plan.subscribers < 4 || plan.kind != "multicast")) {
+    if (workload.trouble && (workload.subscribers < 4 || workload.kind != "multicast")) {
         fmt::print(stderr, "fanout: --trouble needs multicast and 4 subscribers\n");
         return 2;
     }
@@ -388,12 +391,12 @@ int main(int argc, char** argv) {
         in_addr publisher{};
         if (inet_pton(AF_INET, address.c_str(), &publisher) != 1) fail("'{}' is no IPv4 address", address);
         board->places[0].address_bytes = publisher.s_addr;
-        Team team{.processes = plan.subscribers + 1, .timeout_s = plan.timeout_s, .victims = {}};
-        if (plan.trouble) team.victims = {2};
+        Team team{.processes = workload.subscribers + 1, .timeout_s = workload.timeout_s, .victims = {}};
+        if (workload.trouble) team.victims = {2};
         const Outcome outcome =
-            run_team(team, *board, [&](unsigned rank) { return be_member(plan, *board, rank); });
+            run_team(team, *board, [&](unsigned rank) { return be_member(workload, *board, rank); });
         if (outcome.kind != Outcome::Kind::fine) fail("{}", outcome.reason);
-        print(plan, *board);
+        print(workload, *board);
     } catch (const std::exception& problem) {
         fmt::print(stderr, "fanout: {}\n", problem.what());
         return 1;

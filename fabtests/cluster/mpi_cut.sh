@@ -8,7 +8,7 @@
 #   deaf      one host receives no multicast                 mute      no host receives from one host, which is the root
 #   all       no host receives any                           large     as deaf, with broadcasts of 64 KiB
 # No byte may be wrong. The counters of the affected receivers must show that the cut broadcasts came by repair and
-# those before and after by multicast; if multicast stayed cut, this check would fail.  If the provider counts lane
+# those before and after by multicast; if multicast stayed cut, this check would fail.  If the provider counts multicast
 # demotions and promotions, both must have occurred.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh

@@ -67,7 +67,7 @@ python3 - "$work" "$losses" "$sizes" "$rounds" "$builds" <<'END'
 import glob, json, statistics, sys
 work, losses, sizes, rounds, builds = sys.argv[1:]
 builds = builds.split(",")
-print("| operation | loss | build | median | p99 | asks | repaired |\n|---|---:|---|---:|---:|---:|---:|")
+print("| operation | loss | build | median | p99 | NAKs | repaired |\n|---|---:|---|---:|---:|---:|---:|")
 subjects = [f"{kind} {size}" for kind in ("bcast", "allreduce") for size in sizes.split(",")]
 for subject in [*subjects, "barrier"]:
     for loss in losses.split(","):
@@ -79,7 +79,7 @@ for subject in [*subjects, "barrier"]:
             def per_thousand(counter):
                 return statistics.median(1000 * sum(s[counter] for s in job) / job[0]["operations_completed"] for job in stats)
             print(f"| {subject} | {loss} % | {build if len(builds) > 1 else '-'} | {statistics.median(r['median_us'] for r in rows):.0f}"
-                  f" | {statistics.median(r['p99_us'] for r in rows):.0f} | {per_thousand('asks_sent'):.0f}"
+                  f" | {statistics.median(r['p99_us'] for r in rows):.0f} | {per_thousand('naks_sent'):.0f}"
                   f" | {per_thousand('fragments_repaired'):.0f} |")
 END
 pass "all jobs ended"

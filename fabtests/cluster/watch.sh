@@ -41,7 +41,7 @@ groups = json.load(sys.stdin)["groups"]
 wanted = sys.argv[1].split(",")
 assert sorted(g["host"] for g in groups) == sorted(wanted), groups
 assert len({g["key"] for g in groups}) == 1 and sorted(r for g in groups for r in g["reporting"]) == list(range(len(wanted))), groups
-assert all(g["operations"] > 0 and g["bytes"] > 0 and g["lane"] == "multicast" for g in groups), groups
+assert all(g["operations"] > 0 and g["bytes"] > 0 and g["transport"] == "multicast" for g in groups), groups
 assert any(0 < g["loss"] < 0.5 for g in groups), groups' "$all"
 }
 judge() { # judge WHAT FILE CODE

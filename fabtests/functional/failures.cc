@@ -18,13 +18,13 @@ constexpr std::uint64_t kMaxCalls = 5000;
 constexpr std::uint64_t kTries = 100, kGrowth = 8;
 // Timeouts for required events, because at most one call has failed, and for optional events. A process
 // without processor time meanwhile still polls kLooks times.
-constexpr int kPatienceMs = 60'000, kImpatienceMs = 500;
+constexpr int kLongTimeoutMs = 60'000, kShortTimeoutMs = 500;
 constexpr unsigned kLooks = 2000;
 
-class Patience {
+class Timeout {
   public:
-    explicit Patience(bool long_one)
-        : end_(Clock::now() + std::chrono::milliseconds(long_one ? kPatienceMs : kImpatienceMs)) {}
+    explicit Timeout(bool long_one)
+        : end_(Clock::now() + std::chrono::milliseconds(long_one ? kLongTimeoutMs : kShortTimeoutMs)) {}
     bool over() const { return ++looks_ > kLooks && Clock::now() > end_; }
 
   private:
@@ -195,11 +195,11 @@ class End {
   private:
     template <typename Call>
     void again(const char* step, Call call) {
-        const Patience patience(sure_);
+        const Timeout timeout(sure_);
         ssize_t rc = call();
         for (; rc == -FI_EAGAIN; rc = call()) {
             progress();
-            if (!patience.over()) continue;
+            if (!timeout.over()) continue;
             if (sure_) complain("{} is not taken", step);
             throw Refused{step, rc};
         }
@@ -251,12 +251,12 @@ void wait_for(const char* step, bool must_come, std::array<End*, 2> ends, Holds 
             refused = error;
         }
     };
-    const Patience patience(must_come);
+    const Timeout timeout(must_come);
     while (!ended[0] || !ended[1]) {
         look(0);
         look(1);
         std::this_thread::sleep_for(std::chrono::microseconds(50));
-        if (!patience.over()) continue;
+        if (!timeout.over()) continue;
         if (must_come) complain("no end of {} after {} failed", step, failed_call());
         throw Refused{step, -FI_ETIMEDOUT};
     }

@@ -121,7 +121,7 @@ class Source {
             const bool known = flood.port == Port::service;
             for (unsigned i = 0; i < (known ? kFlooded : kUnknownLists); ++i) {
                 const unsigned rank = i % kFlooded;
-                barrage->add(greeting(words_[kFloodList].load() + (known ? 0 : i + 1)),
+                barrage->add(hello_for(words_[kFloodList].load() + (known ? 0 : i + 1)),
                              service_address(board_, (rank + 1) % kFlooded),
                              members ? service_address(board_, rank) : at(rank, sink_of(flood.victim)));
             }
@@ -179,7 +179,7 @@ class Source {
         return bytes;
     }
     static constexpr unsigned kUnknownLists = 20'000;  // more than a member stores
-    static ByteString greeting(std::uint64_t list) {
+    static ByteString hello_for(std::uint64_t list) {
         wire::Hello hello;
         hello.id = {list, 0};
         hello.rank = Rank{1};

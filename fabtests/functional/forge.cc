@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "functional/forge_attacked.h"
-#include "functional/forge_greetings.h"
+#include "functional/forge_hellos.h"
 #include "functional/forge_intruder.h"
 #include "functional/forge_spoofed.h"
 #include "functional/forge_strangers.h"
@@ -172,11 +172,11 @@ int main(int argc, char** argv) {
                  .only_mcastcoll = true,
                  .outsider = [](Board& board, const Options& options) { Intruder(board, options).run(); },
                  .after = [prefix] { check_counters(prefix); }});
-    program.add({.name = "forged and replayed greetings",
+    program.add({.name = "forged and replayed hellos",
                  .body = joins_under_fire,
                  .only_mcastcoll = true,
                  .outsider = [](Board& board, const Options& options) {
-                     throw_greetings(board, options.seed, kMembersDone, kThrown, kCaptured);
+                     throw_hellos(board, options.seed, kMembersDone, kThrown, kCaptured);
                  }});
     const auto add_strangers = [&](const char* name, auto outsider, std::vector<const char*> counted) {
         const std::string counters = statistics_prefix(std::string("mcc-") + counted.front());
@@ -188,9 +188,10 @@ int main(int argc, char** argv) {
                      .outsider = outsider,
                      .after = [counters, counted] { check_strangers(counters, counted); }});
     };
-    add_strangers("strangers greet for members of a live group",
-                  [](Board& board, const Options&) { greet_as_members(board, kStrangersHosts, kStrangers); },
-                  {"foreign_datagrams", "doubts"});
+    add_strangers(
+        "hellos of strangers for members of a live group",
+        [](Board& board, const Options&) { send_hellos_as_members(board, kStrangersHosts, kStrangers); },
+        {"foreign_datagrams", "suspicions"});
     add_strangers("a stranger's echoes name addresses",
                   [](Board& board, const Options& options) {
                       send_echoes(board, options, kStrangersHosts, kStrangers);

@@ -26,7 +26,7 @@ namespace {
 
 using wire::ByteString;
 
-constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kTimeout{120};
 // Pause between turns: the members may have only two processors.
 constexpr std::chrono::microseconds kPause{200};
 constexpr uid_t kNobody = 65534;
@@ -38,7 +38,7 @@ bool goes_on(const Scene& scene) {
 // Repeats `turn` until the members stop the attack.
 void attack(const Scene& scene, const std::function<unsigned()>& turn) {
     const auto begin = Clock::now();
-    while (goes_on(scene) && Clock::now() - begin < kPatience) {
+    while (goes_on(scene) && Clock::now() - begin < kTimeout) {
         scene.board.words[kAttacks].fetch_add(turn());
         const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
         scene.board.words[kAttackMs] = static_cast<std::uint64_t>(time.count());
@@ -53,7 +53,7 @@ std::vector<pid_t> members_of(const Scene& scene) {
 }
 
 void await_members(const Scene& scene) {
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     while (scene.board.words[kReady].load() == 0 && goes_on(scene)) {
         if (Clock::now() > deadline) fail("no group of the members' came");
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -232,7 +232,7 @@ void forge_multicasts(const Scene& scene) {
     });
 }
 
-void greet_for_the_living(const Scene& scene) {
+void send_hellos_for_the_living(const Scene& scene) {
     Neighbour neighbour(scene);
     const Lure lure;
     attack(scene, [&] {
@@ -245,7 +245,7 @@ void greet_for_the_living(const Scene& scene) {
     if (lure.caught()) scene.board.words[kHarm].fetch_add(1);
 }
 
-void greet_for_what_is_to_come(const Scene& scene) {
+void send_hellos_for_later_joins(const Scene& scene) {
     Neighbour neighbour(scene);
     const Lure lure;
     attack(scene, [&] {
@@ -259,7 +259,7 @@ void greet_for_what_is_to_come(const Scene& scene) {
     });
 }
 
-void abort_those_who_greet(const Scene& scene) {
+void abort_senders_of_hellos(const Scene& scene) {
     Neighbour neighbour(scene);
     attack(scene, [&] {
         unsigned said = 0;
@@ -272,16 +272,16 @@ void abort_those_who_greet(const Scene& scene) {
     });
 }
 
-void repeat_greetings(const Scene& scene) {
+void repeat_hellos(const Scene& scene) {
     Neighbour neighbour(scene);
     const std::vector<Wiretap::Heard> heard = neighbour.heard();
     attack(scene, [&] {
-        for (const Wiretap::Heard& one : heard) neighbour.say_exactly(one.word, one.from, one.to);
+        for (const Wiretap::Heard& one : heard) neighbour.say_exactly(one.message, one.from, one.to);
         return static_cast<unsigned>(heard.size());
     });
 }
 
-void tell_words_of_the_end(const Scene& scene) {
+void send_outcome_messages(const Scene& scene) {
     std::set<std::uint64_t> lists;
     {
         // The ids were received by a different process.

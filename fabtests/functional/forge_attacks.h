@@ -31,15 +31,15 @@ struct Scene {
 };
 
 // A host of the network: join messages with members' source addresses.
-void greet_for_the_living(const Scene& scene);  // hellos of other processes for an existing group
-void greet_for_what_is_to_come(const Scene& scene);
-void abort_those_who_greet(const Scene& scene);
+void send_hellos_for_the_living(const Scene& scene);  // hellos of other processes for an existing group
+void send_hellos_for_later_joins(const Scene& scene);
+void abort_senders_of_hellos(const Scene& scene);
 void forge_multicasts(const Scene& scene);  // packets of future broadcasts
-void repeat_greetings(const Scene& scene);  // genuine hellos of a completed join
+void repeat_hellos(const Scene& scene);     // genuine hellos of a completed join
 // The same with a real connection: messages to the private endpoints that begin and never end.
 void stall_messages(const Scene& scene);
 // Another user of the host: messages to the private endpoints.
-void tell_words_of_the_end(const Scene& scene);
+void send_outcome_messages(const Scene& scene);
 void send_foreseen_data(const Scene& scene);
 void send_failures(const Scene& scene);
 void send_pongs(const Scene& scene);

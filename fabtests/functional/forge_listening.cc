@@ -65,18 +65,18 @@ void Wiretap::listen(const Board& board, unsigned members) {
             const sockaddr_in service = service_address(board, rank);
             known += same(service, one.from) + same(service, one.to);
         }
-        if (known == 2 && wire::peek_list(one.word) && heard_.size() < kMaxHeard)
+        if (known == 2 && wire::peek_list(one.message) && heard_.size() < kMaxHeard)
             heard_.push_back(std::move(one));
     }
 }
 
 std::optional<std::uint64_t> Wiretap::list() const {
-    return heard_.empty() ? std::nullopt : wire::peek_list(heard_.back().word);
+    return heard_.empty() ? std::nullopt : wire::peek_list(heard_.back().message);
 }
 
 std::set<std::uint64_t> Wiretap::lists() const {
     std::set<std::uint64_t> lists;
-    for (const Heard& one : heard_) lists.insert(wire::peek_list(one.word).value());
+    for (const Heard& one : heard_) lists.insert(wire::peek_list(one.message).value());
     return lists;
 }
 

@@ -20,7 +20,7 @@ sockaddr_in service_address(const Board& board, unsigned rank);
 class Wiretap {
   public:
     struct Heard {
-        wire::ByteString word;
+        wire::ByteString message;
         sockaddr_in from{}, to{};
     };
     Wiretap();

@@ -20,10 +20,10 @@ namespace {
 using wire::ByteString;
 
 // Numbers of hellos and related messages to send; a member reads 32 datagrams at once.
-constexpr std::uint64_t kGreetings = 600;
+constexpr std::uint64_t kHellos = 600;
 constexpr std::uint64_t kEchoes = 2000;
 constexpr std::size_t kLures = 200;
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
 class Descriptor {
   public:
@@ -47,7 +47,7 @@ std::uint16_t bound_port(const Descriptor& socket) {
 }
 
 bool await(Board& board, std::size_t word) {
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     while (board.words[word].load() == 0 && !board.abandoned && Clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return board.words[word].load() != 0;
@@ -119,12 +119,12 @@ ByteString old_echo(const sockaddr_in& answer_to) {
 
 }  // namespace
 
-void greet_as_members(Board& board, unsigned members, StrangerWords words) {
+void send_hellos_as_members(Board& board, unsigned members, StrangerWords words) {
     if (!await(board, words.ready)) return;
     std::uint64_t answers = 0;
     std::vector<std::vector<Descriptor>> places;
     for (unsigned rank = 1; rank < members; ++rank) places.push_back(places_of(address_of(board, rank)));
-    while (board.words[words.thrown].load() < kGreetings && !board.abandoned) {
+    while (board.words[words.thrown].load() < kHellos && !board.abandoned) {
         for (unsigned rank = 1; rank < members; ++rank)
             for (const Descriptor& place : places[rank - 1]) {
                 for (const ByteString& word : words_of(board, members, rank))
@@ -161,7 +161,7 @@ void send_echoes(Board& board, const Options& options, unsigned members, Strange
     std::vector<fi_addr_t> peers;
     for (const sockaddr_in& listener : listeners_of(processes)) peers.push_back(sender.peer(listener));
     CHECK(peers.size() >= members);
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     for (std::size_t turn = 0; board.words[words.thrown].load() < kEchoes && !board.abandoned; ++turn) {
         for (const fi_addr_t peer : peers)
             if (sender.send(peer, echoes[turn % echoes.size()])) board.words[words.thrown].fetch_add(1);

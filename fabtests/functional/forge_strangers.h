@@ -16,7 +16,7 @@ struct StrangerWords {
 
 // Sends hellos in place of each member but rank 0, and requests round-trip measurements and echoes: from a
 // port without a member, and from the rendezvous ports that a member could use. No member may answer.
-void greet_as_members(Board& board, unsigned members, StrangerWords words);
+void send_hellos_as_members(Board& board, unsigned members, StrangerWords words);
 // Sends echoes, in the form of version 2 of the join's messages, to every address at which the members
 // listen. The echoes name addresses to which no member may connect.
 void send_echoes(Board& board, const Options& options, unsigned members, StrangerWords words);

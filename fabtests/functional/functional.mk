@@ -98,8 +98,8 @@ fi_mcc_forge_SOURCES = \
 	%reldir%/forge_attacked.h \
 	%reldir%/forge_attacks.cc \
 	%reldir%/forge_attacks.h \
-	%reldir%/forge_greetings.cc \
-	%reldir%/forge_greetings.h \
+	%reldir%/forge_hellos.cc \
+	%reldir%/forge_hellos.h \
 	%reldir%/forge_intruder.h \
 	%reldir%/forge_listening.cc \
 	%reldir%/forge_listening.h \

@@ -38,7 +38,7 @@ struct Variant {
     host::TeamConfig config;
 };
 
-struct Plan {
+struct Workload {
     std::vector<std::string> operations{"barrier", "broadcast", "reduce", "allreduce", "allgather"};
     std::vector<std::size_t> sizes{8, 64, 1024, 8192, 65'536, 1'048'576};
     std::size_t count = 1000;
@@ -110,19 +110,19 @@ Variant parse_variant(const std::string& text) {
 
 class Meter {
   public:
-    Meter(host::Team& outer, const Plan& plan, Samples* samples)
-        : outer_(outer), plan_(plan), samples_(samples) {}
+    Meter(host::Team& outer, const Workload& workload, Samples* samples)
+        : outer_(outer), workload_(workload), samples_(samples) {}
 
     int run() {
-        for (const Variant& variant : plan_.variants) {
+        for (const Variant& variant : workload_.variants) {
             host::TeamConfig config = variant.config;
             config.self = outer_.self();
             auto team = test::join(config);
             if (!team) return fmt::print(stderr, "{}\n", team.error().message), 1;
             teams_.push_back(std::move(team).value());
         }
-        for (const std::string& name : plan_.operations)
-            for (const std::size_t bytes : plan_.sizes) {
+        for (const std::string& name : workload_.operations)
+            for (const std::size_t bytes : workload_.sizes) {
                 measure(name, kind_named(name) == Kind::barrier ? 0 : bytes);
                 if (kind_named(name) == Kind::barrier) break;
             }
@@ -165,7 +165,7 @@ class Meter {
         const std::size_t parts = kind < Kind::allgather || kind == Kind::reduce_scatter ? 1 : outer_.size();
         const std::size_t cost = 1 + bytes * parts / 4096 + outer_.size() / 4;
         const std::size_t block =
-            std::clamp<std::size_t>(plan_.count / kBlocks / cost, 4, kMaxSamples / kBlocks);
+            std::clamp<std::size_t>(workload_.count / kBlocks / cost, 4, kMaxSamples / kBlocks);
         std::vector<std::vector<double>> times(teams_.size());
         std::vector<std::vector<double>> rates(teams_.size());
         for (std::size_t turn = 0; turn < kBlocks; ++turn)
@@ -180,7 +180,7 @@ class Meter {
                 return times[which]
                             [static_cast<std::size_t>(share * static_cast<double>(times[which].size() - 1))];
             };
-            rows_.push_back({name, bytes, plan_.variants[which].label, at(0.5), at(0.1), at(0.9),
+            rows_.push_back({name, bytes, workload_.variants[which].label, at(0.5), at(0.1), at(0.9),
                              rates[which][rates[which].size() / 2]});
         }
     }
@@ -221,7 +221,7 @@ class Meter {
     }
 
     host::Team& outer_;
-    const Plan& plan_;
+    const Workload& workload_;
     Samples* samples_;
     std::vector<std::unique_ptr<host::Team>> teams_;
     std::unique_ptr<std::byte, decltype(&std::free)> buffer_{nullptr, &std::free};
@@ -254,35 +254,35 @@ void print(const std::vector<Row>& rows, std::uint32_t members, bool json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Plan plan;
+    Workload workload;
     test::MembersOptions options;
     std::vector<std::string> variants;
     bool json = false, explain = false;
     unsigned limit_s = 600;
     Arguments arguments("fi_mcc_host_perf", "Time of collectives in shared memory", PACKAGE_VERSION);
     arguments.option("-m,--members", options.count, "members, 1 to 1024").range(1U, host::kMaxMembers);
-    arguments.option("--op", plan.operations, "operations")
+    arguments.option("--op", workload.operations, "operations")
         .commas_between()
         .check(
             [](const std::string& name) {
                 return kind_named(name) ? std::string() : "'" + name + "' is no collective, such as alltoall";
             },
             "OPERATION");
-    arguments.option("--size", plan.sizes, "sizes in bytes, multiples of 8").commas_between();
-    arguments.option("-n,--count", plan.count, "operations measured of the smallest").range(20, 10'000);
+    arguments.option("--size", workload.sizes, "sizes in bytes, multiples of 8").commas_between();
+    arguments.option("-n,--count", workload.count, "operations measured of the smallest").range(20, 10'000);
     arguments.option("--variant", variants, "settings, as slots=4,slot_bytes=4096; several run alternately");
     arguments.flag("--json", json, "machine-readable");
     arguments.flag("--explain", explain, "what each variant's team has chosen");
     arguments.option("--timeout", limit_s, "seconds until it counts as hanging");
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
-    if (variants.empty()) plan.variants.emplace_back();
+    if (variants.empty()) workload.variants.emplace_back();
     try {
-        for (const std::string& text : variants) plan.variants.push_back(parse_variant(text));
+        for (const std::string& text : variants) workload.variants.push_back(parse_variant(text));
     } catch (const std::exception& error) {
         fmt::print(stderr, "fi_mcc_host_perf: --variant: {}\n", error.what());
         return 2;
     }
-    for (Variant& variant : plan.variants) {
+    for (Variant& variant : workload.variants) {
         variant.options.count = options.count;
         variant.config = test::fresh_config(variant.options);
     }
@@ -292,7 +292,7 @@ int main(int argc, char** argv) {
     ::alarm(limit_s);
     const int failures = test::run_members(options, [&](host::Team& team) {
         ::alarm(limit_s);
-        Meter meter(team, plan, static_cast<Samples*>(shared));
+        Meter meter(team, workload, static_cast<Samples*>(shared));
         const int result = meter.run();
         if (result == 0 && team.self() == 0) {
             for (const auto& each : meter.teams())

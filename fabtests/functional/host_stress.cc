@@ -29,7 +29,7 @@ namespace {
 
 constexpr Nanoseconds kBetweenLines = Nanoseconds::from_ms(5000);
 
-struct Plan {
+struct Workload {
     std::uint64_t count = 20'000;
     std::uint64_t seed = 1;
     std::size_t max_bytes = 200'000;
@@ -76,20 +76,23 @@ struct Task {
 
 class Member {
   public:
-    Member(host::Team& team, const Plan& plan)
-        : team_(team), plan_(plan), shared_{mix(plan.seed)}, own_{mix(plan.seed * 977 + team.self() + 1)} {}
+    Member(host::Team& team, const Workload& workload)
+        : team_(team),
+          workload_(workload),
+          shared_{mix(workload.seed)},
+          own_{mix(workload.seed * 977 + team.self() + 1)} {}
 
     int run() {
         said_at_ = begun_at_ = monotonic_now();
-        for (std::uint64_t number = 0; number < plan_.count && failures_ == 0; ++number) {
+        for (std::uint64_t number = 0; number < workload_.count && failures_ == 0; ++number) {
             begin(number);
-            if (static_cast<double>(own_.below(1'000'000)) < plan_.pause_percent * 1e4) pause();
+            if (static_cast<double>(own_.below(1'000'000)) < workload_.pause_percent * 1e4) pause();
             while (!open_.empty() && open_.size() >= window_) step();
-            if (own_.below(64) == 0) window_ = 1 + own_.below(plan_.window);
-            if (number % 4096 == 4095 && !plan_.quiet && team_.self() == 0) say(number + 1);
+            if (own_.below(64) == 0) window_ = 1 + own_.below(workload_.window);
+            if (number % 4096 == 4095 && !workload_.quiet && team_.self() == 0) say(number + 1);
         }
         while (!open_.empty() && failures_ == 0) step();
-        if (!plan_.quiet && team_.self() == 0) report();
+        if (!workload_.quiet && team_.self() == 0) report();
         return failures_;
     }
 
@@ -99,10 +102,10 @@ class Member {
                              static_cast<std::uint32_t>(shared_.below(team_.size())), 0, team_.self(),
                              team_.size()};
         unsigned order = static_cast<unsigned>(shared_.below(64));
-        if (order >= 56 && shared_.below(plan_.large_one_in) != 0) order %= 56;
+        if (order >= 56 && shared_.below(workload_.large_one_in) != 0) order %= 56;
         // Mostly small, sometimes large, zero now and then.
-        std::size_t limit = order < 40 ? 128 : order < 56 ? 4096 : order < 62 ? 65'536 : plan_.max_bytes;
-        limit = std::min(limit, plan_.max_bytes);
+        std::size_t limit = order < 40 ? 128 : order < 56 ? 4096 : order < 62 ? 65'536 : workload_.max_bytes;
+        limit = std::min(limit, workload_.max_bytes);
         party.elements = shared_.below(limit / sizeof(float) + 1);
         if (party.kind >= Kind::allgather && party.kind != Kind::reduce_scatter) party.elements /= party.size;
         if (party.kind == Kind::barrier) party.elements = 0;
@@ -191,19 +194,20 @@ class Member {
     void say(std::uint64_t count) {
         if (monotonic_now() - said_at_ < kBetweenLines) return;
         said_at_ = monotonic_now();
-        fmt::print(stderr, "{} of {} operations, {:.0f} a second\n", count, plan_.count, per_second(count));
+        fmt::print(stderr, "{} of {} operations, {:.0f} a second\n", count, workload_.count,
+                   per_second(count));
     }
 
     void report() const {
         const host::TeamCounters& counters = team_.counters();
         fmt::print(
             "{}\n{} operations, {:.0f} a second, {} MiB checked; {} single copies, {} yields, {} sleeps\n",
-            team_.explain(), plan_.count, per_second(plan_.count), bytes_ >> 20, counters.single_copies,
-            counters.yields, counters.sleeps);
+            team_.explain(), workload_.count, per_second(workload_.count), bytes_ >> 20,
+            counters.single_copies, counters.yields, counters.sleeps);
     }
 
     host::Team& team_;
-    const Plan& plan_;
+    const Workload& workload_;
     Random shared_;
     Random own_;
     std::deque<Task> open_;
@@ -217,7 +221,7 @@ class Member {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Plan plan;
+    Workload workload;
     test::MembersOptions options;
     bool no_single_copy = false;
     std::uint64_t direct_from = 0;
@@ -226,15 +230,15 @@ int main(int argc, char** argv) {
                         PACKAGE_VERSION);
     arguments.option("-m,--members", options.count, "members, 1 to 1024").range(1U, host::kMaxMembers);
     arguments.flag("--threads", options.threads, "members are threads, not processes");
-    arguments.option("-n,--count", plan.count, "operations");
-    arguments.option("--seed", plan.seed, "of what is done");
-    arguments.option("--max", plan.max_bytes, "largest operation in bytes");
+    arguments.option("-n,--count", workload.count, "operations");
+    arguments.option("--seed", workload.seed, "of what is done");
+    arguments.option("--max", workload.max_bytes, "largest operation in bytes");
     arguments
-        .option("--large-one-in", plan.large_one_in,
+        .option("--large-one-in", workload.large_one_in,
                 "so many operations that would be above 4 KiB are one; for long runs")
         .range(1, 1'000'000);
-    arguments.option("--window", plan.window, "most operations open at once").range(1, 128);
-    arguments.option("--pause", plan.pause_percent, "percent of operations after which a member pauses")
+    arguments.option("--window", workload.window, "most operations open at once").range(1, 128);
+    arguments.option("--pause", workload.pause_percent, "percent of operations after which a member pauses")
         .range(0.0, 100.0);
     arguments.option("--direct-from", direct_from,
                      "bytes from which on all copy straight between memories, 0: as usual");
@@ -243,20 +247,20 @@ int main(int argc, char** argv) {
     arguments.option("--slot-bytes", options.config.slot_bytes, "of a slot, 0: as usual");
     arguments.option("--timeout", limit_s,
                      "seconds until it counts as hanging, 0: 200, and more for many operations");
-    arguments.flag("--quiet", plan.quiet, "print failures only");
+    arguments.flag("--quiet", workload.quiet, "print failures only");
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
     options.config.single_copy = !no_single_copy;
     options.config.thresholds = {.single_copy_from = direct_from,
                                  .blocks_direct_from = direct_from,
                                  .reduce_direct_from = direct_from};
-    if (limit_s == 0) limit_s = 200 + static_cast<unsigned>(plan.count / 4000);
+    if (limit_s == 0) limit_s = 200 + static_cast<unsigned>(workload.count / 4000);
     ::alarm(limit_s);
     const int failures = test::run_members(options, [&](host::Team& team) {
         ::alarm(limit_s);
-        return Member(team, plan).run();
+        return Member(team, workload).run();
     });
     if (failures > 0)
         fmt::print(stderr, "{} of {} members failed; again: --members {} --count {} --seed {} --max {}\n",
-                   failures, options.count, options.count, plan.count, plan.seed, plan.max_bytes);
+                   failures, options.count, options.count, workload.count, workload.seed, workload.max_bytes);
     return failures == 0 ? 0 : 1;
 }

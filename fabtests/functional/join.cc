@@ -396,9 +396,9 @@ void policies_by_set(Member& me) {
             CHECK_RETURNS(0, group_ops->get_settings(group->mc.get(), &agreed));
             fi_mcastcoll_group_shape shape{};
             CHECK_RETURNS(0, group_ops->get_shape(group->mc.get(), &shape));
-            std::uint64_t asked = 1;
-            CHECK_RETURNS(0, group_ops->get_asked(group->mc.get(), &asked));
-            CHECK_RETURNS(-FI_EINVAL, group_ops->get_asked(group->mc.get(), nullptr));
+            std::uint64_t naks = 1;
+            CHECK_RETURNS(0, group_ops->get_naks_received(group->mc.get(), &naks));
+            CHECK_RETURNS(-FI_EINVAL, group_ops->get_naks_received(group->mc.get(), nullptr));
             std::uint64_t heard = 0;
             CHECK_RETURNS(0, group_ops->get_counter(group->mc.get(), "probes_received", &heard));
             CHECK_RETURNS(-FI_ENOENT, group_ops->get_counter(group->mc.get(), "probes", &heard));

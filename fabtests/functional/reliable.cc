@@ -20,7 +20,7 @@ constexpr std::size_t kRoom = 8192;
 constexpr std::size_t kPosted = 64;
 constexpr int kNapMs = 5;
 // Individual cases have shorter limits.
-constexpr std::chrono::seconds kPatience{600};
+constexpr std::chrono::seconds kTimeout{600};
 
 // Words of the board.
 constexpr std::size_t kSent = 0;
@@ -96,7 +96,7 @@ bool publish(Node& node, fi_addr_t to, std::uint64_t sender, std::uint64_t numbe
 }
 
 void wait_for(Member& me, const char* what, const std::function<bool()>& holds) {
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     while (!holds()) {
         if (Clock::now() > deadline) fail("{} took too long", what);
         if (me.board().abandoned) fail("somebody else has failed");

@@ -25,7 +25,7 @@ constexpr unsigned kAllS = 700;
 // This many successful limits in a row count as plenty: just above the minimum a process opens optional
 // descriptors, and may lack necessary ones later.
 const unsigned kPlenty = quick() ? 4 : 8;
-// Below this limit hardly any step works; a single walk tests this range.
+// Below this limit hardly any step works; a single sweep tests this range.
 constexpr unsigned kOpens = 16;
 constexpr unsigned kMaxDescriptors = 400;
 // Step between limits in quick runs.
@@ -33,7 +33,7 @@ constexpr unsigned kQuickStep = 3;
 // Words of the board.
 constexpr std::size_t kWorked = 0, kOpened = 1;
 
-struct Walk {
+struct Sweep {
     const char* name;
     // The member under the limit; kMembers: every member.
     unsigned who;
@@ -72,11 +72,11 @@ void work(Member& me) {
     me.finish(me.barrier(*group));
 }
 
-void outlive(Member& me, const Walk& walk, rlim_t spare) {
+void outlive(Member& me, const Sweep& sweep, rlim_t spare) {
     const auto set = me.everybody();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
-    if (walk.late) limit_descriptors(next_descriptor() + spare);
+    if (sweep.late) limit_descriptors(next_descriptor() + spare);
     if (me.rank() == kMembers - 1) {
         me.board().words[kWorked].fetch_add(1);
         std::_Exit(kExitFine);
@@ -87,15 +87,15 @@ void outlive(Member& me, const Walk& walk, rlim_t spare) {
     CHECK(ticket.error != 0);
 }
 
-int be_member(const Options& options, const Walk& walk, Board& board, unsigned rank, rlim_t limit) {
-    if (!walk.late && (walk.who == kMembers || walk.who == rank)) limit_descriptors(limit);
+int be_member(const Options& options, const Sweep& sweep, Board& board, unsigned rank, rlim_t limit) {
+    if (!sweep.late && (sweep.who == kMembers || sweep.who == rank)) limit_descriptors(limit);
     const Clock::time_point begin = Clock::now();
     bool opened = false;
     try {
         Member me(options, board, rank, kMembers, {});
         opened = true;
         board.words[kOpened].fetch_add(1);
-        walk.one_dies ? outlive(me, walk, limit) : work(me);
+        sweep.one_dies ? outlive(me, sweep, limit) : work(me);
         board.words[kWorked].fetch_add(1);
         return kExitFine;
     } catch (const std::exception& problem) {
@@ -109,12 +109,12 @@ int be_member(const Options& options, const Walk& walk, Board& board, unsigned r
 }
 
 // Returns true if everything worked under this limit.
-bool try_limit(const Options& options, const Walk& walk, unsigned limit, std::string& outcome) {
+bool try_limit(const Options& options, const Sweep& sweep, unsigned limit, std::string& outcome) {
     SharedBoard board;
     const Team team{.processes = kMembers, .timeout_s = 2 * kHangsAfterS, .victims = {}};
     const auto result =
-        run_team(team, *board, [&](unsigned rank) { return be_member(options, walk, *board, rank, limit); });
-    if (result.kind != Outcome::Kind::fine) fail("{} descriptors, {}: {}", limit, walk.name, result.reason);
+        run_team(team, *board, [&](unsigned rank) { return be_member(options, sweep, *board, rank, limit); });
+    if (result.kind != Outcome::Kind::fine) fail("{} descriptors, {}: {}", limit, sweep.name, result.reason);
     const std::uint64_t worked = board->words[kWorked], opened = board->words[kOpened];
     outcome = opened < kMembers   ? "not opened"
               : worked < kMembers ? fmt::format("{} of {} worked", worked, kMembers)
@@ -123,23 +123,23 @@ bool try_limit(const Options& options, const Walk& walk, unsigned limit, std::st
 }
 
 // From the first limit, or the smallest, to a plentiful one.
-void walk_limits(const Options& options, const Walk& walk, unsigned first, unsigned last) {
+void sweep_limits(const Options& options, const Sweep& sweep, unsigned first, unsigned last) {
     const unsigned step = quick() ? kQuickStep : 1;
     unsigned tried = 0, failed = 0, in_a_row = 0;
     std::string outcome, before;
     for (unsigned limit = first; limit <= last && in_a_row < kPlenty; limit += step, ++tried) {
         const Clock::time_point begin = Clock::now();
-        const bool worked = try_limit(options, walk, limit, outcome);
+        const bool worked = try_limit(options, sweep, limit, outcome);
         in_a_row = worked ? in_a_row + 1 : 0;
         failed += !worked;
         const auto took = std::chrono::duration<double>(Clock::now() - begin).count();
         if (options.verbose || outcome != before)
-            fmt::print("     {}: {} descriptors: {} ({:.1f} s)\n", walk.name, limit, outcome, took);
+            fmt::print("     {}: {} descriptors: {} ({:.1f} s)\n", sweep.name, limit, outcome, took);
         std::fflush(stdout);
         before = outcome;
     }
-    if (in_a_row == 0) fail("{}: {} descriptors are not enough", walk.name, last);
-    fmt::print("ok   {}: {} limits, an error under {} of them\n", walk.name, tried, failed);
+    if (in_a_row == 0) fail("{}: {} descriptors are not enough", sweep.name, last);
+    fmt::print("ok   {}: {} limits, an error under {} of them\n", sweep.name, tried, failed);
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
                                    PACKAGE_VERSION);
     arguments.option("--first", first, "descriptors to begin with");
     arguments.option("--last", last, "descriptors to end with");
-    arguments.option("--case", only, "run only the walks whose names contain this");
+    arguments.option("--case", only, "run only the sweeps whose names contain this");
     arguments.option("--inner", options.inner, "provider under mcastcoll (FI_MCASTCOLL_INNER)");
     arguments.flag("-v,--verbose", options.verbose, "show every limit and what was refused");
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
@@ -163,26 +163,26 @@ int main(int argc, char** argv) {
     setenv("FI_MCASTCOLL_JOIN_TIMEOUT", "2000", 0);
     setenv("FI_MCASTCOLL_LINGER", "100", 0);
     if (!options.inner.empty()) setenv("FI_MCASTCOLL_INNER", options.inner.c_str(), 1);
-    std::vector<Walk> walks{{"few for everybody", kMembers},
-                            {"few for rank 0", 0},
-                            {"few for the last", kMembers - 1},
-                            {"few for everybody, and one dies", kMembers, true},
-                            {"few more when one dies", kMembers, true, true}};
-    std::erase_if(walks, [&](const Walk& walk) {
-        return !only.empty() && std::string(walk.name).find(only.front()) == std::string::npos;
+    std::vector<Sweep> sweeps{{"few for everybody", kMembers},
+                              {"few for rank 0", 0},
+                              {"few for the last", kMembers - 1},
+                              {"few for everybody, and one dies", kMembers, true},
+                              {"few more when one dies", kMembers, true, true}};
+    std::erase_if(sweeps, [&](const Sweep& sweep) {
+        return !only.empty() && std::string(sweep.name).find(only.front()) == std::string::npos;
     });
-    if (walks.empty()) {
-        fmt::print("FAIL no walk's name contains '{}'\n", only.front());
+    if (sweeps.empty()) {
+        fmt::print("FAIL no sweep's name contains '{}'\n", only.front());
         return kExitFailed;
     }
     // The processes wait more than they compute.
-    const Team team{.processes = static_cast<unsigned>(walks.size()), .timeout_s = kAllS, .victims = {}};
+    const Team team{.processes = static_cast<unsigned>(sweeps.size()), .timeout_s = kAllS, .victims = {}};
     SharedBoard board;
     const Outcome all = run_team(team, *board, [&](unsigned number) {
-        const Walk& walk = walks[number];
-        const unsigned from = walk.who == kMembers && !walk.one_dies ? first : std::max(first, kOpens);
+        const Sweep& sweep = sweeps[number];
+        const unsigned from = sweep.who == kMembers && !sweep.one_dies ? first : std::max(first, kOpens);
         try {
-            walk_limits(options, walk, walk.late ? 0 : from, last);
+            sweep_limits(options, sweep, sweep.late ? 0 : from, last);
         } catch (const std::exception& problem) {
             fmt::print("FAIL {}\n", problem.what());
             return kExitFailed;

@@ -120,10 +120,10 @@ class World final {
             return seal_packet(bytes);
         }
         if (const auto part = wire::decode_part(bytes)) return change_part(*part, bytes);
-        if (auto guests = wire::decode_guests(bytes); guests && !guests->hellos.empty()) {
-            wire::Hello& hello = guests->hellos[in.between<std::size_t>(0, guests->hellos.size() - 1)];
+        if (auto gathered = wire::decode_gathered_hellos(bytes); gathered && !gathered->hellos.empty()) {
+            wire::Hello& hello = gathered->hellos[in.between<std::size_t>(0, gathered->hellos.size() - 1)];
             change(hello);
-            bytes = wire::encode(*guests);
+            bytes = wire::encode(*gathered);
             return;
         }
         if (auto hello = wire::decode_hello(bytes); hello && in.flag()) {
@@ -133,7 +133,7 @@ class World final {
         }
         scribble(bytes);
         if (in.between(0U, 7U) == 0) bytes.resize(in.between(0U, 255U));
-        seal_word(bytes);
+        seal_message(bytes);
     }
 
     void change(wire::Hello& hello) {
@@ -167,7 +167,7 @@ class World final {
         auto welcome = part.offset == 0 ? wire::decode_welcome(part.bytes, members) : std::nullopt;
         if (!welcome) {
             scribble(bytes);
-            return seal_word(bytes);
+            return seal_message(bytes);
         }
         for (auto count = in.between(1U, 3U); count > 0; --count) change(*welcome);
         const auto parts = group::parts_of(wire::encode(*welcome), part.head);
@@ -221,7 +221,7 @@ class World final {
                 welcome.sequences[some] = in.between(0U, 3U);
                 break;
             case 14:
-                welcome.plan = in.between<std::uint8_t>(0, 5);
+                welcome.address_scheme = in.between<std::uint8_t>(0, 5);
                 break;
             case 15:
                 welcome.security = in.between<std::uint8_t>(0, 3);
@@ -264,7 +264,7 @@ class World final {
     std::vector<Letter> sent;  // by the malicious member
 };
 
-group::Plan Process::plan() const {
+group::JoinParameters Process::parameters() const {
     static const topology::Policy policy;
     static const auto rows = [] {
         std::vector<std::vector<levels::Row>> all;
@@ -287,7 +287,7 @@ group::Plan Process::plan() const {
 }
 
 Process::Process(World& world, std::uint32_t rank)
-    : world_(world), rank_(rank), core_(plan(), static_cast<group::Port&>(*this)) {}
+    : world_(world), rank_(rank), core_(parameters(), static_cast<group::Port&>(*this)) {}
 
 const group::MemberList& Process::members() const {
     return world_.addresses;
@@ -304,8 +304,8 @@ void Process::deliver(Letter letter) {
     switch (letter.way) {
         case Way::datagram:
             return joins_.on_datagram(letter.bytes, address_of(letter.from), world_.now);
-        case Way::word:
-            if (!joins_.on_word(letter.bytes, world_.now)) core_.on_message(letter.bytes, world_.now);
+        case Way::join_message:
+            if (!joins_.on_join_message(letter.bytes, world_.now)) core_.on_message(letter.bytes, world_.now);
             return;
         case Way::message:
             return core_.on_message(letter.bytes, world_.now);
@@ -399,12 +399,12 @@ Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMe
         std::make_unique<ofi::TeamLevel>(std::move(team).value(), kMaxOpen + 2));
 }
 
-int Process::offer(wire::Welcome& welcome, const group::Guests& guests) {
+int Process::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     const levels::Placement placement = group::placement_of(welcome);
     welcome.key = world_.key;
     welcome.epoch = world_.epoch;
     welcome.range_of.assign(world_.members, 0);
-    group::fit_datagrams(welcome, guests, placement, false);
+    group::fit_datagrams(welcome, hellos, placement, false);
     if (placement.hosts() > placement.segments().size()) welcome.group_addresses = {address_of(99)};
     return 0;
 }

@@ -37,7 +37,7 @@ MessageConfig config_of(const Placement& placement) {
             .message_bytes = 1024,
             .window_bytes = 2048,
             .long_window_bytes = 4096,
-            .lent_bytes = 8192};
+            .borrowed_credit_bytes = 8192};
 }
 
 topology::Algorithm shape_of_tree(unsigned which) {
@@ -97,7 +97,7 @@ class Member final : private Owner {
     }
 
     void post() {
-        if (!site_.greeted()) return;  // as a group does
+        if (!site_.connected()) return;  // as a group does
         fuzz::Call& call = calls_.emplace_back();
         call.lay_out(static_cast<Kind>(in_.between<unsigned>(0, kCollectiveKinds - 1)),
                      in_.between(0U, placement_.members() - 1), in_.one_of(kLengths), placement_.self(),

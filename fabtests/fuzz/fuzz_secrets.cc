@@ -11,23 +11,23 @@ namespace {
 constexpr std::uint32_t kMembers = 70;
 const wire::Key kSecret = wire::derive({}, "secret"), kForged = wire::derive({}, "forged");
 
-class Asker final : public SecretExchange::Port {
+class Requester final : public SecretExchange::Port {
   public:
-    Asker(const wire::KeyRequest& own, const std::optional<wire::Key>& secret)
+    Requester(const wire::KeyRequest& own, const std::optional<wire::Key>& secret)
         : exchange(own, secret, *this) {
         exchanges.add(exchange);
     }
     std::vector<wire::ByteString> given;
 
   private:
-    void ask(Rank, std::uint32_t, Bytes request) override {
-        fuzz::check(wire::decode_key_request(request).has_value(), "what is asked can be read");
+    void send_request(Rank, std::uint32_t, Bytes request) override {
+        fuzz::check(wire::decode_key_request(request).has_value(), "a request can be decoded");
     }
     bool comes_from(Rank rank, const Source& source) override {
         return source.size() == 1 && source[0] == static_cast<std::byte>(index_of(rank));
     }
     void answer(const Source&, Bytes reply) override {
-        fuzz::check(reply.size() <= wire::kKeyRequestBytes, "an answer is no longer than its question");
+        fuzz::check(reply.size() <= wire::kKeyRequestBytes, "an answer is no longer than its request");
     }
     const wire::ByteString* credential(Nanoseconds) override { return &credential_; }
     void unseal(const wire::ByteString& credential) override {
@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::Input in(data, size);
     const auto rank = in.between<std::uint32_t>(0, kMembers - 1);
     const wire::KeyRequest own{{5, in.between(0U, 1U)}, rank_of(rank), kMembers, 99};
-    Asker self(own, rank == 0 ? std::optional(kSecret) : std::nullopt);
+    Requester self(own, rank == 0 ? std::optional(kSecret) : std::nullopt);
     Nanoseconds now{};
     bool told = rank == 0;
     while (in.remaining_bytes() > 0) {

@@ -19,7 +19,7 @@ using wire::ByteString;
 constexpr std::uint64_t kList = 0x1157;
 constexpr std::size_t kMaxOpen = 8, kOperations = 3;
 
-enum class Way : std::uint8_t { datagram, word, message, multicast };
+enum class Way : std::uint8_t { datagram, join_message, message, multicast };
 
 struct Letter {
     Way way;
@@ -32,12 +32,12 @@ inline ByteString address_of(std::uint32_t rank) {
 }
 
 // Corrects the checksum of a join message, or of a packet.
-inline void seal_word(ByteString& word) {
-    if (word.size() < 8) return;
-    const Bytes all = word;
-    wire::put(word.data(), wire::kJoinMagic);
+inline void seal_message(ByteString& message) {
+    if (message.size() < 8) return;
+    const Bytes all = message;
+    wire::put(message.data(), wire::kJoinMagic);
     const std::uint32_t sum = wire::add_to_crc(wire::add_to_crc(UINT32_MAX, all.first(4)), all.subspan(8));
-    wire::put(word.data() + 4, static_cast<std::uint32_t>(~sum));
+    wire::put(message.data() + 4, static_cast<std::uint32_t>(~sum));
 }
 
 inline void seal_packet(ByteString& packet) {
@@ -83,16 +83,16 @@ class Process final : public group::Joins::Member,
 
     // group::JoinPort
     wire::Hello own_hello() const override;
-    void greet(Rank to, std::uint32_t, Bytes hello) override { send(to, 0, hello); }
+    void send_hello(Rank to, std::uint32_t, Bytes hello) override { send(to, 0, hello); }
     void send(Rank to, std::uint32_t, Bytes datagram) override {
         post(Way::datagram, index_of(to), datagram);
     }
     const wire::Hello* miscounted_hello(Rank rank) override { return joins_.miscounted_hello(*this, rank); }
     group::RoundTrips& round_trips() override { return round_trips_; }
     Result<Outbox::Peer> peer(const ByteString& address) override;
-    void tell(std::vector<Outbox::Peer> to, ByteString word) override {
-        fuzz::check(word.size() <= group::kMessageBytes, "no word is too long");
-        for (const Outbox::Peer one : to) post(Way::word, static_cast<std::uint32_t>(one), word);
+    void queue_message(std::vector<Outbox::Peer> to, ByteString message) override {
+        fuzz::check(message.size() <= group::kMessageBytes, "no join message is too long");
+        for (const Outbox::Peer one : to) post(Way::join_message, static_cast<std::uint32_t>(one), message);
     }
     void withdraw() override {}
     void explain(std::string_view) override {}
@@ -104,8 +104,8 @@ class Process final : public group::Joins::Member,
         bytes.insert(bytes.end(), payload.begin(), payload.end());
         post(Way::message, static_cast<std::uint32_t>(to), bytes);
     }
-    void tell_for_good(std::vector<Outbox::Peer> to, ByteString word) override {
-        tell(std::move(to), std::move(word));
+    void queue_final_message(std::vector<Outbox::Peer> to, ByteString message) override {
+        queue_message(std::move(to), std::move(message));
     }
     void watch(Outbox::Peer, const ByteString&, Nanoseconds) override {}
     void look_at(Outbox::Peer, const ByteString&, Nanoseconds) override {}
@@ -128,12 +128,12 @@ class Process final : public group::Joins::Member,
         fuzz::check(!ended_[cookie], "nothing completes twice");
         ended_[cookie] = true;
     }
-    std::string stray_greeting() override { return {}; }
+    std::string describe_stray_hello() override { return {}; }
     void warn(std::string_view) override {}
     std::string address_of(Rank rank) const override { return std::to_string(index_of(rank)); }
     std::string text_of(int error) const override { return std::to_string(error); }
     // group::Multicast
-    int offer(wire::Welcome& welcome, const group::Guests& guests) override;
+    int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement&) override {
         listens_ = !welcome.group_addresses.empty();
     }
@@ -154,7 +154,7 @@ class Process final : public group::Joins::Member,
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
     static ByteString address_of(std::uint32_t rank) { return fuzz::address_of(rank); }
-    group::Plan plan() const;
+    group::JoinParameters parameters() const;
     void post(Way way, std::uint32_t to, Bytes bytes);
 
     World& world_;

@@ -21,7 +21,7 @@ static const char kHelp[] =
     "  --fatal          errors end the job\n"
     "  --help, --version\n";
 
-enum { kRound = 20, kMost = 64, kPatienceS = 2, kMaxPatienceS = 40, kCalls = 6 };
+enum { kRound = 20, kMost = 64, kTimeoutS = 2, kMaxTimeoutS = 40, kCalls = 6 };
 
 static int rank, size;
 static atomic_long calls, errors, wrongs;
@@ -112,13 +112,13 @@ static int (*const kRun[kCalls])(long) = {barrier,   uneven_allgatherv, allgathe
 
 // A barrier must end with an error, late on a slow machine. A call that is left to Open MPI may wait forever.
 static void* watch(void* before) {
-    const int patience_s = *(const uint64_t*)before == 0 ? kMaxPatienceS : kPatienceS;
+    const int timeout_s = *(const uint64_t*)before == 0 ? kMaxTimeoutS : kTimeoutS;
     long seen = -1;
     for (;;) {
         const long now = atomic_load(&calls);
         if (now == seen) break;
         seen = now;
-        const struct timespec time = {.tv_sec = patience_s};
+        const struct timespec time = {.tv_sec = timeout_s};
         (void)nanosleep(&time, NULL);
     }
     printf("mpi_composites: rank %d waits as without us: %ld wrong, %ld errors\n", rank, atomic_load(&wrongs),

@@ -156,10 +156,10 @@ class Bench {
         const std::uint32_t members = engine.config().members;
         engine.start(now);
         if (members > 1 && engine.config().self != rank_of(0)) {
-            engine::Verdict verdict{.works = true, .deaf = {}, .mute = {}};
-            for (std::uint32_t r : deaf) verdict.deaf.push_back(rank_of(r));
-            for (std::uint32_t r : mute) verdict.mute.push_back(rank_of(r));
-            message(verdict_message(verdict));
+            engine::ReachabilityMap map{.works = true, .deaf = {}, .mute = {}};
+            for (std::uint32_t r : deaf) map.deaf.push_back(rank_of(r));
+            for (std::uint32_t r : mute) map.mute.push_back(rank_of(r));
+            message(map_message(map));
         } else if (members > 1) {
             cr_assert(deaf.empty() && mute.empty(), "for a leader, vote");
             lead();
@@ -176,15 +176,15 @@ class Bench {
         const auto& config = engine.config();
         return engine::tree_children(config.self, config.tree_arity, config.members);
     }
-    Packet verdict_message(const engine::Verdict& verdict) const {
-        Packet packet{.kind = Kind::verdict,
+    Packet map_message(const engine::ReachabilityMap& map) const {
+        Packet packet{.kind = Kind::reachability_map,
                       .sender = parent(),
-                      .fragment = static_cast<std::uint32_t>(verdict.deaf.size()),
-                      .total = verdict.works ? 1U : 0U,
+                      .fragment = static_cast<std::uint32_t>(map.deaf.size()),
+                      .total = map.works ? 1U : 0U,
                       .payload = {},
                       .key = {},
                       .epoch = {}};
-        engine::encode(verdict, packet.payload);
+        engine::encode(map, packet.payload);
         return packet;
     }
 

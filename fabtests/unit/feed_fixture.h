@@ -150,7 +150,7 @@ class Network {
         if (from->mute || (lets_through && (*lets_through)-- <= 0)) return;
         if (recording) recorded.emplace_back(packet.begin(), packet.end());
         for (const auto& node : nodes_) {
-            if (node.get() == from || !from->alive || (to != kEverybody && node->id() != to)) continue;
+            if (node.get() == from || !from->alive || (to != kAllMembers && node->id() != to)) continue;
             if (std::uniform_real_distribution<double>(0, 100)(random_) < loss_) continue;
             const std::int64_t at = now_ + 20'000 + static_cast<std::int64_t>(random_() % 60'000);
             packets_.emplace(at, std::pair(node.get(), std::vector(packet.begin(), packet.end())));
@@ -167,7 +167,7 @@ class Network {
 
 inline bool Node::multicast(Bytes packets, std::size_t unit) {
     for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size())))
-        network_.put(this, kEverybody, packets.first(std::min(unit, packets.size())));
+        network_.put(this, kAllMembers, packets.first(std::min(unit, packets.size())));
     return true;
 }
 inline void Node::send(const Place& to, Bytes packet) {

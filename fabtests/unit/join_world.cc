@@ -14,9 +14,9 @@ constexpr std::uint64_t kListHash = 0x1157;
 constexpr std::size_t kMaxDatagram = 1400;  // of a service socket, as in transport/rendezvous.h
 
 wire::ByteString private_address(Rank rank, std::uint64_t incarnation) {
-    const std::uint64_t word = incarnation << 32 | index_of(rank);
-    wire::ByteString bytes(sizeof word);
-    std::memcpy(bytes.data(), &word, sizeof word);
+    const std::uint64_t number = incarnation << 32 | index_of(rank);
+    wire::ByteString bytes(sizeof number);
+    std::memcpy(bytes.data(), &number, sizeof number);
     return bytes;
 }
 
@@ -27,7 +27,7 @@ JoinProcess::JoinProcess(JoinWorld& world, Rank self, wire::JoinId id, std::uint
       world_(world),
       self_(self),
       id_(id),
-      most_under_way_(world.network_.words_at_once) {
+      most_under_way_(world.network_.messages_at_once) {
     hello.id = id;
     hello.rank = self;
     hello.members = static_cast<std::uint32_t>(world.size());
@@ -50,7 +50,7 @@ void JoinProcess::call(Nanoseconds until) {
 void JoinProcess::on_datagram(Rank from, Bytes bytes) {
     const auto kind = wire::join_kind(bytes);
     if (!kind) return world_.complain("a datagram of the join that is none");
-    if (const auto greeting = wire::decode_hello(bytes)) return on_hello(*greeting);
+    if (const auto hello = wire::decode_hello(bytes)) return on_hello(*hello);
     if (!join || over()) return;
     const auto own = [&](const wire::SurveyHead& head) { return head.id == id_ && head.from == from; };
     if (const auto answer = wire::decode_answer(bytes)) {
@@ -67,36 +67,35 @@ void JoinProcess::on_datagram(Rank from, Bytes bytes) {
     follow();
 }
 
-void JoinProcess::on_hello(const wire::Hello& greeting) {
+void JoinProcess::on_hello(const wire::Hello& hello) {
     ++heard;
-    if (join && greeting.id == id_) {
-        if (!join->gathers(greeting.rank)) return world_.complain("somebody greets the wrong one");
+    if (join && hello.id == id_) {
+        if (!join->gathers(hello.rank)) return world_.complain("a hello went to the wrong member");
         const wire::JoinKind kind = error != 0 ? wire::JoinKind::abort : wire::JoinKind::ack;
-        send(greeting.rank, 0,
-             wire::encode(wire::Answer{kind, greeting.id, static_cast<std::uint32_t>(error)}));
+        send(hello.rank, 0, wire::encode(wire::Answer{kind, hello.id, static_cast<std::uint32_t>(error)}));
         if (error != 0) return;
-        join->on_hello(greeting, world_.now());
+        join->on_hello(hello, world_.now());
         return follow();
     }
-    early_.push_back(greeting);
+    early_.push_back(hello);
 }
 
-void JoinProcess::on_word(Bytes word) {
+void JoinProcess::on_join_message(Bytes message) {
     ++heard;
     if (!join) return;
-    if (const auto part = wire::decode_part(word)) {
+    if (const auto part = wire::decode_part(message)) {
         if (part->head.to != id_ || error != 0 || !arrival_.add(*part, SIZE_MAX)) return;
         const auto said = wire::decode_welcome(arrival_.take(), world_.size());
         if (!said) return world_.complain("a welcome that is none");
         if (!join->accept(*said)) return;
         if (welcome) world_.complain(fmt::format("rank {} takes a welcome twice", index_of(self_)));
         welcome_by(*said);
-    } else if (const auto head = wire::decode_collect(word)) {
+    } else if (const auto head = wire::decode_collect(message)) {
         if (head->to == id_) join->on_collect(*head);
-    } else if (const auto guests = wire::decode_guests(word)) {
-        if (guests->id == id_) join->on_guests(*guests, world_.now());
+    } else if (const auto gathered = wire::decode_gathered_hellos(message)) {
+        if (gathered->id == id_) join->on_gathered_hellos(*gathered, world_.now());
         follow();
-    } else if (const auto answer = wire::decode_answer(word)) {
+    } else if (const auto answer = wire::decode_answer(message)) {
         if (answer->id == id_ && error == 0) fail(static_cast<int>(answer->error));
     }
 }
@@ -118,19 +117,19 @@ void JoinProcess::follow() {
     if (!over() && join->complete()) {
         const group::GroupSettings settings;
         const topology::Policy policy;
-        const group::Guests guests = join->guests();
-        wire::Welcome made = group::make_welcome(id_, guests, settings, policy, {});
+        const group::Hellos hellos = join->hellos();
+        wire::Welcome made = group::make_welcome(id_, hellos, settings, policy, {});
         made.key = static_cast<GroupKey>(world_.random_.next());
         made.epoch = static_cast<Epoch>(world_.random_.next());
         made.range_of.assign(world_.size(), 0);
-        group::fit_datagrams(made, guests, group::placement_of(made), false);
+        group::fit_datagrams(made, hellos, group::placement_of(made), false);
         join->welcome();
         welcome_by(made);
         const wire::ByteString whole = wire::encode(made);
         for (std::uint32_t rank = 1; rank < world_.size(); ++rank)
             for (wire::ByteString& part :
                  group::parts_of(whole, {{kListHash, made.sequences[rank]}, id_.sequence, {}}))
-                tell({peer(made.peers[rank].private_address).value()}, std::move(part));
+                queue_message({peer(made.peers[rank].private_address).value()}, std::move(part));
     }
     if (!over() && join->error() != 0) fail(join->error());
     outbox_.flush(*this);
@@ -145,12 +144,12 @@ void JoinProcess::end() {
     over_at = world_.now();
 }
 
-void JoinProcess::greet(Rank to, std::uint32_t, Bytes bytes) {
-    if (failing_greetings > 0) {
-        --failing_greetings;
+void JoinProcess::send_hello(Rank to, std::uint32_t, Bytes bytes) {
+    if (failing_hellos > 0) {
+        --failing_hellos;
         throw std::bad_alloc();
     }
-    ++greetings;
+    ++hellos_sent;
     world_.datagram(self_, to, bytes);
 }
 
@@ -166,26 +165,26 @@ const wire::Hello* JoinProcess::miscounted_hello(Rank rank) {
 }
 
 Result<group::Outbox::Peer> JoinProcess::peer(const wire::ByteString& address) {
-    std::uint64_t word = 0;
-    if (address.size() != sizeof word) return Error{EADDRNOTAVAIL, "no address of these tests"};
-    std::memcpy(&word, address.data(), sizeof word);
-    return word;
+    std::uint64_t number = 0;
+    if (address.size() != sizeof number) return Error{EADDRNOTAVAIL, "no address of these tests"};
+    std::memcpy(&number, address.data(), sizeof number);
+    return number;
 }
 
-void JoinProcess::tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) {
-    if (word.size() > group::kMessageBytes) world_.complain("a word is too long");
-    outbox_.post(std::move(to), std::move(word), kOwner);
+void JoinProcess::queue_message(std::vector<group::Outbox::Peer> to, wire::ByteString message) {
+    if (message.size() > group::kMessageBytes) world_.complain("a join message is too long");
+    outbox_.post(std::move(to), std::move(message), kOwner);
     outbox_.flush(*this);
 }
 
-void JoinProcess::send_word(group::Outbox::Peer to, Bytes word) {
+void JoinProcess::send_join_message(group::Outbox::Peer to, Bytes message) {
     ++under_way_;
-    world_.word(rank_of(to & UINT32_MAX), to >> 32, word, world_.last_word_[{index_of(self_), to}],
-                [this, number = incarnation] {
-                    if (!world_.lives(self_, number)) return;
-                    --under_way_;
-                    outbox_.flush(*this);
-                });
+    world_.join_message(rank_of(to & UINT32_MAX), to >> 32, message,
+                        world_.last_message_[{index_of(self_), to}], [this, number = incarnation] {
+                            if (!world_.lives(self_, number)) return;
+                            --under_way_;
+                            outbox_.flush(*this);
+                        });
 }
 
 JoinWorld::JoinWorld(std::size_t members, const JoinNetwork& network)
@@ -223,11 +222,11 @@ void JoinWorld::datagram(Rank from, Rank to, Bytes bytes) {
     }
 }
 
-void JoinWorld::word(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last,
-                     std::function<void()> sent) {
+void JoinWorld::join_message(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last,
+                             std::function<void()> sent) {
     last = std::max(now_ + delay(), last + Nanoseconds{1});
     at(last, [this, to, incarnation, sent, copy = wire::ByteString(bytes.begin(), bytes.end())] {
-        if (lives(to, incarnation)) processes_[index_of(to)]->on_word(copy);
+        if (lives(to, incarnation)) processes_[index_of(to)]->on_join_message(copy);
         sent();
     });
 }

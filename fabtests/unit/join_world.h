@@ -23,11 +23,11 @@ struct JoinNetwork {
     double loss = 0, doubled = 0;                   // of datagrams
     Nanoseconds delay = Nanoseconds::from_us(50);   // minimum, of datagrams and messages
     Nanoseconds jitter = Nanoseconds::from_us(50);  // additional, different for each
-    std::size_t words_at_once = 32;                 // messages of a member under way at once
+    std::size_t messages_at_once = 32;              // messages of a member under way at once
 };
 
-// The process of one rank, with the work of its Station around a join: keeps hellos for joins not yet called,
-// and forwards messages to the called join.
+// The process of one rank, with the work of its CollectiveEndpoint around a join: keeps hellos for joins not
+// yet called, and forwards messages to the called join.
 class JoinWorld;
 class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
   public:
@@ -35,7 +35,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
 
     void call(Nanoseconds until);  // fi_join_collective
     void on_datagram(Rank from, Bytes bytes);
-    void on_word(Bytes word);
+    void on_join_message(Bytes message);
     void on_time();
     // Ends its join as the application would, for example with the welcome half sent.
     void fail(int error);
@@ -50,25 +50,25 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     bool silent = false;  // in the survey
     Nanoseconds deadline = kNever;
     Nanoseconds over_at = kNever;  // the latest end: an abort may follow a welcome
-    std::size_t greetings = 0, echoes_sent = 0;
-    std::size_t heard = 0;           // hellos and messages received
-    unsigned failing_greetings = 0;  // for lack of memory
+    std::size_t hellos_sent = 0, echoes_sent = 0;
+    std::size_t heard = 0;        // hellos and messages received
+    unsigned failing_hellos = 0;  // for lack of memory
     std::vector<std::string> sentences;
     group::RoundTrips measured;
     const std::uint64_t incarnation;
 
   private:
     wire::Hello own_hello() const override { return hello; }
-    void greet(Rank to, std::uint32_t attempt, Bytes bytes) override;
+    void send_hello(Rank to, std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override;
     group::RoundTrips& round_trips() override { return measured; }
     Result<group::Outbox::Peer> peer(const wire::ByteString& private_address) override;
-    void tell(std::vector<group::Outbox::Peer> to, wire::ByteString word) override;
+    void queue_message(std::vector<group::Outbox::Peer> to, wire::ByteString message) override;
     void withdraw() override { outbox_.withdraw(kOwner); }
     void explain(std::string_view sentence) override { sentences.emplace_back(sentence); }
     bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }
-    void send_word(group::Outbox::Peer to, Bytes word) override;
+    void send_join_message(group::Outbox::Peer to, Bytes message) override;
     void on_hello(const wire::Hello& hello);
     void follow();
     void welcome_by(const wire::Welcome& said);
@@ -113,7 +113,8 @@ class JoinWorld {
     void complain(std::string what);
     Nanoseconds delay() { return network_.delay + random_.up_to(network_.jitter); }
     void datagram(Rank from, Rank to, Bytes bytes);
-    void word(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last, std::function<void()> sent);
+    void join_message(Rank to, std::uint64_t incarnation, Bytes bytes, Nanoseconds& last,
+                      std::function<void()> sent);
 
     const JoinNetwork network_;
     Random random_;
@@ -121,7 +122,7 @@ class JoinWorld {
     std::multimap<Nanoseconds, std::function<void()>> events_;
     std::vector<std::unique_ptr<JoinProcess>> processes_;
     // Per receiving process, to keep the order.
-    std::map<std::pair<std::uint32_t, std::uint64_t>, Nanoseconds> last_word_;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Nanoseconds> last_message_;
     std::uint64_t incarnations_ = 0;
     std::string wrong_;
 };

@@ -48,7 +48,7 @@ struct Member final : Owner {
     std::unique_ptr<ExchangeLevel> exchange;
     std::unique_ptr<Planner> planner;
     std::vector<test::Material<double>> works;
-    std::vector<Leg> legs;  // of Group::exchange()
+    std::vector<LevelOperation> level_operations;  // of Group::exchange()
     std::size_t submitted = 0, completed = 0;
     std::vector<int> errors;
     std::vector<std::uint64_t> cookies;  // in the order in which they completed
@@ -101,7 +101,7 @@ class Group {
             exchange.members = placement.members();
             exchange.message_bytes = message_bytes;
             exchange.long_window_bytes = 4 * message_bytes;
-            exchange.lent_bytes = 2 * exchange.long_window_bytes;
+            exchange.borrowed_credit_bytes = 2 * exchange.long_window_bytes;
             exchange.least_window_bytes = exchange.most_window_bytes =
                 exchange_window == 0 ? exchange.long_window_bytes : exchange_window;
             member.exchange = std::make_unique<ExchangeLevel>(exchange);
@@ -148,10 +148,10 @@ class Group {
         for (std::size_t turn = 0; turn < most_turns; ++turn) {
             Member& one = members_[random_() % members_.size()];
             now_ = now_ + Nanoseconds::from_us(1);
-            if (one.submitted < script.size() && all_greeted() && random_() % 4 == 0)
+            if (one.submitted < script.size() && all_connected() && random_() % 4 == 0)
                 if (const std::string wrong = submit(one, script); !wrong.empty()) return wrong;
             one.planner->progress(now_);
-            end_legs(one);
+            end_level_operations(one);
             carry(one);
             for (std::size_t most = random_() % 4; most > 0 && !mail_.empty(); --most) deliver();
             if (all_completed(script.size())) return check(script);
@@ -160,7 +160,7 @@ class Group {
     }
     // The same without the planner, directly on the exchange level.
     std::string exchange(const std::vector<Work>& script) {
-        for (Member& one : members_) one.legs.resize(script.size());
+        for (Member& one : members_) one.level_operations.resize(script.size());
         return run(script);
     }
 
@@ -188,24 +188,24 @@ class Group {
         }
     }
 
-    static void ask(Member& one, const Work& work, Collective& asked) {
-        one.works[one.submitted].put_into(asked);
-        asked.root = rank_of(work.root);
-        asked.combiner = kSum;
+    static void put_into(Member& one, const Work& work, Collective& collective) {
+        one.works[one.submitted].put_into(collective);
+        collective.root = rank_of(work.root);
+        collective.combiner = kSum;
     }
 
     std::string submit(Member& one, const std::vector<Work>& script) {
         const Work& work = script[one.submitted];
         int error = 0;
-        if (!one.legs.empty()) {
-            Leg& leg = one.legs[one.submitted];
-            ask(one, work, leg);
-            leg.number = 3 * one.submitted + 1;  // the remaining numbers belong to other levels
-            error = work.algorithm ? one.exchange->post(leg, *work.algorithm, now_)
-                                   : one.exchange->post(leg, now_);
+        if (!one.level_operations.empty()) {
+            LevelOperation& level_operation = one.level_operations[one.submitted];
+            put_into(one, work, level_operation);
+            level_operation.number = 3 * one.submitted + 1;  // the remaining numbers belong to other levels
+            error = work.algorithm ? one.exchange->post(level_operation, *work.algorithm, now_)
+                                   : one.exchange->post(level_operation, now_);
         } else {
             Request request;
-            ask(one, work, request);
+            put_into(one, work, request);
             request.cookie = one.submitted;
             error = one.planner->submit(request, now_);
             if (error == EAGAIN) return {};
@@ -214,11 +214,11 @@ class Group {
         return error == 0 ? std::string() : fmt::format("submit says {}", error);
     }
 
-    void end_legs(Member& one) {
-        for (Leg& leg : one.legs)
-            if (leg.done) {
-                one.on_complete(leg.number, leg.error, now_);
-                leg.done = false;
+    void end_level_operations(Member& one) {
+        for (LevelOperation& level_operation : one.level_operations)
+            if (level_operation.done) {
+                one.on_complete(level_operation.number, level_operation.error, now_);
+                level_operation.done = false;
             }
     }
 
@@ -242,9 +242,9 @@ class Group {
         mail_.pop_back();
     }
 
-    bool all_greeted() const {
+    bool all_connected() const {
         return std::all_of(members_.begin(), members_.end(),
-                           [](const Member& one) { return one.site->greeted(); });
+                           [](const Member& one) { return one.site->connected(); });
     }
 
     bool all_completed(std::size_t count) const {

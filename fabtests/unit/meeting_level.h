@@ -21,15 +21,19 @@ inline std::vector<std::byte> letter(const Outgoing& out) {
 // A level without loss or latency, whose members are all in this process: the plainest implementation of a
 // level.
 struct Meeting {
-    explicit Meeting(std::size_t members) : legs(members) {}
-    std::vector<std::vector<Leg*>> legs;  // [member][leg]; null once the member is done
-    std::uint32_t broadcaster = 0;        // rank of the last broadcast's root
+    explicit Meeting(std::size_t members) : level_operations(members) {}
+    // [member][operation]; null once the member is done.
+    std::vector<std::vector<LevelOperation*>> level_operations;
+    std::uint32_t broadcaster = 0;  // rank of the last broadcast's root
     bool all_posted(std::size_t i) const {
-        return std::all_of(legs.begin(), legs.end(), [&](const auto& own) { return own.size() > i; });
+        return std::all_of(level_operations.begin(), level_operations.end(),
+                           [&](const auto& own) { return own.size() > i; });
     }
     bool all_arrived(std::size_t i, std::size_t root) const {
-        for (std::size_t member = 0; member < legs.size(); ++member)
-            if (member != root && (legs[member].size() <= i || legs[member][i] != nullptr)) return false;
+        for (std::size_t member = 0; member < level_operations.size(); ++member)
+            if (member != root &&
+                (level_operations[member].size() <= i || level_operations[member][i] != nullptr))
+                return false;
         return true;
     }
 };
@@ -38,77 +42,84 @@ class MeetingLevel final : public Level {
   public:
     MeetingLevel(Meeting& meeting, std::uint32_t self, Random& random)
         : meeting_(meeting), self_(self), random_(random) {}
-    int post(Leg& leg, Nanoseconds) override {
-        meeting_.legs[self_].push_back(&leg);
-        if (leg.kind == Kind::broadcast) meeting_.broadcaster = index_of(leg.root);
+    int post(LevelOperation& operation, Nanoseconds) override {
+        meeting_.level_operations[self_].push_back(&operation);
+        if (operation.kind == Kind::broadcast) meeting_.broadcaster = index_of(operation.root);
         return 0;
     }
-    void advance(Leg&, Nanoseconds) override {}
+    void advance(LevelOperation&, Nanoseconds) override {}
     Nanoseconds next_deadline() const override { return kNever; }
     void fail(int error, Nanoseconds) override {
-        for (Leg*& leg : meeting_.legs[self_])
-            if (leg != nullptr) end(leg, error);
+        for (LevelOperation*& operation : meeting_.level_operations[self_])
+            if (operation != nullptr) end(operation, error);
     }
     bool progress(Nanoseconds) override {
         bool moved = false;
-        for (std::size_t i = 0; i < meeting_.legs[self_].size(); ++i)
-            if (meeting_.legs[self_][i] != nullptr) moved |= step(i);
+        for (std::size_t i = 0; i < meeting_.level_operations[self_].size(); ++i)
+            if (meeting_.level_operations[self_][i] != nullptr) moved |= step(i);
         return moved;
     }
 
   private:
-    static void end(Leg*& leg, int error) {
-        leg->error = error;
-        leg->done = true;
-        leg = nullptr;
+    static void end(LevelOperation*& operation, int error) {
+        operation->error = error;
+        operation->done = true;
+        operation = nullptr;
     }
     bool step(std::size_t i) {
-        Leg& leg = *meeting_.legs[self_][i];
-        if (leg.kind == Kind::broadcast) return broadcast(leg, i);
-        if (self_ != leader(leg)) return false;  // the leader advances all members
+        LevelOperation& operation = *meeting_.level_operations[self_][i];
+        if (operation.kind == Kind::broadcast) return broadcast(operation, i);
+        if (self_ != leader(operation)) return false;  // the leader advances all members
         if (!meeting_.all_posted(i)) return false;
-        if (!leg.gathered) {
-            gather(leg, i);
-            leg.gathered = true;
+        if (!operation.gathered) {
+            gather(operation, i);
+            operation.gathered = true;
             return true;
         }
-        if (leg.hold && !leg.released) return false;
-        for (auto& own : meeting_.legs) {
-            if (own[i] != &leg && leg.bytes > 0 && (leg.kind == Kind::allreduce))
-                std::memcpy(own[i]->buffer, leg.buffer, leg.bytes);
-            if (own[i] != &leg && leg.bytes > 0 && leg.kind == Kind::allgather)
-                std::memcpy(own[i]->buffer, leg.buffer, leg.bytes * meeting_.legs.size());
+        if (operation.hold && !operation.released) return false;
+        for (auto& own : meeting_.level_operations) {
+            if (own[i] != &operation && operation.bytes > 0 && (operation.kind == Kind::allreduce))
+                std::memcpy(own[i]->buffer, operation.buffer, operation.bytes);
+            if (own[i] != &operation && operation.bytes > 0 && operation.kind == Kind::allgather)
+                std::memcpy(own[i]->buffer, operation.buffer,
+                            operation.bytes * meeting_.level_operations.size());
             end(own[i], 0);
         }
         return true;
     }
-    static std::uint32_t leader(const Leg& leg) { return leg.kind == Kind::reduce ? index_of(leg.root) : 0; }
-    void gather(Leg& leg, std::size_t i) {
-        if (leg.bytes == 0) return;
-        if (leg.kind == Kind::allgather) {
-            for (std::size_t m = 0; m < meeting_.legs.size(); ++m)
-                std::memmove(leg.buffer + m * leg.bytes, meeting_.legs[m][i]->input, leg.bytes);
+    static std::uint32_t leader(const LevelOperation& operation) {
+        return operation.kind == Kind::reduce ? index_of(operation.root) : 0;
+    }
+    void gather(LevelOperation& operation, std::size_t i) {
+        if (operation.bytes == 0) return;
+        if (operation.kind == Kind::allgather) {
+            for (std::size_t m = 0; m < meeting_.level_operations.size(); ++m)
+                std::memmove(operation.buffer + m * operation.bytes, meeting_.level_operations[m][i]->input,
+                             operation.bytes);
             return;
         }
-        std::vector<std::byte> sum(meeting_.legs[0][i]->input, meeting_.legs[0][i]->input + leg.bytes);
-        for (std::size_t m = 1; m < meeting_.legs.size(); ++m)
-            leg.combiner(sum.data(), meeting_.legs[m][i]->input, leg.bytes);
-        std::memcpy(leg.buffer, sum.data(), leg.bytes);
+        std::vector<std::byte> sum(meeting_.level_operations[0][i]->input,
+                                   meeting_.level_operations[0][i]->input + operation.bytes);
+        for (std::size_t m = 1; m < meeting_.level_operations.size(); ++m)
+            operation.combiner(sum.data(), meeting_.level_operations[m][i]->input, operation.bytes);
+        std::memcpy(operation.buffer, sum.data(), operation.bytes);
     }
-    bool broadcast(Leg& leg, std::size_t i) {
-        if (self_ == index_of(leg.root)) {
-            if (leg.ready < leg.bytes || !meeting_.all_arrived(i, index_of(leg.root))) return false;
-            end(meeting_.legs[self_][i], 0);
+    bool broadcast(LevelOperation& operation, std::size_t i) {
+        if (self_ == index_of(operation.root)) {
+            if (operation.ready < operation.bytes || !meeting_.all_arrived(i, index_of(operation.root)))
+                return false;
+            end(meeting_.level_operations[self_][i], 0);
             return true;
         }
-        const auto& roots = meeting_.legs[index_of(leg.root)];
+        const auto& roots = meeting_.level_operations[index_of(operation.root)];
         if (roots.size() <= i) return false;
-        const Leg& root = *roots[i];
-        const std::size_t step = std::min<std::size_t>(root.ready - leg.arrived, random_() % 5000);
-        if (step > 0) std::memcpy(leg.buffer + leg.arrived, root.buffer + leg.arrived, step);
-        leg.arrived += step;
-        if (leg.arrived == leg.bytes) {
-            end(meeting_.legs[self_][i], 0);
+        const LevelOperation& root = *roots[i];
+        const std::size_t step = std::min<std::size_t>(root.ready - operation.arrived, random_() % 5000);
+        if (step > 0)
+            std::memcpy(operation.buffer + operation.arrived, root.buffer + operation.arrived, step);
+        operation.arrived += step;
+        if (operation.arrived == operation.bytes) {
+            end(meeting_.level_operations[self_][i], 0);
             return true;
         }
         return step > 0;

@@ -3,7 +3,7 @@ if HAVE_CRITERION
 check_PROGRAMS += %reldir%/test_ports
 TESTS += %reldir%/test_ports
 endif
-%canon_reldir%_test_ports_SOURCES = prov/mcastcoll/provider/key_file.cc %reldir%/test_greetings.cc %reldir%/test_guard.cc %reldir%/test_key_file.cc %reldir%/test_messenger.cc fabtests/support/stalled.h
+%canon_reldir%_test_ports_SOURCES = prov/mcastcoll/provider/key_file.cc %reldir%/test_service_socket.cc %reldir%/test_guard.cc %reldir%/test_key_file.cc %reldir%/test_messenger.cc fabtests/support/stalled.h
 # test_ports creates credentials of other kinds itself.
 if HAVE_MUNGE
 %canon_reldir%_test_ports_SOURCES += %reldir%/test_munge.cc fabtests/support/munged.cc

@@ -8,8 +8,8 @@
 
 using namespace mcastcoll;
 using engine::Ballots;
+using engine::ReachabilityMap;
 using engine::Speakers;
-using engine::Verdict;
 
 namespace {
 
@@ -37,7 +37,7 @@ TestSuite(election, .timeout = 300);
 
 Test(election, speakers_are_ranks_each_once_and_in_turn) {
     for (std::uint32_t n : {2U, 5U, 255U, 256U, 257U, 1000U, 1024U, 65536U}) {
-        const std::uint32_t regular = n <= engine::kEverybodySpeaks ? n : engine::kSpeakersOfMany;
+        const std::uint32_t regular = n <= engine::kAllProbeUpTo ? n : engine::kSpeakersOfMany;
         const std::uint32_t round = (n + regular - 1) / regular;
         for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{n} * 7 - 3}) {
             std::vector<bool> spoke(n);
@@ -59,17 +59,17 @@ Test(election, speakers_are_ranks_each_once_and_in_turn) {
     }
 }
 
-Test(election, who_is_doubted_speaks_once) {
+Test(election, a_suspected_member_probes_once) {
     for (std::uint32_t n : {2U, 255U, 256U, 257U, 1024U})
         for (std::uint64_t election : {0U, 1U, 2000U})
-            for (std::uint32_t doubted : {1U, n / 2, n - 1}) {
-                const Speakers usual(n, election), speakers(n, election, rank_of(doubted));
-                const bool extra = usual.place(rank_of(doubted)) == engine::kNoSpeaker;
-                cr_assert(!extra || n > engine::kEverybodySpeaks);
+            for (std::uint32_t suspected : {1U, n / 2, n - 1}) {
+                const Speakers usual(n, election), speakers(n, election, rank_of(suspected));
+                const bool extra = usual.place(rank_of(suspected)) == engine::kNoSpeaker;
+                cr_assert(!extra || n > engine::kAllProbeUpTo);
                 cr_assert_eq(speakers.count(), usual.count() + extra);
                 cr_assert_leq(speakers.count(), Speakers::most(n));
-                const std::uint32_t place = speakers.place(rank_of(doubted));
-                cr_assert(place < speakers.count() && speakers.rank(place) == rank_of(doubted));
+                const std::uint32_t place = speakers.place(rank_of(suspected));
+                cr_assert(place < speakers.count() && speakers.rank(place) == rank_of(suspected));
             }
     for (const Rank nobody : {rank_of(1024), kNoRank}) cr_assert_eq(Speakers(1024, 1, nobody).count(), 16U);
 }
@@ -78,8 +78,8 @@ Test(election, who_heard_everybody_casts_nothing) {
     Ballots ballots(1000, 1000, kMuch);
     for (std::uint32_t r = 0; r < 1000; ++r) ballots.cast(rank_of(r), all_but(1000, {}), true);
     cr_assert(ballots.bytes().empty());
-    const Verdict verdict = ballots.judge({});
-    cr_assert(verdict.works && verdict.deaf.empty() && verdict.mute.empty());
+    const ReachabilityMap map = ballots.judge({});
+    cr_assert(map.works && map.deaf.empty() && map.mute.empty());
 }
 
 Test(election, large_groups_are_judged_by_their_speakers) {
@@ -93,16 +93,16 @@ Test(election, large_groups_are_judged_by_their_speakers) {
         else if (r % 3 != 0 && r != 300)
             ballots.cast(rank_of(r), all_but(n, {3}), true);  // a third of the members receive from rank 300
     }
-    const Verdict verdict = ballots.judge({});
-    cr_assert(verdict.works);
-    cr_assert(verdict.deaf == (std::vector<Rank>{rank_of(7), rank_of(8)}));
-    cr_assert(verdict.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
+    const ReachabilityMap map = ballots.judge({});
+    cr_assert(map.works);
+    cr_assert(map.deaf == (std::vector<Rank>{rank_of(7), rank_of(8)}));
+    cr_assert(map.mute == (std::vector<Rank>{rank_of(8), rank_of(300)}));
 }
 
 // Rank 300 does not speak in election 1 unless it is suspected; rank 401 does.
 Test(election, in_large_groups_the_mute_are_mute_until_they_are_heard) {
     const std::uint32_t n = 1600, regular = engine::kSpeakersOfMany;
-    const Verdict so_far{.works = true, .deaf = {}, .mute = {rank_of(300), rank_of(401)}};
+    const ReachabilityMap so_far{.works = true, .deaf = {}, .mute = {rank_of(300), rank_of(401)}};
     Ballots ballots(n, n, kMuch);
     ballots.begin(Speakers(n, 1));
     cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(300)}, "all heard 401");
@@ -115,7 +115,7 @@ Test(election, in_large_groups_the_mute_are_mute_until_they_are_heard) {
     cr_assert(ballots.judge(so_far).deaf.empty());
 }
 
-Test(election, when_no_speaker_is_heard_there_is_no_lane) {
+Test(election, without_a_received_speaker_there_is_no_multicast) {
     const std::uint32_t n = 300;
     Ballots ballots(n, n, kMuch);
     for (std::uint32_t r = 0; r < n; ++r) ballots.cast(rank_of(r), std::vector<bool>(16), true);
@@ -132,7 +132,7 @@ Test(election, a_ballot_says_nothing_about_the_last_election) {
     }
 }
 
-Test(election, more_ballots_than_fit_are_no_lane_and_say_so_on_the_way_up) {
+Test(election, more_ballots_than_fit_mean_no_multicast_and_are_reported_upwards) {
     Ballots child(300, 300, 60), parent(300, 300, kMuch);  // 60 bytes: eight ballots of seven
     for (std::uint32_t r = 0; r < 9; ++r) child.cast(rank_of(r), all_but(300, {1}), true);
     cr_assert(child.too_many());
@@ -152,7 +152,7 @@ Test(election, merging_is_the_same_as_casting) {
         (r % 2 == 0 ? left : right).cast(rank_of(r), heard, true);
     }
     cr_assert(top.merge(copy(left), false) && top.merge(copy(right), false));
-    const Verdict a = one.judge({}), b = top.judge({});
+    const ReachabilityMap a = one.judge({}), b = top.judge({});
     cr_assert(a.works == b.works && a.deaf == b.deaf && a.mute == b.mute);
     cr_assert(a.deaf == std::vector<Rank>{rank_of(39)});
 }
@@ -170,15 +170,15 @@ Test(election, ballots_that_make_no_sense_change_nothing) {
     cr_assert(ballots.too_many());
 }
 
-Test(election, a_verdict_survives_its_message) {
-    const Verdict verdict{.works = true, .deaf = {rank_of(3), rank_of(70000)}, .mute = {rank_of(0)}};
+Test(election, a_reachability_map_survives_its_message) {
+    const ReachabilityMap map{.works = true, .deaf = {rank_of(3), rank_of(70000)}, .mute = {rank_of(0)}};
     ByteString bytes;
-    engine::encode(verdict, bytes);
+    engine::encode(map, bytes);
     cr_assert_eq(bytes.size(), 12U);
-    Verdict back;
+    ReachabilityMap back;
     cr_assert(engine::decode(bytes, 2, 70001, back));
-    cr_assert(back.deaf == verdict.deaf && back.mute == verdict.mute);
-    Verdict other;
+    cr_assert(back.deaf == map.deaf && back.mute == map.mute);
+    ReachabilityMap other;
     cr_assert(!engine::decode(bytes, 2, 70000, other));
     cr_assert(!engine::decode(bytes, 4, 70001, other));
 }

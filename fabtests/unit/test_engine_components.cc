@@ -23,7 +23,7 @@ constexpr std::uint64_t kFragment = 1424, kSmall = 2 * kFragment, kLarge = 200 *
 struct Parts {
     explicit Parts(const GroupConfig& config) : core(config) {
         core.now = Nanoseconds::from_ms(1);
-        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.reachability.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
     }
     Parts(std::uint32_t self, std::uint32_t members) : Parts(config_of(self, members)) {}
@@ -67,12 +67,12 @@ struct Parts {
     Core core;
     std::vector<ByteString> buffers;
     FlowControl flow{core};
-    Nacker nacker{core};
-    Repairer repairer{core, nacker};
+    RootRepairer root_repairer{core};
+    Repairer repairer{core, root_repairer};
     Supplier supplier{core, flow, repairer};
     Holds holds{core};
     Sender sender{core, flow, supplier, holds};
-    Receiver receiver{core, flow, nacker, repairer, supplier};
+    Receiver receiver{core, flow, root_repairer, repairer, supplier};
     Gatherer gatherer{core, flow, supplier};
     Checkpoint checkpoint{core};
 };
@@ -160,9 +160,9 @@ Test(elections, are_asked_for_once_when_operations_were_silent) {
     for (std::uint32_t i = 1; i <= kSilentEnough + 1; ++i) {
         p.core.finish(p.post(0, 0));
         elections.settle();
-        cr_assert_eq(said(next).kind == Kind::elect, i == kSilentEnough, "after %u", i);
+        cr_assert_eq(said(next).kind == Kind::election_request, i == kSilentEnough, "after %u", i);
     }
-    cr_assert_eq(p.core.counters.appeals_sent, 1U);
+    cr_assert_eq(p.core.counters.election_requests_sent, 1U);
 }
 
 Test(flow_control, opens_the_window_with_the_slowest_report) {
@@ -191,36 +191,36 @@ Test(flow_control, opens_the_window_with_the_slowest_report) {
     cr_assert_eq(p.flow.in_flight(), 0U);
 }
 
-Test(nacker, asks_each_round_once_and_gives_up_after_two) {
+Test(root_repairer, sends_one_nak_in_each_round_and_gives_up_after_two) {
     GroupConfig config = config_of(2, 4);
     config.repair = Repair::sync;
     Parts p(config);
     Slot& slot = p.post(0, kSmall);
-    slot.plan.route = Route::root;
-    const auto next = [&](Effect& effect) { return p.nacker.next_message(slot, effect); };
-    cr_assert(p.nacker.asks_root(slot) && p.nacker.ask(slot, 2));
-    cr_assert(said(next).kind == Kind::nack);
-    cr_assert(p.nacker.ask(slot, 2) && said(next).kind == Kind{}, "that was said");
-    p.core.now = slot.asking.at;
-    cr_assert(p.nacker.ask(slot, 2) && said(next).kind == Kind::nack, "in vain");
-    p.core.now = slot.asking.at;
-    cr_assert_not(p.nacker.ask(slot, 2) || p.nacker.asks_root(slot), "again");
+    slot.repair_mode.route = Route::root;
+    const auto next = [&](Effect& effect) { return p.root_repairer.next_message(slot, effect); };
+    cr_assert(p.root_repairer.uses_root(slot) && p.root_repairer.nak(slot, 2));
+    cr_assert(said(next).kind == Kind::root_nak);
+    cr_assert(p.root_repairer.nak(slot, 2) && said(next).kind == Kind{}, "that was said");
+    p.core.now = slot.naks.at;
+    cr_assert(p.root_repairer.nak(slot, 2) && said(next).kind == Kind::root_nak, "in vain");
+    p.core.now = slot.naks.at;
+    cr_assert_not(p.root_repairer.nak(slot, 2) || p.root_repairer.uses_root(slot), "again");
 }
 
-Test(repairer, asks_for_each_fragment_once) {
+Test(repairer, naks_each_fragment_once) {
     Parts p(2, 4);
     Slot& slot = p.post(0, kSmall);
     const auto next = [&](Effect& effect) { return p.repairer.next_message(slot, effect); };
     cr_assert_eq(p.repairer.next_deadline(), kNever);
-    slot.hearing.revealed = 2;
+    slot.reception.revealed = 2;
     p.repairer.arm_gap(slot);
     cr_assert_eq(p.repairer.next_deadline(), p.core.now + p.core.deadlines.gap());
     p.repairer.on_timeout();
     cr_assert(said(next).kind == Kind{}, "it may be mere reordering");
     p.core.now = p.repairer.next_deadline();
     p.repairer.on_timeout();
-    cr_assert(said(next).kind == Kind::ask);
-    p.repairer.ask_onward(slot);
+    cr_assert(said(next).kind == Kind::nak);
+    p.repairer.forward_nak(slot);
     cr_assert(said(next).kind == Kind{}, "messages are reliable");
 }
 
@@ -228,16 +228,16 @@ Test(supplier, remembers_what_it_cannot_answer) {
     Parts p(1, 4);
     Slot& slot = p.post(0, kSmall);
     const auto next = [&](Effect& effect) { return p.supplier.next_message(slot, effect); };
-    p.supplier.on_ask(p.header(Kind::ask, 2, 0, kSmall), ByteString{std::byte{3}});
+    p.supplier.on_nak(p.header(Kind::nak, 2, 0, kSmall), ByteString{std::byte{3}});
     cr_assert(said(next).kind == Kind{});
-    cr_assert(slot.asking.due, "it asks onward");
+    cr_assert(slot.naks.due, "the NAK is forwarded");
     const ByteString fragment(kFragment);
     p.receiver.on_data(p.header(Kind::data, 0, 1, kSmall), fragment);
     const wire::Header second = said(next);
     cr_assert(second.kind == Kind::data && index_of(second.fragment) == 1);
     p.receiver.on_data(p.header(Kind::data, 0, 0, kSmall), fragment);
     cr_assert(slot.state == SlotState::finished && said(next).kind == Kind::data, "it is kept for that");
-    p.supplier.on_ask(p.header(Kind::ask, 2, 0, kSmall + 1), {});
+    p.supplier.on_nak(p.header(Kind::nak, 2, 0, kSmall + 1), {});
     cr_assert_eq(p.core.failure.error, EMSGSIZE, "they mean different messages");
 }
 
@@ -285,7 +285,7 @@ Test(sender, multicasts_what_is_ready_and_allowed) {
         cr_assert_eq(sent, row.sent);
     }
     // Multicasts again a missing fragment, but not an unsent fragment.
-    p.nacker.on_nack(p.header(Kind::nack, 1, window - 1, 0), ByteString{std::byte{3}});
+    p.root_repairer.on_root_nak(p.header(Kind::root_nak, 1, window - 1, 0), ByteString{std::byte{3}});
     const wire::Header again = said(next);
     cr_assert(again.kind == Kind::fragment && index_of(again.fragment) == window - 1);
     cr_assert(said(next).kind == Kind{});
@@ -332,19 +332,19 @@ Test(gatherer, combines_in_the_order_of_the_tree) {
     cr_assert(results[0] == results[1] && results[0] != content(64));
 }
 
-Test(checkpoint, keeps_a_watermark_until_its_verdict_is_known) {
+Test(checkpoint, keeps_a_watermark_until_its_map_is_known) {
     Parts p(1, 4);
     for (int i = 0; i < 16; ++i) p.core.finish(p.post(0, 0));
     p.checkpoint.settle();
     const auto next = [&](Effect& effect) { return p.checkpoint.next_message(effect); };
     cr_assert(said(next).kind == Kind::watermark_up);
-    p.checkpoint.on_told(p.header(Kind::watermark_down, 2, 0, 0, 16), p.core.parent);
-    p.checkpoint.on_told(p.header(Kind::watermark_down, 0, 0, 0, 32), p.core.parent);
+    p.checkpoint.on_watermark(p.header(Kind::watermark_down, 2, 0, 0, 16), p.core.parent);
+    p.checkpoint.on_watermark(p.header(Kind::watermark_down, 0, 0, 0, 32), p.core.parent);
     cr_assert_eq(p.core.counters.unexpected_kind, 2U, "not the parent; not finished here");
-    p.checkpoint.on_told(p.header(Kind::watermark_down, 0, 1, 0, 16), p.core.parent);
+    p.checkpoint.on_watermark(p.header(Kind::watermark_down, 0, 1, 0, 16), p.core.parent);
     p.checkpoint.settle();
     cr_assert_eq(p.checkpoint.opened(), 0U);
-    p.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 80);
+    p.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 80);
     p.checkpoint.settle();
     cr_assert_eq(p.checkpoint.opened(), 16U);
 }
@@ -398,11 +398,11 @@ Test(failure_detector, tells_everybody_but_the_dead_once) {
         cr_assert_eq(p.core.failure.error, 0);
         p.core.fail(rank_of(2), row.error, row.tell);
         for (const std::uint32_t rank : row.told) {
-            cr_assert_neq(p.core.failure.untold, p.core.config.members);
+            cr_assert_neq(p.core.failure.next_to_inform, p.core.config.members);
             cr_assert(detector.next_message(effect) && effect.to == rank_of(rank));
         }
         cr_assert_not(detector.next_message(effect));
-        cr_assert_eq(p.core.failure.untold, p.core.config.members);
+        cr_assert_eq(p.core.failure.next_to_inform, p.core.config.members);
         cr_assert(p.core.failure.lost == rank_of(2) && p.core.failure.error == row.error);
     }
 }

@@ -25,8 +25,8 @@ struct Leaf : Bench {
         return {
             .kind = kind, .sender = sender, .operation = operation, .payload = {}, .key = {}, .epoch = {}};
     }
-    Packet verdict(std::uint32_t version, std::uint64_t from, const engine::Verdict& what) const {
-        Packet packet = verdict_message(what);
+    Packet later_map(std::uint32_t version, std::uint64_t from, const engine::ReachabilityMap& what) const {
+        Packet packet = map_message(what);
         packet.operation = from;
         packet.total |= std::uint64_t{version} << 1;
         return packet;
@@ -50,8 +50,8 @@ struct Leaf : Bench {
     std::uint64_t next = 0;
 };
 
-const engine::Verdict kNoLane{};
-const engine::Verdict kLane{.works = true, .deaf = {}, .mute = {}};
+const engine::ReachabilityMap kNoMulticast{};
+const engine::ReachabilityMap kMulticast{.works = true, .deaf = {}, .mute = {}};
 
 }  // namespace
 
@@ -60,18 +60,18 @@ TestSuite(elections, .timeout = 300);
 Test(elections, eight_silent_operations_are_reason_to_ask) {
     Leaf leaf;
     for (std::uint32_t i = 1; i < engine::kSilentEnough; ++i)
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U, "operation %u", i);
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U, "operation %u", i);
     const auto out = leaf.silent_broadcast();
-    cr_assert_eq(count(out, Kind::elect), 1U);
+    cr_assert_eq(count(out, Kind::election_request), 1U);
     for (std::uint32_t i = 0; i < 20; ++i)
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U, "one for each election");
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U, "one for each election");
 }
 
 Test(elections, one_that_is_heard_begins_the_count_anew) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 30; ++i) {
         if (i % engine::kSilentEnough == 5) leaf.datagram(leaf.fragment(0, leaf.next, 0, content(8)));
-        cr_assert_eq(count(leaf.silent_broadcast(), Kind::elect), 0U);
+        cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U);
     }
 }
 
@@ -115,11 +115,11 @@ Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
         leaf.of(Kind::go, 0),
         leaf.of(Kind::go, 1, 2),
         leaf.of(Kind::vote, 0, 2),
-        leaf.of(Kind::elect, 0, 2),
-        leaf.verdict(0, 64, kNoLane),
-        leaf.verdict(2, 64, kNoLane),
+        leaf.of(Kind::election_request, 0, 2),
+        leaf.later_map(0, 64, kNoMulticast),
+        leaf.later_map(2, 64, kNoMulticast),
         [&] {
-            Packet packet = leaf.verdict(1, 64, kNoLane);
+            Packet packet = leaf.later_map(1, 64, kNoMulticast);
             packet.sender = 2;
             return packet;
         }(),
@@ -130,15 +130,15 @@ Test(elections, what_is_out_of_order_or_from_the_wrong_member_is_refused) {
         cr_assert(leaf.drain().empty());
         const std::string names = changed(before, leaf.engine.counters());
         cr_assert(names == "messages_received unexpected_kind", "%s", names.c_str());
-        cr_assert_eq(leaf.engine.verdict_version(), 0U);
+        cr_assert_eq(leaf.engine.map_version(), 0U);
     }
 }
 
-Test(elections, a_verdict_is_for_operations_from_its_own_on) {
+Test(elections, a_reachability_map_is_for_operations_from_its_own_on) {
     Leaf leaf;
-    leaf.message(leaf.verdict(1, 64, kNoLane));
-    cr_assert_eq(leaf.engine.verdict_version(), 1U);
-    cr_assert_eq(leaf.engine.counters().lane_demotions, 1U);
+    leaf.message(leaf.later_map(1, 64, kNoMulticast));
+    cr_assert_eq(leaf.engine.map_version(), 1U);
+    cr_assert_eq(leaf.engine.counters().multicast_demotions, 1U);
     for (std::uint32_t i = 0; i < 64; ++i) {
         // The ring predecessor is rank 0 under both reachability maps; the client under the old map is rank
         // 2.
@@ -152,11 +152,11 @@ Test(elections, a_verdict_is_for_operations_from_its_own_on) {
     const auto out = leaf.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
     cr_assert_eq(count(out, Kind::data), 2U, "the tree brings it to both");
-    cr_assert_eq(count(out, Kind::probe), 0U, "a beacon would only bring up the verdict that it just had");
+    cr_assert_eq(count(out, Kind::probe), 0U, "a beacon would only bring up the map that it just had");
 }
 
 // No member begins an operation without the reachability map for it, however messages are reordered.
-Test(elections, a_watermark_waits_for_its_verdict) {
+Test(elections, a_watermark_waits_for_its_reachability_map) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 65; ++i) {
         leaf.buffers.emplace_back(8);
@@ -168,7 +168,7 @@ Test(elections, a_watermark_waits_for_its_verdict) {
     // A watermark learned from a member that has moved on has no effect either.
     leaf.datagram(leaf.fragment(0, 70, 0, content(8)));
     cr_assert_eq(count(leaf.drain(), Effect::Kind::complete), 0U);
-    leaf.message(leaf.verdict(1, 64, kNoLane));
+    leaf.message(leaf.later_map(1, 64, kNoMulticast));
     const auto out = leaf.drain();
     cr_assert_eq(count(out, Effect::Kind::complete), 1U);
     cr_assert_eq(count(out, Kind::fragment), 0U);
@@ -177,17 +177,17 @@ Test(elections, a_watermark_waits_for_its_verdict) {
 Test(elections, the_deaf_ask_when_they_hear) {
     Leaf leaf({1});
     leaf.datagram(leaf.fragment(0, 0, 0, content(8)));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 1U);
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 1U);
     leaf.datagram(leaf.fragment(0, 1, 0, content(8)));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 0U, "once");
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 0U, "once");
 }
 
 Test(elections, a_beacon_of_a_mute_root_is_answered_by_a_request) {
     Leaf leaf({}, {2});
     leaf.datagram(leaf.of(Kind::probe, 0, 0));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 0U, "rank 0 may be heard");
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 0U, "rank 0 may be heard");
     leaf.datagram(leaf.of(Kind::probe, 0, 2));
-    cr_assert_eq(count(leaf.drain(), Kind::elect), 1U);
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 1U);
 }
 
 Test(elections, beacons_become_rare) {
@@ -208,7 +208,7 @@ namespace {
 struct Leader : Bench {
     Leader() : Bench(election_config(0, 3)) { join(); }
     void request(std::uint32_t sender, std::uint64_t election) {
-        message({.kind = Kind::elect,
+        message({.kind = Kind::election_request,
                  .sender = sender,
                  .operation = election,
                  .payload = {},
@@ -254,9 +254,9 @@ Test(elections, the_leader_holds_an_election_when_asked) {
     leader.vote_for(1, 1, {});  // the repeated vote counts once
     leader.vote_for(1, 2, 0b100U);
     out = leader.pass(Nanoseconds::from_ms(60));
-    cr_assert_eq(count(out, Kind::verdict), 2U);
+    cr_assert_eq(count(out, Kind::reachability_map), 2U);
     for (const Out& one : out) {
-        if (one.header.kind != Kind::verdict) continue;
+        if (one.header.kind != Kind::reachability_map) continue;
         cr_assert_eq(number_of(one.header.operation), 64U);
         cr_assert_eq(one.header.total, 1U << 1 | 1U);
     }
@@ -269,20 +269,20 @@ Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_wai
     Leader leader;
     for (std::uint64_t election = 1; election <= 3; ++election) {
         leader.request(1, election - 1);
-        const Nanoseconds asked = leader.now;
+        const Nanoseconds requested_at = leader.now;
         std::vector<Out> out;
         while (count(out = leader.pass(Nanoseconds::from_ms(1)), Kind::go) == 0)
-            cr_assert_lt((leader.now - asked).value, Nanoseconds::from_ms(500).value);
+            cr_assert_lt((leader.now - requested_at).value, Nanoseconds::from_ms(500).value);
         if (election > 1)
-            cr_assert_gt((leader.now - asked).value, Nanoseconds::from_ms(25).value,
+            cr_assert_gt((leader.now - requested_at).value, Nanoseconds::from_ms(25).value,
                          "too soon after the last");
         for (std::uint32_t r : {1U, 2U}) {
             leader.hear(election, r);
             leader.vote_for(election, r, {});
         }
-        cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(5)), Kind::verdict), 0U);
+        cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(5)), Kind::reachability_map), 0U);
     }
-    cr_assert_eq(leader.engine.verdict_version(), 0U);
+    cr_assert_eq(leader.engine.map_version(), 0U);
     cr_assert_eq(leader.engine.counters().elections, 3U);
 }
 
@@ -294,7 +294,7 @@ Test(elections, late_requests_are_dropped) {
     leader.request(2, 0);
     for (std::uint32_t r : {1U, 2U}) leader.vote_for(1, r, 0U);
     leader.pass(Nanoseconds::from_ms(60));
-    cr_assert_eq(leader.engine.verdict_version(), 1U);
+    cr_assert_eq(leader.engine.map_version(), 1U);
     leader.request(2, 1);
     cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(1000)), Kind::go), 0U);
 }

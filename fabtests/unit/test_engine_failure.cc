@@ -172,7 +172,7 @@ Test(failure, who_was_only_out_of_reach_is_told) {
         cr_assert_eq(expect_failure(out, dead ? 0 : 1).status, error);
         for (const Out& one : out)
             if (one.header.kind == Kind::fail) cr_assert_eq(index_of(one.to), 2U);
-        cr_assert(told.engine.failure_told());
+        cr_assert(told.engine.failure_sent());
         told.message(word);
         cr_assert(told.drain().empty(), "once");
     }
@@ -200,7 +200,7 @@ Test(failure, only_children_gather_and_only_the_parent_tells) {
     const Packet refused[] = {
         message_of(Kind::gather, 2),          message_of(Kind::gather, 0),
         message_of(Kind::watermark_up, 2, 0), message_of(Kind::watermark_down, 5),
-        message_of(Kind::go, 5, 1),           message_of(Kind::verdict, 5),
+        message_of(Kind::go, 5, 1),           message_of(Kind::reachability_map, 5),
         message_of(Kind::leave_up, 2),        message_of(Kind::vote, 2),
         message_of(Kind::ready, 2),
     };

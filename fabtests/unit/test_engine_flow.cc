@@ -35,7 +35,7 @@ constexpr std::uint32_t kFragments = 500;
 std::size_t fragments_asked(const std::vector<Out>& all) {
     std::size_t sum = 0;
     for (const Out& out : all)
-        if (out.kind == Effect::Kind::message && out.header.kind == Kind::ask)
+        if (out.kind == Effect::Kind::message && out.header.kind == Kind::nak)
             for (const std::byte byte : out.payload) sum += std::popcount(std::to_integer<unsigned>(byte));
     return sum;
 }
@@ -133,7 +133,7 @@ Test(flow, a_small_broadcast_ends_at_once_at_its_root) {
     cr_assert(out.front().kind == Effect::Kind::complete);
     cr_assert_eq(count(out, Kind::fragment), 6U);
     std::fill(buffer.begin(), buffer.end(), std::byte{0});  // a repair comes from the retransmit buffer
-    bench.message({.kind = Kind::ask,
+    bench.message({.kind = Kind::nak,
                    .sender = 1,
                    .total = 8000,
                    .payload = {std::byte{0b100}},
@@ -193,12 +193,12 @@ Test(flow, what_everybody_has_finished_is_neither_multicast_nor_repaired) {
     bench.join();
     ByteString buffer = content(8000);
     for (int i = 0; i < 16; ++i) cr_assert(bench.broadcast(0, buffer).ok());
-    Packet ask = plain_packet(Kind::ask, 1, 3, 8000);
-    ask.payload = {std::byte{0b100}};
+    Packet nak = plain_packet(Kind::nak, 1, 3, 8000);
+    nak.payload = {std::byte{0b100}};
     bench.drain({.multicast = false, .message = false});
-    bench.message(ask);
+    bench.message(nak);
     bench.message(plain_packet(Kind::watermark_up, 1, 16));  // rank 1 has received everything by other ways
-    bench.message(ask);
+    bench.message(nak);
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
     cr_assert_eq(count(out, Kind::data), 0U);
@@ -225,13 +225,13 @@ Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_watermark) {
     cr_assert_eq(count(bench.drain(), Kind::fragment), 20U);
 }
 
-Test(flow, a_remembered_question_is_answered_when_the_fragment_comes) {
+Test(flow, a_queued_nak_is_answered_when_the_fragment_comes) {
     Bench bench(config_of(1, 4));
     bench.join();
     ByteString buffer(5000);
     const ByteString sent = content(5000);
     // Rank 2 sends a NAK before this member has posted, and before this member has data.
-    bench.message({.kind = Kind::ask,
+    bench.message({.kind = Kind::nak,
                    .sender = 2,
                    .total = 5000,
                    .payload = {std::byte{0b1001}},
@@ -245,20 +245,20 @@ Test(flow, a_remembered_question_is_answered_when_the_fragment_comes) {
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert_eq(index_of(out[0].header.fragment), 3U);
     bench.datagram(bench.fragment(0, 0, 1, sent));
-    cr_assert_eq(count(bench.drain(), Kind::data), 0U, "nobody asked for that one");
+    cr_assert_eq(count(bench.drain(), Kind::data), 0U, "no NAK names that one");
     bench.datagram(bench.fragment(0, 0, 0, sent));
     cr_assert_eq(count(bench.drain(), Kind::data), 1U);
 }
 
-Test(flow, questions_may_overtake_each_other) {
+Test(flow, naks_may_overtake_each_other) {
     Bench bench(config_of(1, 4));
     bench.join();
     ByteString buffer(20 * 1424);
     const ByteString sent = content(buffer.size());
     cr_assert(bench.broadcast(0, buffer).ok());
     bench.drain();
-    auto ask = [&](std::uint32_t from, unsigned bits) {
-        bench.message({.kind = Kind::ask,
+    auto nak = [&](std::uint32_t from, unsigned bits) {
+        bench.message({.kind = Kind::nak,
                        .sender = 2,
                        .fragment = from,
                        .total = buffer.size(),
@@ -266,8 +266,8 @@ Test(flow, questions_may_overtake_each_other) {
                        .key = {},
                        .epoch = {}});
     };
-    ask(4, 0b10);       // the newer NAK arrives first: from 4 on, 5 is missing
-    ask(0, 0b1001000);  // the older one: meanwhile the requester has received 3, but not 6
+    nak(4, 0b10);       // the newer NAK arrives first: from 4 on, 5 is missing
+    nak(0, 0b1001000);  // the older one: meanwhile the requester has received 3, but not 6
     for (std::uint32_t i = 0; i < 8; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
     std::vector<bool> answered(8);
     for (const Out& out : bench.drain()) {
@@ -275,25 +275,25 @@ Test(flow, questions_may_overtake_each_other) {
         const std::uint32_t from = index_of(out.header.fragment);
         for (std::uint32_t i = 0; i < out.payload.size() / 1424; ++i) answered[from + i] = true;
     }
-    cr_assert(answered[5] && answered[6], "both questions count");
-    cr_assert(!answered[3], "the newer question said so");
+    cr_assert(answered[5] && answered[6], "both NAKs count");
+    cr_assert(!answered[3], "the newer NAK named it as received");
 }
 
-Test(flow, asks_are_sent_once_for_each_fragment) {
+Test(flow, naks_are_sent_once_for_each_fragment) {
     Bench bench(config_of(1, 4));
     bench.join();
     ByteString buffer(20 * 1424);
     const ByteString sent = content(buffer.size());
     cr_assert(bench.broadcast(0, buffer).ok());
     for (std::uint32_t i : {0U, 2U, 5U}) bench.datagram(bench.fragment(0, 0, i, sent));
-    std::vector<std::uint32_t> asked(20);
+    std::vector<std::uint32_t> requested(20);
     for (const Out& out : bench.pass(Nanoseconds::from_ms(90)))
-        if (out.kind == Effect::Kind::message && out.header.kind == Kind::ask)
+        if (out.kind == Effect::Kind::message && out.header.kind == Kind::nak)
             for (std::uint32_t i = 0; i < out.payload.size() * 8; ++i)
                 if ((out.payload[i / 8] >> (i % 8) & std::byte{1}) != std::byte{0})
-                    ++asked.at(index_of(out.header.fragment) + i);
+                    ++requested.at(index_of(out.header.fragment) + i);
     for (std::uint32_t i = 0; i < 20; ++i)
-        cr_assert_eq(asked[i], i == 0 || i == 2 || i == 5 ? 0U : 1U, "fragment %u", i);
+        cr_assert_eq(requested[i], i == 0 || i == 2 || i == 5 ? 0U : 1U, "fragment %u", i);
 }
 
 TestSuite(barriers, .timeout = 300);
@@ -332,14 +332,14 @@ Test(barriers, a_lost_release_is_asked_for) {
     cr_assert(bench.barrier().ok());
     const auto out = bench.pass(Nanoseconds::from_ms(10));
     cr_assert_eq(count(out, Kind::gather), 1U);
-    cr_assert_eq(count(out, Kind::ask), 1U);
+    cr_assert_eq(count(out, Kind::nak), 1U);
     bench.message(plain_packet(Kind::data, 1, 0));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
 // A receiver with all data sent so far requests a single fragment, and twice as many after each message with
 // the requested data, because the multicast may have failed. A multicast packet shows that multicast works.
-Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
+Test(flow, silence_in_a_large_broadcast_causes_a_small_nak_first) {
     const auto config = config_of(1, 4);
     Bench bench(config);
     bench.join();
@@ -348,9 +348,9 @@ Test(flow, silence_in_a_large_broadcast_is_first_a_small_question) {
     cr_assert(bench.broadcast(0, buffer).ok());
     for (std::uint32_t i = 0; i < config.window; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
     auto out = bench.pass(Nanoseconds::from_ms(80));
-    cr_assert_eq(count(out, Kind::ask), 1U);
+    cr_assert_eq(count(out, Kind::nak), 1U);
     for (const Out& one : out)
-        if (one.header.kind == Kind::ask) {
+        if (one.header.kind == Kind::nak) {
             cr_assert_eq(index_of(one.header.fragment), config.window);
             cr_assert(one.payload == ByteString{std::byte{1}});
         }
@@ -383,28 +383,28 @@ Test(flow, an_answer_that_comes_after_the_multicast_is_no_outage) {
     ByteString buffer(sent.size());
     cr_assert(bench.broadcast(0, buffer).ok());
     for (std::uint32_t i = 0; i < config.window; ++i) bench.datagram(bench.fragment(0, 0, i, sent));
-    cr_assert_eq(count(bench.pass(Nanoseconds::from_ms(80)), Kind::ask), 1U);
+    cr_assert_eq(count(bench.pass(Nanoseconds::from_ms(80)), Kind::nak), 1U);
     bench.datagram(bench.fragment(0, 0, config.window, sent));
     Packet data = bench.fragment(0, 0, config.window, sent);
     data.kind = Kind::data;
     bench.message(data);
-    cr_assert_eq(count(bench.drain(), Kind::ask), 0U);
+    cr_assert_eq(count(bench.drain(), Kind::nak), 0U);
 }
 
-Test(flow, a_root_keeps_a_small_question_until_it_has_multicast_the_fragment) {
+Test(flow, a_root_keeps_a_small_nak_until_it_has_multicast_the_fragment) {
     Bench bench(config_of(0, 3));
     bench.join();
     ByteString buffer = content(300'000);
     cr_assert(bench.broadcast(0, buffer).ok());
     cr_assert_eq(count(bench.drain(), Kind::fragment), 64U);
-    const Packet ask{.kind = Kind::ask,
+    const Packet nak{.kind = Kind::nak,
                      .sender = 1,
                      .fragment = 64,
                      .total = 300'000,
                      .payload = {std::byte{1}},
                      .key = {},
                      .epoch = {}};
-    bench.message(ask);
+    bench.message(nak);
     cr_assert(bench.drain().empty());
     for (std::uint32_t reporter : {1U, 2U})
         bench.message({.kind = Kind::report,
@@ -419,7 +419,7 @@ Test(flow, a_root_keeps_a_small_question_until_it_has_multicast_the_fragment) {
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert(out.back().header.kind == Kind::data, "behind the multicasts");
     // A NAK for a whole window shows that the member receives no multicast; the answer is sent at once.
-    Packet window = ask;
+    Packet window = nak;
     window.fragment = 65;
     window.payload.assign(8, std::byte{0xff});
     bench.message(window);

@@ -37,7 +37,7 @@ Test(join, round_trips_are_measured_when_the_probes_are_over) {
     const auto probing = bench.pass(Nanoseconds::from_ms(100));
     cr_assert_gt(count(probing, Kind::probe), 0U);
     cr_assert_eq(count(probing, Kind::ping), 0U);
-    bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
+    bench.message(bench.map_message({.works = true, .deaf = {}, .mute = {}}));
     cr_assert_eq(count(bench.drain(), Kind::ping), 1U);
 }
 
@@ -47,7 +47,7 @@ namespace {
 struct Pinging : Bench {
     explicit Pinging(const engine::GroupConfig& config) : Bench(config) {
         engine.start(now);
-        message(verdict_message({.works = true, .deaf = {}, .mute = {}}));
+        message(map_message({.works = true, .deaf = {}, .mute = {}}));
         look();
     }
     // Returns the number of new pings sent.
@@ -127,8 +127,8 @@ Test(join, what_a_ping_took_at_the_start_is_measured_again) {
 
 Test(join, a_pong_that_no_ping_asked_for_has_no_effect) {
     Pinging member(config_of(1, kMembers));
-    const std::uint64_t asked = member.last.total;
-    for (std::uint64_t total : {std::uint64_t{0}, asked + 1, UINT64_MAX, std::uint64_t{1} << 63}) {
+    const std::uint64_t echoed = member.last.total;
+    for (std::uint64_t total : {std::uint64_t{0}, echoed + 1, UINT64_MAX, std::uint64_t{1} << 63}) {
         const auto before = member.engine.counters();
         member.pong(total);
         cr_assert_eq(member.look(), 0U);
@@ -137,7 +137,7 @@ Test(join, a_pong_that_no_ping_asked_for_has_no_effect) {
     }
     member.answer(Nanoseconds::from_us(70));
     member.now = member.now + Nanoseconds::from_us(1);
-    member.pong(asked);
+    member.pong(echoed);
     cr_assert_eq(member.round_trip_us(), 70, "a ping is answered once");
 }
 
@@ -158,7 +158,7 @@ Test(join, a_pong_that_nobody_asked_for_changes_nothing) {
     // Times before and after all valid times, with overflowing differences.
     const std::uint64_t totals[] = {0, 1ULL << 63, UINT64_MAX, static_cast<std::uint64_t>(bench.now.value)};
     for (const std::uint64_t total : totals) refused(1, total);
-    bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
+    bench.message(bench.map_message({.works = true, .deaf = {}, .mute = {}}));
     cr_assert_eq(count(bench.drain(), Kind::ping), 1U);
     before = bench.engine.counters();
     const auto sent_at = static_cast<std::uint64_t>(bench.now.value);
@@ -172,7 +172,7 @@ Test(join, a_pong_that_nobody_asked_for_changes_nothing) {
     cr_assert_eq(bench.engine.counters().unexpected_kind, before.unexpected_kind + 1, "it is answered");
 }
 
-Test(join, verdicts) {
+Test(join, maps) {
     const Election elections[] = {
         {"all well", {{}, {0, 2, 3, 4}, {0, 1, 3, 4}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {}, {}},
         {"one is deaf", {{}, {0, 2, 3, 4}, {}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {2}, {}},
@@ -193,14 +193,14 @@ Test(join, verdicts) {
         }
         const auto out = bench.drain();
         cr_assert_eq(count(out, Effect::Kind::joined), 1U, "%s", election.name);
-        cr_assert_eq(count(out, Kind::verdict), kMembers - 1, "%s", election.name);
+        cr_assert_eq(count(out, Kind::reachability_map), kMembers - 1, "%s", election.name);
         for (const Out& o : out)
-            if (o.kind == Effect::Kind::message && o.header.kind == Kind::verdict) {
-                engine::Verdict verdict;
-                cr_assert(engine::decode(o.payload, index_of(o.header.fragment), kMembers, verdict));
-                cr_assert_eq(o.header.total, 1U, "%s: the lane", election.name);
-                cr_assert(verdict.deaf == ranks_of(election.deaf), "%s: the deaf", election.name);
-                cr_assert(verdict.mute == ranks_of(election.mute), "%s: the mute", election.name);
+            if (o.kind == Effect::Kind::message && o.header.kind == Kind::reachability_map) {
+                engine::ReachabilityMap map;
+                cr_assert(engine::decode(o.payload, index_of(o.header.fragment), kMembers, map));
+                cr_assert_eq(o.header.total, 1U, "%s: the multicast works", election.name);
+                cr_assert(map.deaf == ranks_of(election.deaf), "%s: the deaf", election.name);
+                cr_assert(map.mute == ranks_of(election.mute), "%s: the mute", election.name);
             }
     }
 }
@@ -215,9 +215,9 @@ Test(join, a_leader_without_a_socket_decides_for_point_to_point_at_once) {
     const auto out = bench.drain();
     cr_assert_eq(count(out, Effect::Kind::multicast), 0U);
     cr_assert_eq(count(out, Kind::go), 0U);
-    cr_assert_eq(count(out, Kind::verdict), 2U);
+    cr_assert_eq(count(out, Kind::reachability_map), 2U);
     cr_assert(bench.engine.phase() == engine::Phase::active);
-    cr_assert_eq(bench.engine.graph().hearing_count(), 0U);
+    cr_assert_eq(bench.engine.graph().receiver_count(), 0U);
 }
 
 Test(join, a_member_without_a_socket_votes_at_once) {
@@ -305,10 +305,10 @@ Test(join, a_group_of_one_is_ready_at_once) {
     cr_assert_eq(bench.drain().size(), 2U);
 }
 
-Test(join, a_verdict_that_makes_no_sense_is_refused) {
+Test(join, an_invalid_reachability_map_is_refused) {
     Bench bench(config_of(1, 3));
     bench.engine.start(bench.now);
-    const auto good = bench.verdict_message({.works = true, .deaf = ranks_of({0, 2}), .mute = {}});
+    const auto good = bench.map_message({.works = true, .deaf = ranks_of({0, 2}), .mute = {}});
     auto from_a_stranger = good, too_short = good, more_deaf_than_ranks = good, no_rank = good,
          unsorted = good;
     from_a_stranger.sender = 2;
@@ -322,7 +322,7 @@ Test(join, a_verdict_that_makes_no_sense_is_refused) {
     cr_assert_eq(bench.engine.counters().unexpected_kind, 5U);
     bench.message(good);
     cr_assert(bench.engine.phase() == engine::Phase::active);
-    cr_assert_eq(bench.engine.graph().hearing_count(), 1U);
+    cr_assert_eq(bench.engine.graph().receiver_count(), 1U);
 }
 
 Test(join, go_and_ready_count_only_along_the_tree) {

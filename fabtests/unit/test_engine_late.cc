@@ -35,8 +35,8 @@ struct Supplying : Bench {
         packet.total = kBytes;
         return packet;
     }
-    Packet ask(std::uint32_t fragment) const {
-        Packet packet = from_client(Kind::ask);
+    Packet nak(std::uint32_t fragment) const {
+        Packet packet = from_client(Kind::nak);
         packet.fragment = fragment;
         packet.payload = {std::byte{1}};
         return packet;
@@ -58,7 +58,7 @@ Test(late, whoever_has_all_goes_on_and_a_copy_serves_the_rest) {
     cr_assert_eq(member.pass_by(kLong), 1U);
     cr_assert(buffer == member.message_);
     std::ranges::fill(buffer, std::byte{0});  // the buffer belongs to the caller again
-    member.message(member.ask(3));
+    member.message(member.nak(3));
     const auto answers = member.drain();
     cr_assert_eq(count(answers, Kind::data), 1U);
     const std::size_t size = member.engine.config().fragment_bytes;
@@ -84,7 +84,7 @@ Test(late, whoever_asks_is_stayed_for) {
     Supplying member;
     ByteString buffer(kBytes);
     member.take(0, buffer);
-    member.message(member.ask(3));
+    member.message(member.nak(3));
     cr_assert_eq(member.pass_by(kLong), 0U);
     member.message(member.from_client(Kind::done));
     cr_assert_eq(member.pass_by(kLong), 1U);

@@ -94,7 +94,7 @@ const Damage kMessages[] = {
      "messages_received unexpected_kind"},
     {"a vote from who is no child", [](Packet& p) { p.kind = Kind::vote; }, nullptr,
      "messages_received unexpected_kind"},
-    {"a second verdict", [](Packet& p) { p.kind = Kind::verdict; }, nullptr,
+    {"a second map", [](Packet& p) { p.kind = Kind::reachability_map; }, nullptr,
      "messages_received unexpected_kind"},
     {"a watermark from who is not the parent",
      [](Packet& p) {
@@ -109,13 +109,13 @@ const Damage kMessages[] = {
          p.operation = 16;
      },
      nullptr, "messages_received unexpected_kind"},
-    {"a question longer than a window",
+    {"a NAK longer than a window",
      [](Packet& p) {
-         p.kind = Kind::ask;
+         p.kind = Kind::nak;
          p.sender = 2;
          p.payload.resize(9);
      },
-     nullptr, "messages_received asks_received bad_sender"},
+     nullptr, "messages_received naks_received bad_sender"},
     {"go again", [](Packet& p) { p.kind = Kind::go; }, nullptr, "messages_received unexpected_kind"},
     {"ready from who is no child", [](Packet& p) { p.kind = Kind::ready; }, nullptr,
      "messages_received unexpected_kind"},
@@ -195,7 +195,7 @@ Test(packets, what_is_below_the_watermark_is_stale) {
     const engine::Counters before = bench.engine.counters();
     bench.datagram(bench.fragment(0, 3, 0, content(10)));
     bench.message(
-        {.kind = Kind::ask, .operation = 15, .total = 10, .payload = {std::byte{1}}, .key = {}, .epoch = {}});
+        {.kind = Kind::nak, .operation = 15, .total = 10, .payload = {std::byte{1}}, .key = {}, .epoch = {}});
     cr_assert_eq(bench.engine.counters().stale_operation - before.stale_operation, 2U);
     cr_assert(bench.drain().empty());
 }
@@ -244,9 +244,9 @@ Test(packets, the_first_fragments_of_a_large_broadcast_may_come_before_the_post)
     cr_assert(bench.broadcast(0, buffer).ok());
     cr_assert(std::equal(buffer.begin(), buffer.begin() + kept * 1424, sent.begin()));
     const auto out = bench.pass(Nanoseconds::from_ms(1));
-    cr_assert_eq(count(out, Kind::ask), 1U);
+    cr_assert_eq(count(out, Kind::nak), 1U);
     for (const Out& o : out)
-        if (o.kind == Effect::Kind::message && o.header.kind == Kind::ask) {
+        if (o.kind == Effect::Kind::message && o.header.kind == Kind::nak) {
             cr_assert(o.to == rank_of(0), "the ring predecessor is the root");
             cr_assert_eq(index_of(o.header.fragment), kept);
             cr_assert(o.payload == ByteString({std::byte{0xff}, std::byte{0x0f}}));
@@ -267,9 +267,10 @@ Test(packets, early_buffers_are_few_and_come_back) {
         cr_assert_eq(bench.engine.counters().unposted_dropped - dropped, (end - round > buffers ? 20U : 0U));
         for (std::uint64_t id = round; id < end; ++id) {
             // Every second posted operation differs from the early data: then none of the data may be used.
-            const bool misled = id % 2 == 1;
-            cr_assert(bench.broadcast(misled ? 0 : 2, posted[id]).ok());
-            const ByteString expected = misled || id == round + buffers ? ByteString(sent.size()) : sent;
+            const bool wrong_early_data = id % 2 == 1;
+            cr_assert(bench.broadcast(wrong_early_data ? 0 : 2, posted[id]).ok());
+            const ByteString expected =
+                wrong_early_data || id == round + buffers ? ByteString(sent.size()) : sent;
             cr_assert(posted[id] == expected, "operation %lu", static_cast<unsigned long>(id));
         }
         bench.drain();
@@ -277,11 +278,11 @@ Test(packets, early_buffers_are_few_and_come_back) {
 }
 
 Test(packets, members_that_disagree_about_the_length_end) {
-    for (Kind kind : {Kind::ask, Kind::data}) {
+    for (Kind kind : {Kind::nak, Kind::data}) {
         ReceivingMember receiver(5000);
         Packet packet = receiver.fragment(0, 0, 0, content(4000));
         packet.kind = kind;
-        if (kind == Kind::ask) packet.payload = {std::byte{1}};
+        if (kind == Kind::nak) packet.payload = {std::byte{1}};
         receiver.message(packet);
         const auto out = receiver.drain();
         cr_assert_eq(count(out, Effect::Kind::failed), 1U);
@@ -305,7 +306,7 @@ Test(packets, lengths_that_contradict_early_data) {
                 ByteString buffer(bytes);
                 cr_assert(bench.broadcast(0, buffer).ok());
                 const auto out = bench.pass(Nanoseconds::from_ms(90));
-                cr_assert_eq(count(out, Kind::ask), 1U, "%zu bytes, deaf %d", bytes, deaf);
+                cr_assert_eq(count(out, Kind::nak), 1U, "%zu bytes, deaf %d", bytes, deaf);
                 cr_assert_eq(count(out, Effect::Kind::complete), 0U);
             }
 }

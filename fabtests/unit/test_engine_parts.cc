@@ -39,7 +39,7 @@ struct Member {
               return config;
           }()) {
         core.now = kPartSoon;
-        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.reachability.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
     }
     void finish(std::uint64_t operations) {
@@ -49,29 +49,29 @@ struct Member {
         checkpoint.settle();
     }
     static wire::Header header(wire::Kind kind, std::uint32_t from, std::uint64_t number,
-                               std::uint32_t verdict = 0) {
+                               std::uint32_t map_version = 0) {
         wire::Header header;
         header.kind = kind;
         header.sender = rank_of(from);
         header.operation = operation_of(number);
-        header.fragment = fragment_of(verdict);
+        header.fragment = fragment_of(map_version);
         return header;
     }
     void up(std::uint32_t child, std::uint64_t number) {
         checkpoint.on_up(header(wire::Kind::watermark_up, child, number));
         checkpoint.settle();
     }
-    void told(std::uint64_t number, std::uint32_t verdict = 0) {
-        checkpoint.on_told(header(wire::Kind::watermark_down, index_of(core.parent), number, verdict),
-                           core.parent);
+    void told(std::uint64_t number, std::uint32_t map_version = 0) {
+        checkpoint.on_watermark(
+            header(wire::Kind::watermark_down, index_of(core.parent), number, map_version), core.parent);
     }
-    void asked(std::uint32_t child, std::uint64_t above) {
-        checkpoint.on_ask(header(wire::Kind::watermark_ask, child, above));
+    void requested(std::uint32_t child, std::uint64_t above) {
+        checkpoint.on_request(header(wire::Kind::watermark_request, child, above));
     }
     // Its next messages, each as kind, receiver and number.
-    using Words = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
-    Words words() {
-        Words all;
+    using Messages = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
+    Messages messages() {
+        Messages all;
         for (Effect effect; checkpoint.next_message(effect);) {
             const wire::Header said = wire::decode(effect.header).header;
             all.emplace_back(said.kind, index_of(effect.to), number_of(said.operation));
@@ -83,9 +83,9 @@ struct Member {
     Checkpoint checkpoint{core};
 };
 
-using Words = Member::Words;
+using Messages = Member::Messages;
 constexpr auto kUp = wire::Kind::watermark_up, kDown = wire::Kind::watermark_down,
-               kAsk = wire::Kind::watermark_ask;
+               kRequest = wire::Kind::watermark_request;
 
 }  // namespace
 
@@ -93,37 +93,37 @@ Test(watermark, rises_when_all_below_have_finished) {
     Member root(0, 3, 2);
     root.finish(8);
     root.up(1, 8);
-    cr_assert(root.checkpoint.opened() == 0 && root.words().empty(), "one has not");
+    cr_assert(root.checkpoint.opened() == 0 && root.messages().empty(), "one has not");
     root.up(2, 4);
     cr_assert_eq(root.checkpoint.opened(), 4U);
-    cr_assert(root.words() == (Words{{kDown, 1, 4}, {kDown, 2, 4}}));
-    cr_assert(root.words().empty(), "once");
+    cr_assert(root.messages() == (Messages{{kDown, 1, 4}, {kDown, 2, 4}}));
+    cr_assert(root.messages().empty(), "once");
     cr_assert_eq(root.checkpoint.behind().count, 1U);
     cr_assert(root.checkpoint.behind().contains(rank_of(2)));
     root.up(2, 2);
-    cr_assert(root.checkpoint.opened() == 4 && root.words().empty(), "late and doubled");
+    cr_assert(root.checkpoint.opened() == 4 && root.messages().empty(), "late and doubled");
 }
 
 Test(watermark, goes_up_and_comes_down_through_others) {
     Member middle(1, 3);
     middle.up(2, 8);
     middle.finish(6);
-    cr_assert(middle.words() == (Words{{kUp, 0, 4}}), "in whole checkpoints");
+    cr_assert(middle.messages() == (Messages{{kUp, 0, 4}}), "in whole checkpoints");
     cr_assert_eq(middle.checkpoint.opened(), 0U, "only rank 0 knows what all have");
     middle.told(4);
     cr_assert_eq(middle.checkpoint.opened(), 4U);
-    cr_assert(middle.words() == (Words{{kDown, 2, 4}}));
+    cr_assert(middle.messages() == (Messages{{kDown, 2, 4}}));
     for (const std::uint64_t old : {4U, 2U}) middle.told(old);
-    cr_assert(middle.checkpoint.opened() == 4 && middle.words().empty(), "no news");
+    cr_assert(middle.checkpoint.opened() == 4 && middle.messages().empty(), "no news");
 }
 
-Test(watermark, waits_for_the_verdict_that_it_was_told_with) {
+Test(watermark, waits_for_the_map_that_it_names) {
     Member leaf(1, 2);
     leaf.finish(8);
     for (const std::uint64_t number : {4U, 8U}) leaf.told(number, 1);
     leaf.checkpoint.settle();
     cr_assert_eq(leaf.checkpoint.opened(), 0U);
-    leaf.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
+    leaf.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
     leaf.checkpoint.settle();
     cr_assert_eq(leaf.checkpoint.opened(), 8U);
 }
@@ -136,9 +136,9 @@ Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
     cr_assert(root.checkpoint.next_multicast(effect) &&
               wire::decode(effect.header).header.operation == operation_of(4));
     cr_assert_not(root.checkpoint.next_multicast(effect), "once");
-    cr_assert(root.words().empty());
-    root.asked(1, 0);
-    cr_assert(root.words() == (Words{{kDown, 1, 4}}));
+    cr_assert(root.messages().empty());
+    root.requested(1, 0);
+    cr_assert(root.messages() == (Messages{{kDown, 1, 4}}));
 }
 
 Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
@@ -150,17 +150,17 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     cr_assert(middle.checkpoint.next_deadline() == kPartSoon + least, "while nothing was measured");
     middle.core.now = middle.checkpoint.next_deadline();
     middle.checkpoint.on_timeout();
-    cr_assert(middle.words() == (Words{{kAsk, 0, 0}}));
+    cr_assert(middle.messages() == (Messages{{kRequest, 0, 0}}));
     middle.core.now = kPartLate;
     middle.checkpoint.await();
-    cr_assert(middle.checkpoint.next_deadline() == kNever, "it has asked");
-    middle.asked(2, 0);
-    cr_assert(middle.words().empty(), "it does not know");
+    cr_assert(middle.checkpoint.next_deadline() == kNever, "the request is sent");
+    middle.requested(2, 0);
+    cr_assert(middle.messages().empty(), "it does not know");
     middle.told(4);
-    cr_assert_eq(middle.words().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
-    // A child with the same watermark makes the member ask its own parent.
-    middle.asked(2, 4);
-    cr_assert(middle.words() == (Words{{kAsk, 0, 4}}));
+    cr_assert_eq(middle.messages().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
+    // A child with the same watermark makes the member send a request to its own parent.
+    middle.requested(2, 4);
+    cr_assert(middle.messages() == (Messages{{kRequest, 0, 4}}));
 }
 
 Test(departure, up_when_all_below_have_left_and_down_again) {
@@ -169,7 +169,7 @@ Test(departure, up_when_all_below_have_left_and_down_again) {
     Rank to{};
     middle.on_idle();
     cr_assert_not(middle.closing() || middle.next(kind, to));
-    cr_assert_not(middle.on_everybody_left(), "it has not");
+    cr_assert_not(middle.on_all_left(), "it has not");
     middle.on_child_left(0);
     middle.close();
     middle.on_idle();
@@ -179,7 +179,7 @@ Test(departure, up_when_all_below_have_left_and_down_again) {
     middle.on_idle();
     cr_assert(middle.next(kind, to) && kind == wire::Kind::leave_up && to == rank_of(0));
     cr_assert_not(middle.next(kind, to) || middle.over());
-    cr_assert(middle.on_everybody_left());
+    cr_assert(middle.on_all_left());
     cr_assert(middle.next(kind, to) && kind == wire::Kind::leave_down && to == rank_of(3));
     cr_assert_not(middle.over(), "one child does not know");
     cr_assert(middle.next(kind, to) && to == rank_of(4));
@@ -198,22 +198,22 @@ Test(departure, rank_0_alone_leaves_at_once) {
 Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
     Core core(parts_config(1, 2 * kMaxWatched));
     FlowControl flow{core};
-    Nacker nacker{core};
-    Repairer repairer{core, nacker};
+    RootRepairer root_repairer{core};
+    Repairer repairer{core, root_repairer};
     Supplier supplier{core, flow, repairer};
     Gatherer gatherer{core, flow, supplier};
     Checkpoint checkpoint{core};
     FailureDetector detector(core, checkpoint, gatherer);
-    const auto asked = [&] {
+    const auto pinged = [&] {
         std::vector<Rank> ranks;
         for (Effect effect; detector.next_watch(effect);) ranks.push_back(effect.to);
         return ranks;
     };
     for (const Rank rank : {kNoRank, rank_of(1), rank_of(5), rank_of(5), rank_of(6), rank_of(5)})
         detector.watch(rank);
-    cr_assert(asked() == (std::vector{rank_of(5), rank_of(6)}));
+    cr_assert(pinged() == (std::vector{rank_of(5), rank_of(6)}));
     for (std::uint32_t i = 0; i < kMaxWatched - 1; ++i) detector.watch(rank_of(100 + i));  // 5 is removed
-    cr_assert_eq(asked().size(), kMaxWatched - 1);
+    cr_assert_eq(pinged().size(), kMaxWatched - 1);
     for (const std::uint32_t rank : {6U, 5U}) detector.watch(rank_of(rank));
-    cr_assert(asked() == (std::vector{rank_of(5)}));
+    cr_assert(pinged() == (std::vector{rank_of(5)}));
 }

@@ -61,7 +61,7 @@ struct Pair {
         cr_assert_eq(quick.engine.arrived(kFirst), slow.engine.arrived(kFirst));
         const Nanoseconds one = quick.engine.next_deadline(), other = slow.engine.next_deadline();
         cr_assert_lt(std::abs(one.value - other.value), kMaxApart.value,
-                     "one will ask, or tell, before the other");
+                     "one will send a NAK, or report, before the other");
     }
     void expect_all() {
         turn();

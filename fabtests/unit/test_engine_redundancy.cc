@@ -357,7 +357,7 @@ Test(redundancy, a_receiver_restores_what_it_lost) {
                     if (i != 2) receiver.datagram(receiver.fragment(0, 0, i, sent));
                 if (!rows_first) rows();
                 if (!posted) cr_assert(receiver.broadcast(0, buffer).ok());
-                cr_assert_eq(sent_of(receiver.drain(), Kind::ask).size(), 0U);
+                cr_assert_eq(sent_of(receiver.drain(), Kind::nak).size(), 0U);
                 cr_assert(buffer == sent, "%u fragments, posted %d, rows first %d", fragments, posted,
                           rows_first);
                 cr_assert_eq(receiver.engine.counters().fragments_restored, 2U);
@@ -372,8 +372,8 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
     cr_assert(receiver.broadcast(0, buffer).ok());
     for (std::uint32_t i = 2; i < 40; ++i) receiver.datagram(receiver.fragment(0, 0, i, sent));
     receiver.datagram(parity_of(0, sent, 0));
-    const auto asks = sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::ask);
-    cr_assert_eq(asks.size(), 1U);
+    const auto naks = sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::nak);
+    cr_assert_eq(naks.size(), 1U);
     // Of two missing fragments, the first comes by message, and the stored row restores the second.
     receiver.message({.kind = Kind::data,
                       .sender = 0,
@@ -389,7 +389,7 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
 
 // A poll requests one fragment, to check whether the multicast continues, and parity restores this fragment.
 // The receiver must still request the fragments lost after it.
-Test(redundancy, what_was_polled_and_restored_is_followed_by_another_question) {
+Test(redundancy, a_tested_and_restored_fragment_is_followed_by_another_nak) {
     constexpr std::uint32_t kAll = 114, kHeard = 112;
     auto config = config_of(1, 2);
     config.window = 256;
@@ -408,17 +408,17 @@ Test(redundancy, what_was_polled_and_restored_is_followed_by_another_question) {
         if (i != 1 && i != 5) receiver.datagram(receiver.fragment(0, 1, i, sent));
         if (i + 1 == engine::kBlockFragments) receiver.datagram(row);
     }
-    cr_assert_eq(sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::ask).size(), 1U, "for 1 and 5");
-    cr_assert_eq(sent_of(receiver.pass(Nanoseconds::from_ms(200)), Kind::ask).size(), 0U, "1 is asked for");
+    cr_assert_eq(sent_of(receiver.pass(Nanoseconds::from_ms(2)), Kind::nak).size(), 1U, "for 1 and 5");
+    cr_assert_eq(sent_of(receiver.pass(Nanoseconds::from_ms(200)), Kind::nak).size(), 0U, "1 is requested");
     for (const std::uint32_t index : {5U, 1U}) {
         Packet data = receiver.fragment(0, 1, index, sent);
         data.kind = Kind::data;
         receiver.message(data);
     }
     cr_assert_eq(receiver.engine.arrived(operation_of(1)), kHeard * 1424U);
-    const auto asks = sent_of(receiver.pass(Nanoseconds::from_ms(200)), Kind::ask);
-    cr_assert_eq(asks.size(), 1U);
-    cr_assert_eq(index_of(asks[0].header.fragment), kHeard);
+    const auto naks = sent_of(receiver.pass(Nanoseconds::from_ms(200)), Kind::nak);
+    cr_assert_eq(naks.size(), 1U);
+    cr_assert_eq(index_of(naks[0].header.fragment), kHeard);
 }
 
 // Only rows of this message from its root are accepted.
@@ -452,16 +452,16 @@ Test(redundancy, parity_of_liars_is_dropped) {
     receiver.drain();
     cr_assert(buffer == sent);
     // Data from a wrong root before the post are discarded, and so is everything derived from such data.
-    Bench misled(config_of(1, 3));
-    misled.join();
-    for (std::uint32_t row = 0; row < 3; ++row) misled.datagram(parity_of(2, other, row));
-    cr_assert(misled.broadcast(0, buffer).ok());
+    Bench misdirected(config_of(1, 3));
+    misdirected.join();
+    for (std::uint32_t row = 0; row < 3; ++row) misdirected.datagram(parity_of(2, other, row));
+    cr_assert(misdirected.broadcast(0, buffer).ok());
     std::fill(buffer.begin(), buffer.end(), std::byte{});
-    for (std::uint32_t i = 2; i < 40; ++i) misled.datagram(misled.fragment(0, 0, i, sent));
-    misled.drain();
-    cr_assert_eq(misled.engine.counters().fragments_restored, 0U);
-    for (std::uint32_t row = 0; row < 2; ++row) misled.datagram(parity_of(0, sent, row));
-    misled.drain();
+    for (std::uint32_t i = 2; i < 40; ++i) misdirected.datagram(misdirected.fragment(0, 0, i, sent));
+    misdirected.drain();
+    cr_assert_eq(misdirected.engine.counters().fragments_restored, 0U);
+    for (std::uint32_t row = 0; row < 2; ++row) misdirected.datagram(parity_of(0, sent, row));
+    misdirected.drain();
     cr_assert(buffer == sent);
 }
 

@@ -129,8 +129,8 @@ Test(root_sync, the_one_that_was_drawn_tells_unless_it_has_heard) {
 
 Test(root_sync, adaptive_climbs_with_trouble_and_gives_up_what_does_not_help) {
     engine::RootSynchronizer sync(config_with(RootSync::adaptive, 0, 8));
-    auto run = [&](int operations, int troubled_of_ten) {
-        for (int i = 0; i < operations; ++i) sync.note_operation(i % 10 < troubled_of_ten);
+    auto run = [&](int operations, int degraded_of_ten) {
+        for (int i = 0; i < operations; ++i) sync.note_operation(i % 10 < degraded_of_ten);
     };
     run(500, 0);
     cr_assert(sync.state().present == RootSync::none);

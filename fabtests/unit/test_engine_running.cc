@@ -35,41 +35,41 @@ RankList two_children() {
 
 }  // namespace
 
-Test(verdicts, a_later_one_holds_from_an_operation_on) {
-    Verdicts verdicts(running_config(8), two_children());
-    cr_assert_not(verdicts.of(0).audible(rank_of(0)), "all is point-to-point");
-    cr_assert_eq(verdicts.next_to_tell(), kNoRank);
-    verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
-    cr_assert(verdicts.of(0).can_hear(rank_of(0), rank_of(3)));
-    cr_assert(verdicts.next_to_tell() == rank_of(5) && verdicts.next_to_tell() == rank_of(6));
-    cr_assert_eq(verdicts.next_to_tell(), kNoRank, "once");
+Test(maps, a_later_one_holds_from_an_operation_on) {
+    ReachabilityMaps maps(running_config(8), two_children());
+    cr_assert_not(maps.of(0).audible(rank_of(0)), "all is point-to-point");
+    cr_assert_eq(maps.next_to_inform(), kNoRank);
+    maps.take_first({.works = true, .deaf = {}, .mute = {}});
+    cr_assert(maps.of(0).can_receive(rank_of(0), rank_of(3)));
+    cr_assert(maps.next_to_inform() == rank_of(5) && maps.next_to_inform() == rank_of(6));
+    cr_assert_eq(maps.next_to_inform(), kNoRank, "once");
 
-    verdicts.take_next({.works = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
-    cr_assert(verdicts.pending() && verdicts.version() == 1 && verdicts.first_operation() == 200);
-    cr_assert(verdicts.of(199).can_hear(rank_of(0), rank_of(3)));
-    cr_assert_not(verdicts.of(200).can_hear(rank_of(0), rank_of(3)));
-    cr_assert_eq(&verdicts.latest(), &verdicts.of(200));
-    cr_assert_eq(verdicts.next_to_tell(), rank_of(5), "this one, too");
-    verdicts.release_below(200);
-    cr_assert(verdicts.pending(), "operation 199 is over, but 200 may not have begun anywhere");
-    verdicts.release_below(201);
-    cr_assert_not(verdicts.pending());
-    cr_assert_not(verdicts.latest().can_hear(rank_of(0), rank_of(3)));
-    cr_assert_eq(verdicts.version(), 1U);
+    maps.take_next({.works = true, .deaf = {rank_of(3)}, .mute = {}}, 200);
+    cr_assert(maps.pending() && maps.version() == 1 && maps.first_operation() == 200);
+    cr_assert(maps.of(199).can_receive(rank_of(0), rank_of(3)));
+    cr_assert_not(maps.of(200).can_receive(rank_of(0), rank_of(3)));
+    cr_assert_eq(&maps.latest(), &maps.of(200));
+    cr_assert_eq(maps.next_to_inform(), rank_of(5), "this one, too");
+    maps.release_below(200);
+    cr_assert(maps.pending(), "operation 199 is over, but 200 may not have begun anywhere");
+    maps.release_below(201);
+    cr_assert_not(maps.pending());
+    cr_assert_not(maps.latest().can_receive(rank_of(0), rank_of(3)));
+    cr_assert_eq(maps.version(), 1U);
 }
 
-Test(doubts, a_run_of_silence_is_a_reason) {
-    Doubts doubts;
+Test(suspicion, a_run_of_silence_is_a_reason) {
+    Suspicion suspicion;
     const Rank root = rank_of(2);
     const auto miss = [&] {
-        doubts.missed(root);
-        return doubts.take_wanted() == root;
+        suspicion.missed(root);
+        return suspicion.take_wanted() == root;
     };
     for (std::uint32_t i = 1; i < kSilentEnough; ++i) cr_assert_not(miss());
-    cr_assert(miss() && doubts.silent(root));
-    doubts.heard(root);
-    cr_assert_not(doubts.silent(root) || miss(), "the run begins anew");
-    doubts.rest(kSilentEnough);
+    cr_assert(miss() && suspicion.silent(root));
+    suspicion.received(root);
+    cr_assert_not(suspicion.silent(root) || miss(), "the run begins anew");
+    suspicion.rest(kSilentEnough);
     for (std::uint32_t i = 0; i < kSilentEnough; ++i) cr_assert_not(miss());
     cr_assert(miss());
 }
@@ -89,9 +89,9 @@ struct Electing {
           }()) {
         core.now = kBegin;
         if (!active) return;
-        core.verdicts.take_first({.works = true, .deaf = {}, .mute = {}});
+        core.reachability.take_first({.works = true, .deaf = {}, .mute = {}});
         core.phase = Phase::active;
-        words();
+        messages();
     }
     static wire::Header header(wire::Kind kind, std::uint32_t from, std::uint64_t number,
                                std::uint32_t fragment = 0, std::uint64_t total = 0) {
@@ -103,11 +103,11 @@ struct Electing {
         header.total = total;
         return header;
     }
-    void ask(std::uint32_t from, std::uint64_t number, Rank doubted = kNoRank) {
-        elections.on_request(header(wire::Kind::elect, from, number, index_of(doubted)));
+    void request(std::uint32_t from, std::uint64_t number, Rank suspected = kNoRank) {
+        elections.on_request(header(wire::Kind::election_request, from, number, index_of(suspected)));
     }
-    void go(std::uint64_t number, Rank doubted = kNoRank) {
-        elections.on_go(header(wire::Kind::go, index_of(core.parent), number, index_of(doubted)));
+    void go(std::uint64_t number, Rank suspected = kNoRank) {
+        elections.on_go(header(wire::Kind::go, index_of(core.parent), number, index_of(suspected)));
     }
     void probe(std::uint32_t from, std::uint64_t number) {
         elections.on_probe(header(wire::Kind::probe, from, number, 1));
@@ -116,13 +116,13 @@ struct Electing {
         elections.on_vote(header(wire::Kind::vote, from, number), ballots);
     }
     // Number of messages of a kind to be sent.
-    std::size_t words(wire::Kind kind = wire::Kind::elect) {
+    std::size_t messages(wire::Kind kind = wire::Kind::election_request) {
         std::size_t found = 0;
         for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
         return found;
     }
     // The member that the next message of a kind suspects.
-    Rank said_doubted(wire::Kind kind) {
+    Rank named_suspect(wire::Kind kind) {
         for (Effect effect; elections.next_message(effect);)
             if (wire::peek_kind(effect.header) == kind)
                 return rank_of(wire::get<std::uint32_t>(effect.header.data() + 32));
@@ -142,9 +142,9 @@ struct Electing {
 
 Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
     Electing leader(0, 3);
-    leader.ask(1, 0);
+    leader.request(1, 0);
     leader.elections.on_timeout();
-    cr_assert_eq(leader.words(wire::Kind::go), 2U);
+    cr_assert_eq(leader.messages(wire::Kind::go), 2U);
     for (const std::uint32_t other : {1U, 2U}) leader.probe(other, 1);
     cr_assert_neq(leader.elections.next_deadline(), kNever, "its own probe has not gone out");
     cr_assert_eq(leader.multicasts(), 1U);
@@ -155,10 +155,10 @@ Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
     cr_assert_eq(leader.core.counters.unexpected_kind, 1U, "another poll");
     for (int i = 0; i < 2; ++i) leader.vote(1, 1, ballots.bytes());
     cr_assert_eq(leader.core.counters.unexpected_kind, 2U, "twice");
-    cr_assert_eq(leader.core.verdicts.version(), 0U);
+    cr_assert_eq(leader.core.reachability.version(), 0U);
     leader.vote(2, 1);
-    cr_assert_eq(leader.core.verdicts.version(), 1U);
-    cr_assert(leader.core.graph().verdict().deaf == (std::vector<Rank>{rank_of(1)}));
+    cr_assert_eq(leader.core.reachability.version(), 1U);
+    cr_assert(leader.core.graph().map().deaf == (std::vector<Rank>{rank_of(1)}));
 }
 
 Test(elections, probes_of_the_next_may_come_before_its_go) {
@@ -166,42 +166,42 @@ Test(elections, probes_of_the_next_may_come_before_its_go) {
     leaf.probe(0, 2);  // not the next
     leaf.probe(0, 1);
     leaf.go(1);
-    cr_assert(leaf.multicasts() == 1 && leaf.words(wire::Kind::vote) == 1, "the only other one was heard");
-    cr_assert_eq(leaf.words(wire::Kind::vote), 0U, "once");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 1, "the only other one was heard");
+    cr_assert_eq(leaf.messages(wire::Kind::vote), 0U, "once");
     leaf.go(2);
-    cr_assert(leaf.multicasts() == 1 && leaf.words(wire::Kind::vote) == 0, "nobody was heard in this one");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 0, "nobody was heard in this one");
     leaf.core.now = leaf.elections.next_deadline();
     leaf.elections.on_timeout();
-    cr_assert_eq(leaf.words(wire::Kind::vote), 1U, "time is up");
+    cr_assert_eq(leaf.messages(wire::Kind::vote), 1U, "time is up");
 }
 
-Test(elections, requests_and_go_say_who_is_doubted) {
+Test(elections, requests_and_go_name_the_suspected_member) {
     const Rank silent = rank_of(8), other = rank_of(9);
     Electing member(1, 257);
-    member.ask(5, 0, silent);
-    cr_assert_eq(member.said_doubted(wire::Kind::elect), silent);
+    member.request(5, 0, silent);
+    cr_assert_eq(member.named_suspect(wire::Kind::election_request), silent);
     member.go(1, other);
-    cr_assert_eq(member.said_doubted(wire::Kind::go), other);
+    cr_assert_eq(member.named_suspect(wire::Kind::go), other);
 
     Electing leader(0, 257);
-    leader.ask(1, 0);
-    leader.ask(2, 0, silent);
-    leader.ask(3, 0, other);
+    leader.request(1, 0);
+    leader.request(2, 0, silent);
+    leader.request(3, 0, other);
     leader.elections.on_timeout();
-    cr_assert_eq(leader.said_doubted(wire::Kind::go), silent, "the first of them");
+    cr_assert_eq(leader.named_suspect(wire::Kind::go), silent, "the first of them");
     leader.multicasts();
     const Speakers speakers(257, 1, silent);
     for (std::uint32_t i = 0; i < speakers.count(); ++i) leader.probe(index_of(speakers.rank(i)), 1);
-    leader.ask(1, 1, silent);
-    leader.ask(2, 1, other);
+    leader.request(1, 1, silent);
+    leader.request(2, 1, other);
     for (std::uint32_t child = 1; child <= leader.core.children.count; ++child) leader.vote(child, 1);
     leader.core.now = leader.elections.next_deadline();
-    cr_assert_neq(leader.core.now, kNever, "what was asked for while the election went on is not lost");
+    cr_assert_neq(leader.core.now, kNever, "requests during the election are not lost");
     leader.elections.on_timeout();
-    cr_assert_eq(leader.said_doubted(wire::Kind::go), other, "it had no turn yet");
+    cr_assert_eq(leader.named_suspect(wire::Kind::go), other, "it had no turn yet");
 }
 
-Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
+Test(elections, a_suspected_member_probes_and_may_be_received_before_the_go) {
     const Rank silent = rank_of(8);
     const auto all_regular_speak = [](Electing& member) {
         const Speakers speakers(257, 1);
@@ -210,23 +210,23 @@ Test(elections, who_is_doubted_speaks_and_may_be_heard_before_the_go) {
     Electing speaker(250, 257);
     all_regular_speak(speaker);
     speaker.go(1, rank_of(250));
-    cr_assert(speaker.multicasts() == 1 && speaker.words(wire::Kind::vote) == 1);
+    cr_assert(speaker.multicasts() == 1 && speaker.messages(wire::Kind::vote) == 1);
 
     for (const bool early : {true, false}) {
         Electing leaf(250, 257);
         all_regular_speak(leaf);
         if (early) leaf.probe(index_of(silent), 1);
         leaf.go(1, silent);
-        cr_assert_eq(leaf.words(wire::Kind::vote), early);
+        cr_assert_eq(leaf.messages(wire::Kind::vote), early);
         if (early) continue;
         leaf.probe(9, 1);  // this rank does not speak
-        cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
+        cr_assert_eq(leaf.messages(wire::Kind::vote), 0U);
         leaf.probe(index_of(silent), 1);
-        cr_assert_eq(leaf.words(wire::Kind::vote), 1U);
+        cr_assert_eq(leaf.messages(wire::Kind::vote), 1U);
     }
 }
 
-Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_verdict) {
+Test(elections, several_probes_go_out_one_by_one_and_one_after_the_map) {
     Electing leaf(1, 2, true, 3, false);
     leaf.go(0);
     for (int probe = 1; probe <= 2; ++probe) {
@@ -234,34 +234,34 @@ Test(elections, several_probes_go_out_one_by_one_and_one_that_is_due_after_the_v
         leaf.core.now = leaf.elections.next_deadline();
         leaf.elections.on_timeout();
     }
-    leaf.elections.on_verdict(Electing::header(wire::Kind::verdict, 0, 0, 0, 1), {});
+    leaf.elections.on_map(Electing::header(wire::Kind::reachability_map, 0, 0, 0, 1), {});
     cr_assert(leaf.core.phase == Phase::active && leaf.elections.next_deadline() == kNever);
     cr_assert_eq(leaf.multicasts(), 1U, "others still listen");
-    cr_assert_eq(leaf.words(wire::Kind::vote), 0U);
+    cr_assert_eq(leaf.messages(wire::Kind::vote), 0U);
 }
 
 Test(elections, one_request_goes_on) {
     Electing member(1, 8);  // parent 0, children 5 to 7
-    member.ask(5, 0);
-    cr_assert_eq(member.words(), 1U);
-    member.ask(6, 0);
-    cr_assert_eq(member.words(), 0U, "once");
+    member.request(5, 0);
+    cr_assert_eq(member.messages(), 1U);
+    member.request(6, 0);
+    cr_assert_eq(member.messages(), 0U, "once");
     cr_assert_eq(member.elections.next_deadline(), kNever, "to hold one is rank 0's");
     member.go(1);
-    member.ask(5, 0);
-    cr_assert_eq(member.words(), 0U, "that was before this one");
-    member.ask(5, 1);
-    cr_assert_eq(member.words(), 1U, "anew");
-    member.ask(5, 1);
-    member.core.verdicts.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
-    member.ask(6, 1);
-    cr_assert_eq(member.words(), 0U, "against the verdict before");
+    member.request(5, 0);
+    cr_assert_eq(member.messages(), 0U, "that was before this one");
+    member.request(5, 1);
+    cr_assert_eq(member.messages(), 1U, "anew");
+    member.request(5, 1);
+    member.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
+    member.request(6, 1);
+    cr_assert_eq(member.messages(), 0U, "against the map before");
 }
 
 Test(elections, rank_0_holds_them_ever_less_often) {
     Electing leader(0, 2);
-    leader.ask(1, 0);
-    cr_assert_eq(leader.words(), 0U, "there is nobody to tell");
+    leader.request(1, 0);
+    cr_assert_eq(leader.messages(), 0U, "there is nobody to tell");
     Nanoseconds least{};
     for (std::uint64_t number = 1; number <= 3; ++number) {
         const Nanoseconds begin = leader.elections.next_deadline();
@@ -271,14 +271,14 @@ Test(elections, rank_0_holds_them_ever_less_often) {
         cr_assert_eq(leader.core.counters.elections, number);
         cr_assert_eq(leader.multicasts(), 1U);
         leader.probe(1, number);
-        leader.ask(1, number);  // the request waits for the end of the election
+        leader.request(1, number);  // the request waits for the end of the election
         leader.vote(1, number);
-        cr_assert_eq(leader.core.verdicts.version(), 0U, "it ends in the same verdict");
+        cr_assert_eq(leader.core.reachability.version(), 0U, "it ends in the same map");
         least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
                                                    : 2 * least.value};
     }
     Electing without(0, 2, false);
-    without.ask(1, 0);
+    without.request(1, 0);
     cr_assert_eq(without.elections.next_deadline(), kNever, "it could not judge");
 }
 
@@ -309,13 +309,13 @@ Test(deadlines, follow_what_was_measured) {
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
     cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);
-    slot.hearing.ever = true;
-    slot.hearing.longest_gap = Nanoseconds::from_us(400);
-    cr_assert_eq(deadlines.silence(slot).value, 2 * slot.hearing.longest_gap.value, "by its own gaps");
-    cr_assert_eq(deadlines.nack(3),
+    slot.reception.ever = true;
+    slot.reception.longest_gap = Nanoseconds::from_us(400);
+    cr_assert_eq(deadlines.silence(slot).value, 2 * slot.reception.longest_gap.value, "by its own gaps");
+    cr_assert_eq(deadlines.root_nak(3),
                  Nanoseconds{std::max(config.least_tail.value, 3 * config.initial_rtt.value / 2)});
-    for (int i = 0; i < 8; ++i) deadlines.on_nack_answer(Nanoseconds::from_us(500));
-    cr_assert_gt(deadlines.nack(3), Nanoseconds::from_us(500));
+    for (int i = 0; i < 8; ++i) deadlines.on_root_nak_answer(Nanoseconds::from_us(500));
+    cr_assert_gt(deadlines.root_nak(3), Nanoseconds::from_us(500));
 }
 
 Test(pool, hands_out_each_piece_once) {

@@ -17,8 +17,8 @@ engine::GroupConfig config_keeping_long() {
 }
 
 // Member 3 requests all of broadcast 0.
-Packet question() {
-    return plain(Kind::ask, 3, 0, 0, kLongBytes, {std::byte{0xff}, std::byte{0x7f}});
+Packet nak_packet() {
+    return plain(Kind::nak, 3, 0, 0, kLongBytes, {std::byte{0xff}, std::byte{0x7f}});
 }
 
 }  // namespace
@@ -32,9 +32,9 @@ Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
     ByteString buffer(kLongBytes);
     cr_assert(bench.broadcast(0, buffer).ok());
     // The member's client requests the whole message, and the member does not forward this NAK.
-    bench.message(question());
-    cr_assert_eq(of_kind(bench.drain(), Kind::ask).size(), 0U);
-    const auto own = of_kind(bench.pass(Nanoseconds::from_ms(100)), Kind::ask);
+    bench.message(nak_packet());
+    cr_assert_eq(of_kind(bench.drain(), Kind::nak).size(), 0U);
+    const auto own = of_kind(bench.pass(Nanoseconds::from_ms(100)), Kind::nak);
     cr_assert_eq(own.size(), 1U);
     cr_assert_eq(index_of(own[0].header.fragment), 0U);
     cr_assert(own[0].payload == ByteString{std::byte{1}});
@@ -42,8 +42,8 @@ Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
     const ByteString sent = content(kLongBytes);
     bench.datagram(bench.fragment(0, 0, 0, sent));
     bench.datagram(bench.fragment(0, 0, 14, sent));
-    bench.message(question());
-    const auto onward = of_kind(bench.drain(), Kind::ask);
+    bench.message(nak_packet());
+    const auto onward = of_kind(bench.drain(), Kind::nak);
     cr_assert_eq(onward.size(), 1U);
     cr_assert(onward[0].payload == (ByteString{std::byte{0xff}, std::byte{0x1f}}), "1 to 13");
 }
@@ -56,7 +56,7 @@ Test(silence, who_is_patient_asks_for_all_of_it) {
     bench.join();
     ByteString buffer(kLongBytes);
     cr_assert(bench.broadcast(0, buffer).ok());
-    const auto own = of_kind(bench.pass(Nanoseconds::from_ms(200)), Kind::ask);
+    const auto own = of_kind(bench.pass(Nanoseconds::from_ms(200)), Kind::nak);
     cr_assert_eq(own.size(), 1U);
     cr_assert(own[0].payload == (ByteString{std::byte{0xff}, std::byte{0x7f}}));
     // A multicast also arrives: drain() would detect a member that can no longer send NAKs.
@@ -77,7 +77,7 @@ Test(silence, results_of_long_vectors_are_not_measured_with_barriers) {
     std::uint64_t number = 0;
     // Without losses the timeout is longer; one loss ends this.
     cr_assert(bench.barrier().ok());
-    cr_assert_eq(of_kind(bench.pass(Nanoseconds::from_ms(20)), Kind::ask).size(), 1U);
+    cr_assert_eq(of_kind(bench.pass(Nanoseconds::from_ms(20)), Kind::nak).size(), 1U);
     bench.message(plain(Kind::data, 1, number++));
     for (int round = 0; round < 16; ++round) {
         for (int i = 0; i < 3; ++i) {
@@ -87,7 +87,7 @@ Test(silence, results_of_long_vectors_are_not_measured_with_barriers) {
         }
         bench.drain();
         cr_assert(bench.reduction(CollectiveKind::allreduce, buffer).ok());
-        const auto early = of_kind(bench.pass(slow), Kind::ask);
+        const auto early = of_kind(bench.pass(slow), Kind::nak);
         cr_assert(round < 4 || early.empty(), "round %d", round);
         for (std::uint32_t index = 0; index < 15; ++index) {
             Packet part = bench.fragment(0, number, index, sent);

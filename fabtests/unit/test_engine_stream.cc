@@ -10,9 +10,9 @@ namespace {
 constexpr std::uint32_t kStreamFragment = 1424;
 constexpr std::uint64_t kStreamed = 100 * kStreamFragment;
 
-Packet ask(std::uint32_t sender, std::uint64_t operation, std::uint32_t from, std::uint64_t total,
+Packet nak(std::uint32_t sender, std::uint64_t operation, std::uint32_t from, std::uint64_t total,
            unsigned bits = 1) {
-    return {.kind = Kind::ask,
+    return {.kind = Kind::nak,
             .sender = sender,
             .operation = operation,
             .fragment = from,
@@ -36,10 +36,10 @@ struct StreamingRoot : Bench {
     ByteString buffer;
 };
 
-std::vector<std::uint32_t> asked(const std::vector<Out>& all) {
+std::vector<std::uint32_t> requested(const std::vector<Out>& all) {
     std::vector<std::uint32_t> fragments;
     for (const Out& out : all) {
-        if (out.kind != Effect::Kind::message || out.header.kind != Kind::ask) continue;
+        if (out.kind != Effect::Kind::message || out.header.kind != Kind::nak) continue;
         for (std::uint32_t i = 0; i < out.payload.size() * 8; ++i)
             if ((std::to_integer<unsigned>(out.payload[i / 8]) >> (i % 8) & 1) != 0)
                 fragments.push_back(index_of(out.header.fragment) + i);
@@ -79,7 +79,7 @@ Test(streaming, a_small_message_waits_for_its_last_byte) {
     StreamingRoot root(4000, 3999);
     cr_assert(root.drain().empty());
     cr_assert_eq(root.engine.arrived(kFirst), 0U);
-    root.message(ask(1, 0, 0, 4000, 7));
+    root.message(nak(1, 0, 0, 4000, 7));
     cr_assert(root.drain().empty(), "remembered");
     cr_assert_eq(root.engine.next_deadline().value > root.now.value, true);
     root.engine.advance(kFirst, 4000, root.now);
@@ -108,7 +108,7 @@ Test(streaming, operations_of_the_same_root_keep_their_order_and_others_pass) {
 Test(streaming, what_is_not_ready_is_remembered_and_then_sent_to_who_asked) {
     StreamingRoot root(kStreamed, 2 * kStreamFragment);
     cr_assert_eq(count(root.drain(), Kind::fragment), 2U);
-    root.message(ask(1, 0, 0, kStreamed, 0b1111));
+    root.message(nak(1, 0, 0, kStreamed, 0b1111));
     auto out = root.drain();
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert_eq(out.front().payload.size(), 2U * kStreamFragment);
@@ -119,12 +119,12 @@ Test(streaming, what_is_not_ready_is_remembered_and_then_sent_to_who_asked) {
     cr_assert_eq(count(out, Kind::data), 1U);
 }
 
-Test(streaming, a_nack_is_answered_with_what_was_multicast) {
+Test(streaming, a_root_nak_is_answered_with_what_was_multicast) {
     StreamingRoot root(kStreamed, 2 * kStreamFragment);
     root.drain();
-    Packet nack = ask(1, 0, 0, 0, 0b1110);
-    nack.kind = Kind::nack;
-    root.message(nack);
+    Packet root_nak = nak(1, 0, 0, 0, 0b1110);
+    root_nak.kind = Kind::root_nak;
+    root.message(root_nak);
     const auto out = root.drain();
     cr_assert_eq(count(out, Kind::fragment), 1U);
     cr_assert_eq(index_of(out.front().header.fragment), 1U);
@@ -160,7 +160,7 @@ Test(streaming, what_cannot_be_meant_changes_nothing) {
 }
 
 // One row for each state of a receiver when no more data arrive.
-Test(streaming, silence_of_a_root_that_lacks_bytes_is_worth_a_question_for_one_fragment) {
+Test(streaming, silence_of_a_root_that_lacks_bytes_causes_a_nak_for_one_fragment) {
     const struct {
         std::uint32_t heard;
         bool lacks;  // whether the root lacks bytes
@@ -177,14 +177,14 @@ Test(streaming, silence_of_a_root_that_lacks_bytes_is_worth_a_question_for_one_f
             bench.datagram(row.lacks ? partial(fragment) : fragment);
         }
         cr_assert_eq(bench.engine.arrived(kFirst), std::uint64_t{row.heard} * kStreamFragment);
-        const auto fragments = asked(bench.pass(Nanoseconds::from_ms(90)));
+        const auto fragments = requested(bench.pass(Nanoseconds::from_ms(90)));
         cr_assert_geq(fragments.size(), row.least, "after %u", row.heard);
         cr_assert_leq(fragments.size(), row.most, "after %u", row.heard);
         cr_assert_eq(fragments.front(), row.heard);
     }
 }
 
-// The first answer with the polled data may merely have been faster than the multicast.
+// The first answer with the tested data may merely have been faster than the multicast.
 Test(streaming, two_answers_in_a_row_tell_an_outage) {
     Bench bench(config_of(2, 4));
     bench.join();
@@ -196,13 +196,13 @@ Test(streaming, two_answers_in_a_row_tell_an_outage) {
         data.kind = Kind::data;
         data.sender = 1;
         bench.message(data);
-        return asked(bench.pass(Nanoseconds::from_ms(90)));
+        return requested(bench.pass(Nanoseconds::from_ms(90)));
     };
     bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
-    cr_assert_eq(asked(bench.pass(Nanoseconds::from_ms(90))).size(), 1U);
+    cr_assert_eq(requested(bench.pass(Nanoseconds::from_ms(90))).size(), 1U);
     cr_assert_eq(answer(1).size(), 1U, "another poll");
     bench.datagram(partial(bench.fragment(0, 0, 2, sent)));
-    cr_assert_eq(asked(bench.pass(Nanoseconds::from_ms(90))).size(), 1U);
+    cr_assert_eq(requested(bench.pass(Nanoseconds::from_ms(90))).size(), 1U);
     cr_assert_eq(answer(3).size(), 1U, "the multicast was heard between");
     cr_assert_eq(answer(4).size(), 2U, "now for more and more");
 }
@@ -215,7 +215,7 @@ Test(streaming, an_early_flag_does_not_outlive_a_later_fragment_without) {
     cr_assert(bench.broadcast(0, buffer).ok());
     bench.datagram(bench.fragment(0, 0, 1, sent));
     bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
-    cr_assert_gt(asked(bench.pass(Nanoseconds::from_ms(90))).size(), 30U, "the first window was sent");
+    cr_assert_gt(requested(bench.pass(Nanoseconds::from_ms(90))).size(), 30U, "the first window was sent");
 }
 
 Test(streaming, a_member_supplies_what_it_has_and_says_what_it_knows_of_the_root) {
@@ -225,7 +225,7 @@ Test(streaming, a_member_supplies_what_it_has_and_says_what_it_knows_of_the_root
     ByteString buffer(kStreamed);
     cr_assert(bench.broadcast(0, buffer).ok());
     bench.datagram(partial(bench.fragment(0, 0, 0, sent)));
-    bench.message(ask(2, 0, 0, kStreamed));
+    bench.message(nak(2, 0, 0, kStreamed));
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert_eq(out.back().header.total, kStreamed | wire::kPartialFlag);

@@ -27,7 +27,7 @@ Test(submit, a_full_queue_says_try_again) {
     for (int i = 0; i < 4; ++i) cr_assert(bench.broadcast(1, buffer).ok());
     cr_assert_eq(bench.broadcast(1, buffer).error().code, EAGAIN);
     cr_assert_eq(bench.engine.counters().operations_submitted, 4U);
-    bench.message(bench.verdict_message({.works = true, .deaf = {}, .mute = {}}));
+    bench.message(bench.map_message({.works = true, .deaf = {}, .mute = {}}));
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 4U, "what was queued begins with the join");
     cr_assert(bench.broadcast(1, buffer).ok());
 }
@@ -106,7 +106,7 @@ Test(submit, a_lost_peer_ends_everything) {
     cr_assert_eq(count(out, Kind::fail), 2U);
     cr_assert_eq(bench.broadcast(0, small).error().code, ECONNRESET);
     cr_assert(bench.engine.next_deadline() == kNever);
-    cr_assert(bench.engine.failure_told());
+    cr_assert(bench.engine.failure_sent());
     bench.engine.on_peer_lost(rank_of(3), EIO, bench.now);  // a second one changes nothing
     bench.datagram(bench.fragment(0, 0, 0, content(10)));
     cr_assert(bench.drain().empty());

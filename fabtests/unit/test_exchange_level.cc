@@ -38,15 +38,15 @@ std::string run(std::uint32_t members, std::uint64_t seed, const std::vector<Wor
                : fmt::format("{} ({} members, seed {}, windows of {})", wrong, members, seed, window);
 }
 
-Leg leg_of(Kind kind, std::vector<std::byte>& input, std::vector<std::byte>& buffer, std::size_t bytes,
-           std::uint64_t number = 0) {
-    Leg leg;
-    leg.kind = kind;
-    leg.number = number;
-    leg.input = input.data();
-    leg.buffer = buffer.data();
-    leg.bytes = bytes;
-    return leg;
+LevelOperation level_operation_of(Kind kind, std::vector<std::byte>& input, std::vector<std::byte>& buffer,
+                                  std::size_t bytes, std::uint64_t number = 0) {
+    LevelOperation level_operation;
+    level_operation.kind = kind;
+    level_operation.number = number;
+    level_operation.input = input.data();
+    level_operation.buffer = buffer.data();
+    level_operation.bytes = bytes;
+    return level_operation;
 }
 
 // A message as another member sends it, in a group without a key.
@@ -148,8 +148,8 @@ Test(exchange_level, every_round_of_a_ring_has_its_number) {
     for (const auto& [members, bits] : rows) {
         ExchangeLevel level = member(0, members);
         std::vector<std::byte> input(1), buffer(members);
-        Leg leg = leg_of(Kind::allgather, input, buffer, 1, kOperation);
-        cr_assert_eq(level.post(leg, ring, {}), 0);
+        LevelOperation level_operation = level_operation_of(Kind::allgather, input, buffer, 1, kOperation);
+        cr_assert_eq(level.post(level_operation, ring, {}), 0);
         level.on_message(grant_from(1, UINT64_MAX), {});
         const std::uint64_t first = (kOperation << 4 | kSort) << bits;
         std::uint64_t round = 0;
@@ -162,7 +162,7 @@ Test(exchange_level, every_round_of_a_ring_has_its_number) {
             ++round;
         }
         level.progress({});
-        cr_assert(leg.done && leg.error == 0);
+        cr_assert(level_operation.done && level_operation.error == 0);
         cr_assert_eq(round, members - 1);
     }
 }
@@ -173,10 +173,10 @@ Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
         const auto value = [](std::uint32_t round) { return static_cast<std::byte>(round % 251); };
         ExchangeLevel level = member(0, members);
         std::vector<std::byte> input(1), buffer(members);
-        Leg leg = leg_of(Kind::allgather, input, buffer, 1);
+        LevelOperation level_operation = level_operation_of(Kind::allgather, input, buffer, 1);
         const std::uint64_t first = static_cast<std::uint64_t>(Kind::allgather)
                                     << std::bit_width(members - 1);
-        cr_assert_eq(level.post(leg, ring, {}), 0);
+        cr_assert_eq(level.post(level_operation, ring, {}), 0);
         level.on_message(grant_from(1, UINT64_MAX), {});
         const std::uint32_t last = members - 2;
         std::vector<std::uint32_t> order{last, last / 2};
@@ -188,7 +188,7 @@ Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
             for (Outgoing message; level.poll_outgoing(message);) continue;
         }
         level.progress({});
-        cr_assert(leg.done && leg.error == 0, "%u members", members);
+        cr_assert(level_operation.done && level_operation.error == 0, "%u members", members);
         for (std::uint32_t round = 0; round <= last; ++round)
             cr_assert(buffer[members - 1 - round] == value(round), "%u members, round %u", members, round);
     }
@@ -199,8 +199,8 @@ Test(exchange_level, numbers_that_are_too_large) {
     for (const auto& [members, most] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
         std::vector<std::byte> input(members), buffer(members);
         ExchangeLevel level = member(0, members);
-        Leg last = leg_of(Kind::alltoall, input, buffer, 1, most);
-        Leg beyond = leg_of(Kind::alltoall, input, buffer, 1, most + 1);
+        LevelOperation last = level_operation_of(Kind::alltoall, input, buffer, 1, most);
+        LevelOperation beyond = level_operation_of(Kind::alltoall, input, buffer, 1, most + 1);
         cr_assert_eq(level.post(beyond, {}), EOVERFLOW);
         cr_assert_eq(level.post(last, {}), 0);
     }
@@ -248,8 +248,8 @@ Test(exchange_level, members_that_contradict_each_other_fail) {
     for (const auto& other : others)
         for (const bool early : {false, true}) {
             ExchangeLevel sender = member(0), receiver = member(1);
-            Leg out = leg_of(Kind::alltoall, input, buffer, 100);
-            Leg in = leg_of(other.kind, input, buffer, other.bytes, other.number);
+            LevelOperation out = level_operation_of(Kind::alltoall, input, buffer, 100);
+            LevelOperation in = level_operation_of(other.kind, input, buffer, other.bytes, other.number);
             cr_assert_eq(sender.post(out, {}), 0);
             Outgoing message;
             cr_assert(sender.poll_outgoing(message));
@@ -267,7 +267,8 @@ Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
     std::vector<std::byte> input(400), buffer(400);
     for (const bool early : {false, true}) {
         ExchangeLevel sender = member(0), receiver = member(1);
-        Leg out = leg_of(Kind::alltoall, input, buffer, 100), in = leg_of(Kind::alltoall, input, buffer, 0);
+        LevelOperation out = level_operation_of(Kind::alltoall, input, buffer, 100),
+                       in = level_operation_of(Kind::alltoall, input, buffer, 0);
         cr_assert_eq(sender.post(out, {}), 0);
         Outgoing message;
         cr_assert(sender.poll_outgoing(message));
@@ -300,7 +301,7 @@ Test(exchange_level, unposted_pieces_are_bounded) {
         const auto members = static_cast<std::uint32_t>(row.members);
         ExchangeLevel sender = member(1, members), receiver = member(0, members);
         std::vector<std::byte> input(2 << 20), buffer;
-        Leg out = leg_of(Kind::gather, input, buffer, input.size());
+        LevelOperation out = level_operation_of(Kind::gather, input, buffer, input.size());
         cr_assert_eq(sender.post(out, {}), 0);
         std::uint64_t cost = 0;
         for (Outgoing message; sender.poll_outgoing(message);) {
@@ -323,13 +324,13 @@ Test(exchange_level, unposted_pieces_are_bounded) {
 // For data beyond the window a member may borrow credit, and returns the credit with the data: the sum over
 // all members never exceeds the windows and the borrowed credit. A member without borrowed credit still makes
 // progress.
-Test(exchange_level, loans_are_bounded_and_given_back) {
+Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
     constexpr std::uint32_t kMembers = 300, kWindow = 4096, kBlock = 40000;
     ExchangeConfig config;
     config.members = kMembers;
     config.memory_bytes = kMembers * kWindow;
     config.long_window_bytes = 16384;
-    config.lent_bytes = 100000;
+    config.borrowed_credit_bytes = 100000;
     std::vector<ExchangeLevel> levels;
     levels.reserve(kMembers);
     for (config.self = 0; config.self < kMembers; ++config.self) levels.emplace_back(config);
@@ -338,11 +339,12 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
     std::uint64_t granted[kMembers] = {};
     std::mt19937_64 random(1);
     for (std::uint64_t operation = 0; operation < 3; ++operation) {
-        std::vector<Leg> legs(kMembers, leg_of(Kind::gather, input, buffer, kBlock, operation));
+        std::vector<LevelOperation> level_operations(
+            kMembers, level_operation_of(Kind::gather, input, buffer, kBlock, operation));
         for (std::uint32_t rank = 0; rank < kMembers; ++rank)
-            cr_assert_eq(levels[rank].post(legs[rank], linear, {}), 0);
+            cr_assert_eq(levels[rank].post(level_operations[rank], linear, {}), 0);
         std::uint64_t most = 0, longest = 0;
-        while (!legs[0].done) {
+        while (!level_operations[0].done) {
             for (Outgoing message; levels[0].poll_outgoing(message);) {
                 const std::uint64_t total = wire::decode(letter(message)).header.total;
                 promised[message.to] += total - std::max<std::uint64_t>(granted[message.to], kWindow);
@@ -350,7 +352,7 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
                 levels[message.to].on_message(letter(message), {});
             }
             const std::uint64_t all = std::accumulate(promised.begin() + 1, promised.end(), std::uint64_t{0});
-            cr_assert_leq(all, (kMembers - 1) * kWindow + config.lent_bytes);
+            cr_assert_leq(all, (kMembers - 1) * kWindow + config.borrowed_credit_bytes);
             most = std::max(most, all);
             longest = std::max(longest, *std::max_element(promised.begin(), promised.end()));
             const auto sender = static_cast<std::uint32_t>(1 + random() % (kMembers - 1));
@@ -362,7 +364,7 @@ Test(exchange_level, loans_are_bounded_and_given_back) {
             levels[0].progress({});
         }
         cr_assert_eq(longest, config.long_window_bytes);
-        cr_assert_gt(most, (kMembers - 1) * kWindow + config.lent_bytes - 16384, "all is lent");
+        cr_assert_gt(most, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is lent");
         cr_assert_eq(levels[0].counters().bad_pieces, 0);
         for (std::uint32_t rank = 1; rank < kMembers; ++rank) cr_assert_leq(promised[rank], kWindow);
     }
@@ -373,7 +375,8 @@ Test(exchange_level, no_grant_to_who_has_sent_all) {
     ExchangeLevel root = member(0, 3), done = member(1, 3);
     const std::size_t bytes = 900 << 10;
     std::vector<std::byte> input(bytes), buffer(3 * bytes);
-    Leg out = leg_of(Kind::gather, input, buffer, bytes), in = leg_of(Kind::gather, input, buffer, bytes);
+    LevelOperation out = level_operation_of(Kind::gather, input, buffer, bytes),
+                   in = level_operation_of(Kind::gather, input, buffer, bytes);
     cr_assert_eq(root.post(in, {}), 0);
     cr_assert_eq(done.post(out, {}), 0);
     for (Outgoing message; done.poll_outgoing(message);) root.on_message(letter(message), {});
@@ -393,22 +396,22 @@ Test(exchange_level, no_grant_to_who_has_sent_all) {
 Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
     ExchangeLevel root = member(0, 2);
     std::vector<std::byte> input(16), buffer(8);
-    Leg leg = leg_of(Kind::scatter, input, buffer, 8);
+    LevelOperation level_operation = level_operation_of(Kind::scatter, input, buffer, 8);
     root.lose(1);
     cr_assert_not(root.needs(1));
-    cr_assert_eq(root.post(leg, {}), 0);
+    cr_assert_eq(root.post(level_operation, {}), 0);
     Outgoing message;
     cr_assert(root.poll_outgoing(message));
     root.progress({});
-    cr_assert(leg.done);
+    cr_assert(level_operation.done);
     cr_assert(root.needs(1));
 }
 
 Test(exchange_level, who_is_late_is_watched) {
     ExchangeLevel root = member(0, 3);
     std::vector<std::byte> input(8), buffer(24);
-    Leg leg = leg_of(Kind::gather, input, buffer, 8);
-    cr_assert_eq(root.post(leg, {}), 0);
+    LevelOperation level_operation = level_operation_of(Kind::gather, input, buffer, 8);
+    cr_assert_eq(root.post(level_operation, {}), 0);
     root.progress({});
     std::uint32_t rank = 0;
     cr_assert_not(root.poll_watch(rank));
@@ -421,9 +424,9 @@ Test(exchange_level, who_is_late_is_watched) {
     cr_assert_not(root.poll_watch(rank));
     cr_assert_eq(root.next_deadline(), kNever);
     root.fail(ECONNRESET, {});
-    cr_assert(leg.done);
-    cr_assert_eq(leg.error, ECONNRESET);
-    cr_assert_eq(root.post(leg, {}), ECONNRESET);
+    cr_assert(level_operation.done);
+    cr_assert_eq(level_operation.error, ECONNRESET);
+    cr_assert_eq(root.post(level_operation, {}), ECONNRESET);
 }
 
 }  // namespace mcastcoll::levels

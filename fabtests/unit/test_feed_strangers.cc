@@ -53,7 +53,7 @@ Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
     for (unsigned kind = 1; kind <= 7; ++kind) {
         Header header{
             .kind = static_cast<Kind>(kind), .flags = 3, .size = 64, .group = 7, .from = sender.id()};
-        header.to = kind < 3 ? kEverybody : node.id();
+        header.to = kind < 3 ? kAllMembers : node.id();
         header.number = header.oldest = 1;
         header.serial = 1000 + kind;
         node.hear(make(header, 30), place(sender.id()), network.now());
@@ -109,7 +109,7 @@ Test(feed_strangers, no_byte_of_a_packet_can_be_changed) {
             other[at] ^= std::byte{1};
             const auto header = decode(other);
             const bool meant = header.ok() && header.value().group == 7 && header.value().from != node.id() &&
-                               (header.value().to == kEverybody || header.value().to == node.id());
+                               (header.value().to == kAllMembers || header.value().to == node.id());
             if (!meant) continue;
             node.hear(other, place(header.value().from), network.now());
             cr_assert_eq(node.feed().counters().unproven, ++changed, "byte %zu", at);

@@ -26,14 +26,14 @@ void expect_all_welcomed(JoinWorld& world, std::uint64_t seed = 0) {
 
 }  // namespace
 
-Test(join, lost_doubled_and_reordered_greetings_make_one_group) {
+Test(join, lost_doubled_and_reordered_hellos_make_one_group) {
     for (const std::size_t members : {1, 2, 3, 8, 33, 100})
         for (std::uint64_t seed = 1; seed <= (members > 8 ? 10 : 100); ++seed) {
             JoinNetwork network{.seed = seed};
             network.loss = static_cast<double>(seed % 4) * 0.2;
             network.doubled = static_cast<double>(seed % 3) * 0.4;
             network.jitter = seed % 2 == 0 ? ms(30) : Nanoseconds::from_us(20);
-            network.words_at_once = 1 + seed % 32;
+            network.messages_at_once = 1 + seed % 32;
             JoinWorld world(members, network);
             world.call_all(ms(static_cast<std::int64_t>(seed % 5) * 100));
             world.run();
@@ -41,13 +41,13 @@ Test(join, lost_doubled_and_reordered_greetings_make_one_group) {
         }
 }
 
-Test(join, without_a_loss_it_takes_a_greeting_and_a_word) {
+Test(join, without_loss_a_join_takes_a_hello_and_a_message) {
     JoinWorld world(8);
     world.call_all(Nanoseconds{1});
     world.run();
     expect_all_welcomed(world);
     for (std::uint32_t rank = 1; rank < 8; ++rank) {
-        cr_assert_leq(world.process(rank).greetings, 1U);
+        cr_assert_leq(world.process(rank).hellos_sent, 1U);
         cr_assert_leq(world.process(rank).over_at.value, Nanoseconds::from_us(250).value);
     }
 }
@@ -59,10 +59,10 @@ Test(join, a_member_that_never_calls_costs_the_others_the_time_of_rank_0) {
     world.run();
     cr_assert_eq(world.process(0).error, ETIMEDOUT);
     for (std::uint32_t rank = 1; rank < 4; ++rank) {
-        cr_assert_eq(world.process(rank).error, ETIMEDOUT, "it is rank 0's word");
+        cr_assert_eq(world.process(rank).error, ETIMEDOUT, "rank 0 decides");
         cr_assert_leq(world.process(rank).over_at.value, ms(2'010).value);
         // Rank 0 has received the hello, so the member sends only two per second.
-        cr_assert_leq(world.process(rank).greetings, 20U);
+        cr_assert_leq(world.process(rank).hellos_sent, 20U);
     }
 }
 
@@ -73,11 +73,11 @@ Test(join, without_rank_0_everybody_ends_at_its_own_deadline) {
     for (std::uint32_t rank = 1; rank < 3; ++rank) {
         cr_assert_eq(world.process(rank).error, ETIMEDOUT);
         cr_assert_eq(world.process(rank).over_at.value, ms(1'000 * rank).value + 1);
-        cr_assert_leq(world.process(rank).greetings, 50U * rank + 6);
+        cr_assert_leq(world.process(rank).hellos_sent, 50U * rank + 6);
     }
 }
 
-Test(join, rank_0_that_calls_late_finds_the_greetings) {
+Test(join, rank_0_that_calls_late_finds_the_hellos) {
     JoinWorld world(4, {.seed = 5, .loss = 0.5});
     for (std::uint32_t rank = 1; rank < 4; ++rank) world.process(rank).call(world.now() + ms(10'000));
     world.at(ms(1'500), [&] { world.process(0).call(world.now() + ms(10'000)); });
@@ -99,18 +99,18 @@ Test(join, a_process_that_was_started_again_counts_from_zero_and_is_adopted) {
         }
 }
 
-Test(join, greetings_for_another_join_of_some_are_no_restart) {
+Test(join, hellos_for_another_join_of_some_are_no_restart) {
     JoinWorld world(3);
     world.start_again(2, 1);  // only this member has called the join before
     world.process(0).call(world.now() + ms(2'000));
     world.process(2).call(world.now() + ms(2'000));
     world.run(ms(1'000));
-    cr_assert_not(world.process(0).over(), "rank 1 has not greeted for any join");
+    cr_assert_not(world.process(0).over(), "rank 1 has sent no hello for any join");
     world.run();
     cr_assert_eq(world.process(0).error, ETIMEDOUT);
 }
 
-Test(join, another_process_that_greets_for_a_rank_is_told_apart) {
+Test(join, a_hello_of_another_process_for_a_rank_is_recognised) {
     JoinWorld world(3);
     world.call_all(ms(1));
     world.run();
@@ -119,14 +119,14 @@ Test(join, another_process_that_greets_for_a_rank_is_told_apart) {
     const wire::Hello known = world.process(1).hello;
     wire::Hello other = known;
     other.peer.private_address[5] ^= std::byte{1};
-    cr_assert_not(leader.greeted_by_another(known));
-    cr_assert(leader.greeted_by_another(other));
+    cr_assert_not(leader.hello_is_of_another(known));
+    cr_assert(leader.hello_is_of_another(other));
     other.rank = rank_of(3);
-    cr_assert_not(leader.greeted_by_another(other), "there is no such rank");
-    cr_assert_not(world.process(2).join->greeted_by_another(known), "rank 0 knows");
+    cr_assert_not(leader.hello_is_of_another(other), "there is no such rank");
+    cr_assert_not(world.process(2).join->hello_is_of_another(known), "rank 0 knows");
 }
 
-Test(join, a_greeting_without_sense_changes_nothing) {
+Test(join, an_invalid_hello_changes_nothing) {
     JoinWorld world(3);
     JoinProcess& leader = world.process(0);
     leader.call(world.now() + ms(1'000));
@@ -141,7 +141,7 @@ Test(join, a_greeting_without_sense_changes_nothing) {
     leader.join->on_hello(second, world.now());
     leader.join->on_hello(second, world.now());
     leader.join->on_hello(world.process(1).hello, world.now());
-    cr_assert_eq(leader.join->state(), group::Join::State::greeting, "it has not gathered all of its own");
+    cr_assert_eq(leader.join->state(), group::Join::State::hello, "it has not gathered all of its own");
     leader.join->on_hello(first, world.now());
     cr_assert(leader.join->complete());
 }
@@ -156,20 +156,20 @@ Test(join, a_welcome_is_accepted_once_and_by_who_waits_for_it) {
     cr_assert_not(world.process(0).join->accept(good), "rank 0 makes it");
 }
 
-Test(join, who_could_not_greet_for_want_of_memory_greets_again) {
+Test(join, a_hello_that_failed_for_lack_of_memory_is_repeated) {
     JoinWorld world(2);
-    world.process(1).failing_greetings = 5;
+    world.process(1).failing_hellos = 5;
     world.call_all(ms(1));
     world.run();
     expect_all_welcomed(world);
-    cr_assert_eq(world.process(1).failing_greetings, 0U);
+    cr_assert_eq(world.process(1).failing_hellos, 0U);
 }
 
 // Rank 0 fails when its welcome has reached some members: these receive the abort after the welcome, the rest
 // instead of it.
 Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
     for (const std::size_t at_once : {1, 5, 32, 40}) {
-        JoinWorld world(40, {.seed = 9, .words_at_once = at_once});
+        JoinWorld world(40, {.seed = 9, .messages_at_once = at_once});
         world.call_all(ms(1));
         while (!world.process(0).over()) world.run(Nanoseconds::from_us(1));
         world.process(0).fail(EHOSTDOWN);
@@ -329,7 +329,7 @@ Test(join, whoever_gathers_may_have_been_started_again) {
         }
 }
 
-Test(join, who_gives_up_tells_those_who_greet_it) {
+Test(join, a_member_that_gives_up_informs_the_senders_of_hellos) {
     JoinWorld world(40);
     for (std::uint32_t rank = 1; rank < 40; ++rank) world.process(rank).call(world.now() + ms(10'000));
     world.at(ms(100), [&] { world.process(32).fail(ECANCELED); });

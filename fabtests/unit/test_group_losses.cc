@@ -20,7 +20,7 @@ namespace {
 Ranks told_by(std::uint32_t self, Rank lost, bool joined = true) {
     std::vector<levels::MemberPlace> places;
     for (std::uint32_t rank = 0; rank < 8; ++rank) places.push_back({rank / 4, rank / 2, rank / 4});
-    return whom_to_tell(levels::Placement(self, places), lost, joined);
+    return whom_to_inform(levels::Placement(self, places), lost, joined);
 }
 
 }  // namespace
@@ -135,11 +135,11 @@ class Members {
         }
     }
     bool told(std::uint32_t rank) const { return !said_[rank].empty(); }
-    std::uint64_t words() const { return words_; }
+    std::uint64_t messages() const { return messages_; }
     std::size_t longest() const { return longest_; }
     void forget() {
         for (Dead& said : said_) said.clear();
-        words_ = longest_ = 0;
+        messages_ = longest_ = 0;
     }
     // A living member without information about the losses, if there is one.
     std::uint32_t untold(const Dead& dead) const {
@@ -171,13 +171,13 @@ class Members {
         if (!told(one.rank)) {
             if (joined_) pass_on(view.host());
             if (view.leads_host()) pass_on(view.segment());
-        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMaxDeathsTold : 1)) {
+        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMaxDeathsSent : 1)) {
             return;
         }
         if (!said_[one.rank].insert(one.lost).second) return;
-        const Ranks whom = whom_to_tell(view, rank_of(one.lost), joined_);
+        const Ranks whom = whom_to_inform(view, rank_of(one.lost), joined_);
         for (const std::uint32_t next : whom) heard_.push_back({next, one.lost, true});
-        words_ += whom.size();
+        messages_ += whom.size();
         longest_ = std::max(longest_, whom.size());
     }
 
@@ -185,7 +185,7 @@ class Members {
     std::vector<Placement> views_;
     std::vector<Dead> said_;  // by rank: losses reported to others
     std::vector<Heard> heard_;
-    std::uint64_t words_ = 0;
+    std::uint64_t messages_ = 0;
     std::size_t longest_ = 0;
 };
 
@@ -250,14 +250,14 @@ Test(losses, a_death_is_told_with_about_a_word_a_member) {
             members.find(lost, {lost}, random);
             members.spread({lost}, random);
             expect_told(members, {lost}, "segments", segments);
-            cr_assert_leq(members.words(), kAll, "%u segments: of rank %u %lu words", segments, lost,
-                          static_cast<unsigned long>(members.words()));
+            cr_assert_leq(members.messages(), kAll, "%u segments: of rank %u %lu messages", segments, lost,
+                          static_cast<unsigned long>(members.messages()));
             cr_assert_leq(members.longest(), kHosts + kEach);
         }
     }
 }
 
-Test(losses, whoever_finds_it_a_death_is_told_with_a_few_words_a_member) {
+Test(losses, a_death_takes_a_few_messages_a_member) {
     for (const std::uint32_t segments : {1U, 4U, kHosts}) {
         Members members(cluster(kHosts, kEach, segments), true);
         for (const std::uint32_t lost : kVictims) {
@@ -267,13 +267,13 @@ Test(losses, whoever_finds_it_a_death_is_told_with_a_few_words_a_member) {
                 if (rank != lost) members.find_by(rank, lost);
             members.spread({lost}, random);
             expect_told(members, {lost}, "segments", segments);
-            cr_assert_leq(members.words(), 2 * kAll, "%u segments: of rank %u %lu words", segments, lost,
-                          static_cast<unsigned long>(members.words()));
+            cr_assert_leq(members.messages(), 2 * kAll, "%u segments: of rank %u %lu messages", segments,
+                          lost, static_cast<unsigned long>(members.messages()));
         }
     }
 }
 
-Test(losses, two_deaths_are_told_with_a_few_words_a_member) {
+Test(losses, two_deaths_take_a_few_messages_a_member) {
     for (const std::uint32_t segments : {1U, 4U, kHosts})
         for (const bool joined : {true, false}) {
             Members members(cluster(kHosts, kEach, segments), joined);
@@ -286,40 +286,40 @@ Test(losses, two_deaths_are_told_with_a_few_words_a_member) {
                     members.find(other, {one, other}, random);
                     members.spread({one, other}, random);
                     expect_told(members, {one, other}, "segments", segments);
-                    cr_assert_leq(members.words(), (joined ? 2 : 8) * kAll,
-                                  "%u segments: of ranks %u and %u %lu words", segments, one, other,
-                                  static_cast<unsigned long>(members.words()));
+                    cr_assert_leq(members.messages(), (joined ? 2 : 8) * kAll,
+                                  "%u segments: of ranks %u and %u %lu messages", segments, one, other,
+                                  static_cast<unsigned long>(members.messages()));
                 }
         }
 }
 
-Test(patience, who_is_late_is_asked_at_once_and_every_second_while_something_is_open) {
+Test(stall_timer, late_members_get_a_request_at_once_and_every_second_while_an_operation_is_open) {
     const auto ms = [](std::int64_t count) { return Nanoseconds::from_ms(count); };
-    Patience patience(kNever);
-    patience.begin(ms(1));
-    cr_assert(patience.ask_at() == kNever, "there is nobody to ask");
-    patience.add_late(3, ms(10));
-    cr_assert(patience.ask_at() == ms(10));
-    cr_assert_eq(patience.ask(true, ms(10)), 0U);
-    cr_assert(patience.ask_at() == ms(1010));
-    patience.add_late(5, ms(20));
-    cr_assert(patience.ask_at() == ms(20), "the new one at once");
-    cr_assert_eq(patience.ask(false, ms(20)), 1U);
-    cr_assert(patience.ask_at() == kNever, "nothing is open");
-    patience.begin(ms(30));
-    cr_assert(patience.ask_at() == ms(1030));
-    cr_assert(patience.late() == (Ranks{3, 5}));
+    StallTimer timer(kNever);
+    timer.begin(ms(1));
+    cr_assert(timer.request_at() == kNever, "there is no late member");
+    timer.add_late(3, ms(10));
+    cr_assert(timer.request_at() == ms(10));
+    cr_assert_eq(timer.next_round(true, ms(10)), 0U);
+    cr_assert(timer.request_at() == ms(1010));
+    timer.add_late(5, ms(20));
+    cr_assert(timer.request_at() == ms(20), "the new one at once");
+    cr_assert_eq(timer.next_round(false, ms(20)), 1U);
+    cr_assert(timer.request_at() == kNever, "nothing is open");
+    timer.begin(ms(30));
+    cr_assert(timer.request_at() == ms(1030));
+    cr_assert(timer.late() == (Ranks{3, 5}));
 }
 
-Test(patience, an_operation_stands_still_from_when_it_last_came_further) {
+Test(stall_timer, an_operation_stands_still_from_when_it_last_came_further) {
     const auto ms = [](std::int64_t count) { return Nanoseconds::from_ms(count); };
-    Patience patience(ms(100));
-    patience.begin(ms(10));
-    cr_assert(patience.stalled_at(false) == ms(110));
-    patience.moved(ms(50));
-    cr_assert(patience.stalled_at(false) == ms(150));
-    cr_assert(patience.stalled_at(true) == ms(200), "the engine comes first");
-    Patience endless(kNever);
+    StallTimer timer(ms(100));
+    timer.begin(ms(10));
+    cr_assert(timer.stalled_at(false) == ms(110));
+    timer.moved(ms(50));
+    cr_assert(timer.stalled_at(false) == ms(150));
+    cr_assert(timer.stalled_at(true) == ms(200), "the engine comes first");
+    StallTimer endless(kNever);
     endless.begin(ms(10));
     cr_assert(endless.stalled_at(true) == kNever);
 }

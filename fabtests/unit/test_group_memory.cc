@@ -1,4 +1,4 @@
-// Data kept by a Station from one join for the next, and the moment of discarding.
+// Data kept by a CollectiveEndpoint from one join for the next, and the moment of discarding.
 #include <criterion/criterion.h>
 
 #include "group/joins.h"
@@ -52,6 +52,6 @@ Test(memory, keeps_round_trips_of_so_many_pairs) {
         cr_assert_eq(times.find(RoundTrips::kMost, 0).has_value(), count >= RoundTrips::kMost);
         cr_assert_not(times.find(0, RoundTrips::kMost + 1).has_value());
         times.keep(0, 1, Nanoseconds::from_us(77));
-        cr_assert_eq(times.find(1, 0)->value, 0, "the first word counts");
+        cr_assert_eq(times.find(1, 0)->value, 0, "the first message counts");
     }
 }

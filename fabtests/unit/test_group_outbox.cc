@@ -24,17 +24,17 @@ struct Peers final : Outbox::Port {
     bool has_room(std::size_t bytes) const override {
         return bytes <= kSmall ? small_out < small_room : large_out < large_room;
     }
-    void send_word(Outbox::Peer to, Bytes word) override {
-        cr_assert(has_room(word.size()), "sent without room");
-        ++(word.size() <= kSmall ? small_out : large_out);
+    void send_join_message(Outbox::Peer to, Bytes message) override {
+        cr_assert(has_room(message.size()), "sent without room");
+        ++(message.size() <= kSmall ? small_out : large_out);
         if (on_send) on_send(to);
         // The message is still stored, whatever the send caused.
-        heard.emplace_back(to, wire::ByteString(word.begin(), word.end()));
+        heard.emplace_back(to, wire::ByteString(message.begin(), message.end()));
     }
     void acknowledge() { small_out = large_out = 0; }
 };
 
-wire::ByteString word(std::size_t bytes, int content) {
+wire::ByteString message_of(std::size_t bytes, int content) {
     return wire::ByteString(bytes, static_cast<std::byte>(content));
 }
 
@@ -51,7 +51,7 @@ Test(outbox, a_word_for_255_reaches_each_once_through_room_for_one_less_exactly_
         Outbox outbox;
         Peers peers;
         peers.large_room = room;
-        outbox.post(everybody(255), word(20000, 7));
+        outbox.post(everybody(255), message_of(20000, 7));
         std::size_t rounds = 0;
         for (; outbox.flush(peers); ++rounds) peers.acknowledge();
         cr_assert_eq(rounds, (255 + room - 1) / room);
@@ -59,7 +59,7 @@ Test(outbox, a_word_for_255_reaches_each_once_through_room_for_one_less_exactly_
         cr_assert_eq(peers.heard.size(), 255);
         for (std::size_t i = 0; i < 255; ++i) {
             cr_assert_eq(peers.heard[i].first, i + 1);
-            cr_assert_eq(peers.heard[i].second, word(20000, 7));
+            cr_assert_eq(peers.heard[i].second, message_of(20000, 7));
         }
     }
 }
@@ -67,7 +67,7 @@ Test(outbox, a_word_for_255_reaches_each_once_through_room_for_one_less_exactly_
 Test(outbox, without_room_nothing_goes_and_nothing_is_lost) {
     Outbox outbox;
     Peers peers;
-    outbox.post({1, 2}, word(8, 1));
+    outbox.post({1, 2}, message_of(8, 1));
     cr_assert_not(outbox.flush(peers));
     cr_assert_not(outbox.empty());
     cr_assert_eq(outbox.next_bytes(), 8);
@@ -80,8 +80,8 @@ Test(outbox, a_small_word_does_not_overtake_a_large_one) {
     Outbox outbox;
     Peers peers;
     peers.small_room = 8;
-    outbox.post({1}, word(1000, 1));
-    outbox.post({1}, word(8, 2));
+    outbox.post({1}, message_of(1000, 1));
+    outbox.post({1}, message_of(8, 2));
     cr_assert_not(outbox.flush(peers));
     peers.large_room = 1;
     cr_assert(outbox.flush(peers));
@@ -94,11 +94,11 @@ Test(outbox, what_is_withdrawn_goes_to_nobody_else) {
     Peers peers;
     peers.large_room = 2;
     peers.small_room = 8;
-    outbox.post(everybody(3), word(1000, 1), 5);
-    outbox.post({9}, word(8, 2), 6);
+    outbox.post(everybody(3), message_of(1000, 1), 5);
+    outbox.post({9}, message_of(8, 2), 6);
     cr_assert(outbox.flush(peers));
     outbox.withdraw(5);
-    outbox.post(everybody(3), word(8, 3), 5);
+    outbox.post(everybody(3), message_of(8, 3), 5);
     cr_assert(outbox.flush(peers));
     cr_assert(outbox.empty());
     cr_assert_eq(peers.heard.size(), 2 + 1 + 3);
@@ -112,19 +112,19 @@ Test(outbox, sending_may_post_and_withdraw) {
     peers.on_send = [&](Outbox::Peer to) {
         if (to != 2) return;
         outbox.withdraw(5);
-        outbox.post(everybody(2), word(8, 3));
+        outbox.post(everybody(2), message_of(8, 3));
         peers.on_send = nullptr;
     };
-    outbox.post(everybody(50), word(1000, 1), 5);
+    outbox.post(everybody(50), message_of(1000, 1), 5);
     cr_assert(outbox.flush(peers));
     cr_assert(outbox.empty());
     cr_assert_eq(peers.heard.size(), 2 + 2);
-    cr_assert_eq(peers.heard[1].second, word(1000, 1));
-    cr_assert_eq(peers.heard[3].second, word(8, 3));
+    cr_assert_eq(peers.heard[1].second, message_of(1000, 1));
+    cr_assert_eq(peers.heard[3].second, message_of(8, 3));
 }
 
 Test(outbox, a_word_for_nobody_is_none) {
     Outbox outbox;
-    outbox.post({}, word(8, 1));
+    outbox.post({}, message_of(8, 1));
     cr_assert(outbox.empty());
 }

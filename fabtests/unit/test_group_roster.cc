@@ -17,7 +17,7 @@ namespace {
 // Reaches each member with a non-empty address, at the address's first byte.
 struct Endpoint final : JoinPort {
     wire::Hello own_hello() const override { return {}; }
-    void greet(Rank, std::uint32_t, Bytes) override {}
+    void send_hello(Rank, std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
     RoundTrips& round_trips() override { return measured; }
@@ -27,7 +27,7 @@ struct Endpoint final : JoinPort {
         if (address.empty()) return Error{EADDRNOTAVAIL, "nowhere"};
         return static_cast<Outbox::Peer>(address.front());
     }
-    void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
+    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override {}
     void withdraw() override {}
     void explain(std::string_view) override {}
     unsigned inserts = 0;
@@ -127,23 +127,23 @@ Test(roster, answers_each_member_once_and_nobody_else) {
     cr_assert_not(roster.answer(rank_of(3)) || roster.answer(kNoRank), "nobody");
 }
 
-Test(roster, is_doubted_once_a_second) {
+Test(roster, is_suspected_once_a_second) {
     Roster roster;
     roster.fill(members_at({7, 8}), rank_of(0));
-    cr_assert_not(roster.doubted(rank_of(1)));
+    cr_assert_not(roster.suspected(rank_of(1)));
     Nanoseconds now = Nanoseconds::from_ms(5);
-    cr_assert(roster.doubt(rank_of(1), now));
-    cr_assert(roster.doubted(rank_of(1)));
-    cr_assert_not(roster.doubt(rank_of(1), now + Nanoseconds::from_ms(999)));
-    cr_assert(roster.doubt(rank_of(1), now + Nanoseconds::from_ms(1000)));
+    cr_assert(roster.suspect(rank_of(1), now));
+    cr_assert(roster.suspected(rank_of(1)));
+    cr_assert_not(roster.suspect(rank_of(1), now + Nanoseconds::from_ms(999)));
+    cr_assert(roster.suspect(rank_of(1), now + Nanoseconds::from_ms(1000)));
 }
 
 namespace {
 
 // A host level without any effect.
 struct QuietHost final : HostLevel {
-    int post(levels::Leg&, Nanoseconds) override { return 0; }
-    void advance(levels::Leg&, Nanoseconds) override {}
+    int post(levels::LevelOperation&, Nanoseconds) override { return 0; }
+    void advance(levels::LevelOperation&, Nanoseconds) override {}
     bool progress(Nanoseconds) override { return false; }
     Nanoseconds next_deadline() const override { return kNever; }
     void fail(int, Nanoseconds) override {}
@@ -167,7 +167,7 @@ struct Process final : Port, Multicast {
         hello.peer.watch_point = watch_point;
         return hello;
     }
-    void greet(Rank, std::uint32_t, Bytes) override {}
+    void send_hello(Rank, std::uint32_t, Bytes) override {}
     void send(Rank, std::uint32_t, Bytes) override {}
     const wire::Hello* miscounted_hello(Rank) override { return nullptr; }
     RoundTrips& round_trips() override { return measured; }
@@ -177,12 +177,12 @@ struct Process final : Port, Multicast {
         inserted.insert(at);
         return at;
     }
-    void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
+    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override {}
     void withdraw() override {}
     void explain(std::string_view) override {}
 
     Multicast& multicast() override { return *this; }
-    int offer(wire::Welcome&, const Guests&) override { return 0; }
+    int offer(wire::Welcome&, const Hellos&) override { return 0; }
     void join(const wire::Welcome&, const levels::Placement&) override {
         if (short_of_memory) throw std::bad_alloc();
     }
@@ -195,7 +195,7 @@ struct Process final : Port, Multicast {
     void forget_payloads() override {}
 
     void send_message(Outbox::Peer, const wire::HeaderBytes&, Bytes) override {}
-    void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString) override {
+    void queue_final_message(std::vector<Outbox::Peer> to, wire::ByteString) override {
         told.insert(told.end(), to.begin(), to.end());
     }
     void watch(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}
@@ -210,7 +210,7 @@ struct Process final : Port, Multicast {
     void remember_ended(int) override {}
     void failed(int, Rank) override {}
     void completed(std::uint64_t, int) override {}
-    std::string stray_greeting() override { return ""; }
+    std::string describe_stray_hello() override { return ""; }
     void warn(std::string_view sentence) override { warnings += sentence; }
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int error) const override { return std::to_string(error); }
@@ -232,9 +232,9 @@ struct Process final : Port, Multicast {
 wire::Welcome welcome_of_many(bool two_on_a_host) {
     topology::Place place;
     place.set_named(topology::Level::host, "the last host");
-    Guests guests(kMembers);
+    Hellos hellos(kMembers);
     for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
-        wire::Hello& hello = guests[rank];
+        wire::Hello& hello = hellos[rank];
         hello.rank = rank_of(rank);
         hello.members = kMembers;
         hello.address_family = 4;
@@ -243,10 +243,10 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
         hello.peer.private_address = {static_cast<std::byte>(rank + 1)};
         if (two_on_a_host && rank >= kMembers - 2) hello.peer.place = topology::encode(place);
     }
-    wire::Welcome welcome = make_welcome({7, 1}, guests, {}, topology::Policy(), {});
+    wire::Welcome welcome = make_welcome({7, 1}, hellos, {}, topology::Policy(), {});
     welcome.key = GroupKey{99};
     welcome.range_of.assign(kMembers, 0);
-    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    fit_datagrams(welcome, hellos, placement_of(welcome), false);
     return welcome;
 }
 
@@ -256,7 +256,7 @@ struct Member {
     explicit Member(std::uint32_t rank) : process(rank) {}
     void welcome(bool two_on_a_host = false) {
         const wire::Welcome welcome = welcome_of_many(two_on_a_host);
-        const wire::WordHead head{{7, 1}, 1, welcome.peers.front().private_address};
+        const wire::MessageHead head{{7, 1}, 1, welcome.peers.front().private_address};
         process.table = laid_out(welcome);
         if (two_on_a_host && process.rank == kMembers - 1)
             return group.on_host_welcome({head, {}, welcome}, Nanoseconds{1});
@@ -304,7 +304,7 @@ Test(reach, who_cannot_be_reached_while_the_group_forms_is_lost) {
     member.run();
     cr_assert(member.group.state() == Group::State::over);
     cr_assert_eq(member.process.join_error, EADDRNOTAVAIL);
-    cr_assert_eq(member.group.ended_word().lost, rank_of(member.process.unreachable - 1));
+    cr_assert_eq(member.group.ended_message().lost, rank_of(member.process.unreachable - 1));
     cr_assert(member.process.warnings.find("cannot be reached: nowhere") != std::string::npos, "%s",
               member.process.warnings.c_str());
     cr_assert_not(member.group.busy(), "for ever");
@@ -329,7 +329,7 @@ Test(reach, a_welcome_of_another_process_is_not_taken) {
         Member member;
         member.process.watch_point = {std::byte{1}};
         member.welcome(two_on_a_host);
-        cr_assert(member.group.state() == (two_on_a_host ? Group::State::over : Group::State::greeting));
+        cr_assert(member.group.state() == (two_on_a_host ? Group::State::over : Group::State::hello));
         cr_assert(member.process.inserted.size() <= 1, "rank 0 may be told, and nobody else");
     }
 }

@@ -23,8 +23,8 @@ wire::Welcome good_welcome(std::size_t members = 3) {
 }
 
 // A pending hello from each of these places, rank 0 first.
-Guests guests_at(const std::vector<std::string>& places) {
-    Guests guests(places.size());
+Hellos hellos_at(const std::vector<std::string>& places) {
+    Hellos hellos(places.size());
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
         wire::Hello hello;
         hello.rank = rank_of(rank);
@@ -34,14 +34,14 @@ Guests guests_at(const std::vector<std::string>& places) {
         hello.verbs = {.datagram_bytes = 4096, .window = 50, .room = 1, .source = wire::ByteString(7)};
         hello.peer.place = topology::encode(test::place(places[rank]));
         hello.peer.multicast_source = wire::ByteString(7, std::byte{1});
-        guests[rank] = hello;
+        hellos[rank] = hello;
     }
-    return guests;
+    return hellos;
 }
 
 // The welcome made from these hellos.
-wire::Welcome made(const Guests& guests) {
-    return make_welcome({}, guests, GroupSettings{}, topology::Policy{}, {});
+wire::Welcome made(const Hellos& hellos) {
+    return make_welcome({}, hellos, GroupSettings{}, topology::Policy{}, {});
 }
 
 }  // namespace
@@ -85,45 +85,45 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
 }
 
 Test(welcome, fragments_and_windows_fit_every_host_s_leader) {
-    Guests guests = guests_at({"host=a", "host=a", "host=b", "host=c"});
-    guests[1].datagram_bytes = 600;  // leads no host
-    guests[2].datagram_bytes = 2000;
-    guests[3].window = 20;
-    wire::Welcome welcome = made(guests);
-    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    Hellos hellos = hellos_at({"host=a", "host=a", "host=b", "host=c"});
+    hellos[1].datagram_bytes = 600;  // leads no host
+    hellos[2].datagram_bytes = 2000;
+    hellos[3].window = 20;
+    wire::Welcome welcome = made(hellos);
+    fit_datagrams(welcome, hellos, placement_of(welcome), false);
     cr_assert_eq(welcome.fragment_bytes, 2000 - wire::kHeaderBytes);
     cr_assert_eq(welcome.window, 20U);
     // A member without multicast, or of another address family, is served in another way.
-    guests[2].datagram_bytes = 0;
-    guests[3].address_family = 6;
-    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    hellos[2].datagram_bytes = 0;
+    hellos[3].address_family = 6;
+    fit_datagrams(welcome, hellos, placement_of(welcome), false);
     cr_assert_eq(welcome.fragment_bytes, 8192 - wire::kHeaderBytes);
     cr_assert_eq(welcome.window, 100U);
     // Hellos may offer any value.
-    guests[0].datagram_bytes = 1;
-    guests[0].window = 1;
-    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    hellos[0].datagram_bytes = 1;
+    hellos[0].window = 1;
+    fit_datagrams(welcome, hellos, placement_of(welcome), false);
     cr_assert(acceptable(welcome));
-    guests[0].datagram_bytes = guests[0].window = UINT32_MAX;
-    fit_datagrams(welcome, guests, placement_of(welcome), false);
+    hellos[0].datagram_bytes = hellos[0].window = UINT32_MAX;
+    fit_datagrams(welcome, hellos, placement_of(welcome), false);
     cr_assert(acceptable(welcome));
 }
 
 Test(welcome, over_verbs_the_sources_of_hosts_leaders_are_the_devices) {
-    const Guests guests = guests_at({"host=a", "host=a", "host=b"});
-    wire::Welcome welcome = made(guests);
-    fit_datagrams(welcome, guests, placement_of(welcome), true);
+    const Hellos hellos = hellos_at({"host=a", "host=a", "host=b"});
+    wire::Welcome welcome = made(hellos);
+    fit_datagrams(welcome, hellos, placement_of(welcome), true);
     cr_assert_eq(welcome.fragment_bytes, 4096 - wire::kHeaderBytes);
     cr_assert_eq(welcome.window, 50U);
-    cr_assert(welcome.peers[0].multicast_source == guests[0].verbs.source);
-    cr_assert(welcome.peers[1].multicast_source == guests[1].peer.multicast_source);
-    cr_assert(welcome.peers[2].multicast_source == guests[2].verbs.source);
+    cr_assert(welcome.peers[0].multicast_source == hellos[0].verbs.source);
+    cr_assert(welcome.peers[1].multicast_source == hellos[1].peer.multicast_source);
+    cr_assert(welcome.peers[2].multicast_source == hellos[2].verbs.source);
 }
 
 Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
-    const Guests guests = guests_at({"host=a", "host=b", "host=b", "host=c"});
+    const Hellos hellos = hellos_at({"host=a", "host=b", "host=b", "host=c"});
     const auto hindrance = [&](std::uint32_t rank, const std::function<void(wire::VerbsOffer&)>& change) {
-        Guests changed = guests;
+        Hellos changed = hellos;
         change(changed[rank].verbs);
         return hindrance_to_verbs(changed, placement_of(made(changed)));
     };
@@ -139,14 +139,14 @@ Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
 }
 
 Test(welcome, places_and_wishes_travel) {
-    Guests guests = guests_at({"host=a", "host=b"});
-    guests[1].peer.place.clear();
+    Hellos hellos = hellos_at({"host=a", "host=b"});
+    hellos[1].peer.place.clear();
     const GroupSettings settings{engine::Repair::push, engine::Redundancy::on, 5, engine::RootSync::adaptive,
                                  77};
     const wire::JoinId id{9, 4}, started_again{9, 2};
-    guests[0].id = id;
-    guests[1].id = started_again;
-    const wire::Welcome welcome = make_welcome(id, guests, settings, topology::Policy{}, {});
+    hellos[0].id = id;
+    hellos[1].id = started_again;
+    const wire::Welcome welcome = make_welcome(id, hellos, settings, topology::Policy{}, {});
     cr_assert(welcome.id == id);
     cr_assert(welcome.sequences == (std::vector<std::uint32_t>{4, 2}));
     cr_assert_eq(welcome.repair, static_cast<std::uint8_t>(engine::Repair::push));
@@ -154,16 +154,16 @@ Test(welcome, places_and_wishes_travel) {
     cr_assert_eq(welcome.channels, 5U);
     cr_assert_eq(welcome.root_sync, static_cast<std::uint8_t>(engine::RootSync::adaptive));
     cr_assert_eq(welcome.root_delay_us, 77U);
-    cr_assert(welcome.peers[0].place == guests[0].peer.place && welcome.peers[1].place.empty());
+    cr_assert(welcome.peers[0].place == hellos[0].peer.place && welcome.peers[1].place.empty());
     cr_assert_eq(placement_of(welcome).hosts(), 2U);
     cr_assert(levels::Selection::decode(welcome.selection).has_value());
 }
 
 Test(welcome, packets_are_proven_by_gmac_where_all_would_and_they_have_several_hosts) {
     const auto mac = [](const std::array<std::uint8_t, 3>& would, const char* second_host) {
-        Guests guests = guests_at({"host=a", "host=a", second_host});
-        for (std::size_t rank = 0; rank < would.size(); ++rank) guests[rank].gmac = would[rank];
-        return static_cast<wire::MacKind>(made(guests).mac);
+        Hellos hellos = hellos_at({"host=a", "host=a", second_host});
+        for (std::size_t rank = 0; rank < would.size(); ++rank) hellos[rank].gmac = would[rank];
+        return static_cast<wire::MacKind>(made(hellos).mac);
     };
     cr_assert(mac({1, 1, 1}, "host=b") == wire::MacKind::gmac);
     cr_assert(mac({1, 1, 0}, "host=b") == wire::MacKind::umac64);
@@ -204,7 +204,7 @@ Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
 }
 
 Test(welcome, it_arrives_part_after_part) {
-    const wire::WordHead head{{9, 4}, 4, {}};
+    const wire::MessageHead head{{9, 4}, 4, {}};
     const wire::ByteString whole(2 * wire::kPartBytes + 1, std::byte{5});
     std::vector<wire::WelcomePart> parts;
     for (const wire::ByteString& part : parts_of(whole, head)) parts.push_back(*wire::decode_part(part));

@@ -161,10 +161,10 @@ Test(groups, who_has_another_secret_is_named) {
     }
 }
 
-Test(groups, a_word_that_is_heard_twice_counts_once) {
+Test(groups, a_message_that_is_received_twice_counts_once) {
     GroupOptions options = everybody(3, 3, 2);
     options.groups[0].script = all_kinds(9);
-    options.words_doubled = 1;
+    options.messages_doubled = 1;
     options.silent = 4;
     cr_assert_eq(expect_fine(std::move(options)), 9 * all_kinds(9).size());
 }

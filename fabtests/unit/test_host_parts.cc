@@ -467,7 +467,7 @@ Test(host_parts, who_dies_while_its_memory_is_read_is_lost_to_all) {
 
 Test(host_parts, a_member_of_another_host_that_is_lost_is_named_to_all) {
     Board board(2, 2, 128);
-    cr_assert_eq(board[1].rings.alarm.lost_elsewhere(), Alarm::kNobody);
+    cr_assert_eq(board[1].rings.alarm.lost_elsewhere(), Alarm::kNoMember);
     board[0].rings.alarm.name_lost_elsewhere(7);
     cr_assert_eq(board[1].rings.alarm.lost_elsewhere(), 7);
     cr_assert_eq(board[1].rings.failure(), 0, "that is for fail() to do");

@@ -5,7 +5,7 @@
 #include "wire/bytes.h"
 
 using namespace mcastcoll;
-using group::EarlyGreetings, group::EarlyHello, group::JoinMemory;
+using group::PendingHellos, group::PendingHello, group::JoinMemory;
 
 namespace {
 
@@ -24,36 +24,36 @@ wire::ByteString place(std::uint32_t number) {
 
 }  // namespace
 
-Test(join_memory, the_latest_greeting_from_a_place_counts) {
-    EarlyGreetings early;
+Test(join_memory, the_latest_hello_from_a_place_counts) {
+    PendingHellos early;
     const group::Source here = place(1);
     early.keep({hello_of(0, 1), place(1), here});
     early.keep({hello_of(0, 1), place(2), here});
     early.keep({hello_of(0, 2), {}, here});
     early.keep({hello_of(1, 1), {}, here});
     cr_assert_eq(early.size(), 3U);
-    const auto is_first = [](const EarlyHello& one) {
+    const auto is_first = [](const PendingHello& one) {
         return one.hello.id.sequence == 0 && one.hello.rank == rank_of(1);
     };
-    cr_assert(early.latest(is_first)->word == place(2));
+    cr_assert(early.latest(is_first)->datagram == place(2));
     early.forget({7, 0});
     cr_assert_eq(early.size(), 1U);
     cr_assert_null(early.latest(is_first));
 }
 
 // A source of many hellos does not use the room of other sources. Tested at limit - 1, limit and limit + 1.
-Test(join_memory, early_greetings_of_a_place_are_bounded) {
-    constexpr std::uint32_t kMost = EarlyGreetings::kMaxOfSource;
+Test(join_memory, pending_hellos_of_a_place_are_bounded) {
+    constexpr std::uint32_t kMost = PendingHellos::kMaxOfSource;
     for (const std::uint32_t count : {kMost - 1, kMost, kMost + 1, 3 * kMost}) {
-        EarlyGreetings early;
+        PendingHellos early;
         early.keep({hello_of(0, 7), {}, place(1)});
         for (std::uint32_t i = 0; i < count; ++i) early.keep({hello_of(i, 1), {}, place(2)});
         cr_assert_eq(early.size(), 1 + std::min(count, kMost));
         std::uint32_t next = count;
-        early.visit([&](const EarlyHello& one) {
+        early.visit([&](const PendingHello& one) {
             if (one.source == place(2)) cr_assert_eq(one.hello.id.sequence, --next, "the oldest go first");
         });
-        cr_assert_not_null(early.latest([](const EarlyHello& one) { return one.source == place(1); }));
+        cr_assert_not_null(early.latest([](const PendingHello& one) { return one.source == place(1); }));
     }
 }
 
@@ -80,7 +80,7 @@ Test(join_memory, forgets_the_oldest) {
         cr_assert_eq(memory.failed_group({7, 0}) != nullptr, remembers);
         cr_assert_eq(memory.take_given_up({7, 0}).has_value(), remembers);
         cr_assert_eq(memory.failed({7, count - 1})->error, 100U);
-        cr_assert_eq(memory.failed_group({7, count - 1})->word.error, 104U);
+        cr_assert_eq(memory.failed_group({7, count - 1})->ended.error, 104U);
     }
 }
 
@@ -90,23 +90,23 @@ Test(join_memory, keys_of_lists_are_the_latest) {
         for (std::uint64_t list = 0; list < count; ++list) memory.keep_key(list, wire::Key{std::byte{1}});
         memory.keep_key(count - 1, {});
         cr_assert_eq(memory.key_of(0) != nullptr, count <= 256);
-        cr_assert(memory.key_of(count - 1)->has_value(), "the first word counts");
+        cr_assert(memory.key_of(count - 1)->has_value(), "the first message counts");
         cr_assert_null(memory.key_of(count));
     }
 }
 
-Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
+Test(join_memory, pending_hellos_are_bounded_by_their_bytes) {
     wire::Hello hello = hello_of(0, 1);
     hello.peer.place.resize(wire::kMaxAddressBytes);
     hello.peer.watch_point.resize(wire::kMaxAddressBytes);
-    const auto each = [&] { return EarlyHello{hello, {}, place(0)}.bytes(); };
+    const auto each = [&] { return PendingHello{hello, {}, place(0)}.bytes(); };
     cr_assert_geq(each(), sizeof hello + 2 * wire::kMaxAddressBytes);
-    cr_assert_gt(EarlyGreetings::kMaxBytes / each(), 64 * 32,
+    cr_assert_gt(PendingHellos::kMaxBytes / each(), 64 * 32,
                  "of dozens of joins that this member gathers for");
     hello.peer.place.resize(10'000);  // larger, so that fewer fit and the test is quick
-    const std::size_t most = EarlyGreetings::kMaxBytes / each();
+    const std::size_t most = PendingHellos::kMaxBytes / each();
     for (const std::size_t count : {most - 1, most, most + 1}) {
-        EarlyGreetings early;
+        PendingHellos early;
         for (std::uint32_t i = 0; i < count; ++i) {
             hello.id.sequence = i;
             early.keep({hello, {}, place(i)});
@@ -119,11 +119,11 @@ Test(join_memory, early_greetings_are_bounded_by_their_bytes) {
 }
 
 // A hello of a restarted process is never late, regardless of the number: the process counts from zero.
-Test(join_memory, a_greeting_for_a_join_that_is_over_comes_late) {
+Test(join_memory, a_hello_for_a_join_that_is_over_comes_late) {
     JoinMemory memory;
     const wire::Hello fourth = hello_of(4, 1);
     cr_assert_not(memory.comes_late(fourth));
-    memory.keep_greeted(7, {&fourth});
+    memory.keep_hellos(7, {&fourth});
     for (const std::uint32_t sequence : {0U, 3U, 4U, 5U})
         cr_assert_eq(memory.comes_late(hello_of(sequence, 1)), sequence <= 4, "%u", sequence);
     cr_assert_not(memory.comes_late(hello_of(4, 2)), "another rank");
@@ -135,21 +135,21 @@ Test(join_memory, a_greeting_for_a_join_that_is_over_comes_late) {
     cr_assert_not(memory.comes_late(again), "another process");
 
     const wire::Hello second = hello_of(2, 1), of_two = hello_of(2, 2);
-    memory.keep_greeted(7, {&second, &of_two});
+    memory.keep_hellos(7, {&second, &of_two});
     cr_assert(memory.comes_late(hello_of(4, 1)), "joins may end in another order than they were called in");
     cr_assert(memory.comes_late(hello_of(2, 2)));
-    memory.keep_greeted(7, {&again});
+    memory.keep_hellos(7, {&again});
     cr_assert(memory.comes_late(again));
     cr_assert_not(memory.comes_late(hello_of(4, 1)), "of the process before nothing is known any more");
 }
 
-Test(join_memory, who_has_greeted_is_remembered_of_the_latest_lists) {
+Test(join_memory, hellos_of_the_latest_lists_are_remembered) {
     for (const std::uint64_t count : {63U, 64U, 65U}) {
         JoinMemory memory;
         wire::Hello hello = hello_of(0, 1);
         for (hello.id.list_hash = 1; hello.id.list_hash <= count; ++hello.id.list_hash) {
-            memory.keep_greeted(hello.id.list_hash, {&hello});
-            memory.keep_greeted(hello.id.list_hash, {&hello});
+            memory.keep_hellos(hello.id.list_hash, {&hello});
+            memory.keep_hellos(hello.id.list_hash, {&hello});
         }
         hello.id.list_hash = 1;
         cr_assert_eq(memory.comes_late(hello), count <= 64);

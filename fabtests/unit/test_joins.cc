@@ -17,7 +17,7 @@ class Replies final : public Joins::Port {
         replies.emplace_back(datagram.begin(), datagram.end());
     }
     Result<Outbox::Peer> peer(const wire::ByteString&) override { return Outbox::Peer{1}; }
-    void tell(std::vector<Outbox::Peer>, wire::ByteString) override { ++told; }
+    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override { ++told; }
     void foreign_version(const Source&, std::uint8_t) override { ++warnings; }
 
     std::vector<wire::ByteString> replies;
@@ -26,7 +26,7 @@ class Replies final : public Joins::Port {
 
 const Source kSomewhere(6, std::byte{1});
 
-wire::ByteString greeting(std::uint8_t version) {
+wire::ByteString hello_of_version(std::uint8_t version) {
     wire::Hello hello;
     hello.id = {7, 1};
     hello.members = 2;
@@ -43,7 +43,7 @@ wire::ByteString greeting(std::uint8_t version) {
 Test(joins, another_version_is_answered_at_a_bounded_rate) {
     Replies port;
     Joins joins(port);
-    const wire::ByteString foreign = greeting(wire::kJoinVersion + 1);
+    const wire::ByteString foreign = hello_of_version(wire::kJoinVersion + 1);
     const Nanoseconds start = Nanoseconds::from_ms(5'000);
     for (int i = 0; i < 63; ++i) joins.on_datagram(foreign, kSomewhere, start);
     cr_assert_eq(port.replies.size(), 63U);
@@ -55,10 +55,10 @@ Test(joins, another_version_is_answered_at_a_bounded_rate) {
     cr_assert_eq(port.warnings, 1U);
 }
 
-Test(joins, a_greeting_for_a_join_to_come_is_kept_without_an_answer) {
+Test(joins, a_hello_for_a_join_to_come_is_kept_without_an_answer) {
     Replies port;
     Joins joins(port);
-    joins.on_datagram(greeting(wire::kJoinVersion), kSomewhere, Nanoseconds{1});
+    joins.on_datagram(hello_of_version(wire::kJoinVersion), kSomewhere, Nanoseconds{1});
     cr_assert(port.replies.empty());
 }
 
@@ -75,11 +75,11 @@ Test(joins, who_was_not_asked_for_is_a_stranger) {
 Test(joins, a_word_of_no_group_does_nothing) {
     Replies port;
     Joins joins(port);
-    const wire::WordHead head{{7, 1}, 1, wire::ByteString(8)};
-    for (const wire::ByteString& word :
+    const wire::MessageHead head{{7, 1}, 1, wire::ByteString(8)};
+    for (const wire::ByteString& message :
          {wire::encode(wire::WelcomePart{head, 0, 9, wire::ByteString(9)}),
           wire::encode(wire::HostWelcome{head, {}, {}}), wire::encode_collect(head),
-          wire::encode(wire::Guests{{7, 1}, rank_of(1), {}}), wire::encode(wire::Ended{{7, 1}, 104})})
-        cr_assert_not(joins.on_word(word, Nanoseconds{1}));
+          wire::encode(wire::GatheredHellos{{7, 1}, rank_of(1), {}}), wire::encode(wire::Ended{{7, 1}, 104})})
+        cr_assert_not(joins.on_join_message(message, Nanoseconds{1}));
     cr_assert_eq(port.told, 0U);
 }

@@ -315,7 +315,7 @@ Test(messenger, strangers_that_leave_take_no_receives_with_them) {
 Test(strangers, are_looked_for_where_nothing_comes) {
     constexpr auto at = [](std::int64_t ms) { return Nanoseconds::from_ms(ms); };
     ofi::StrangerPace pace;
-    pace.heard(at(5000));
+    pace.received(at(5000));
     cr_assert(pace.next_look() == at(6000));
     pace.has_looked(false, at(6000));
     cr_assert(pace.next_look() == at(7000));
@@ -325,7 +325,7 @@ Test(strangers, are_looked_for_where_nothing_comes) {
     cr_assert(pace.next_look() == at(9000 + 32'000));
     pace.has_looked(true, at(41'000));
     cr_assert(pace.is_alert() && pace.next_look() == at(41'010), "often");
-    pace.heard(at(41'020));
+    pace.received(at(41'020));
     cr_assert(pace.next_look() == at(41'030));
     pace.has_looked(false, at(101'000));
     cr_assert_not(pace.is_alert());

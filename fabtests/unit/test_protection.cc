@@ -202,7 +202,7 @@ Test(protection, what_is_encrypted_stays_until_it_is_sent) {
     }
 }
 
-Test(protection, words_have_their_tag_behind_them) {
+Test(protection, join_messages_have_their_tag_behind_them) {
     const wire::ByteString word = text("a word of a join");
     const wire::ByteString told = wire::prove(word, kKey);
     cr_assert_eq(told.size(), word.size() + wire::kTagBytes);

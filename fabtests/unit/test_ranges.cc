@@ -73,8 +73,8 @@ Subset run(std::uint32_t from, std::uint32_t to) {
     return subset;
 }
 
-Plan plan_of(const Subset& subset, std::uint32_t members) {
-    return choose_plan(subset, members, true).plan;
+AddressScheme scheme_of(const Subset& subset, std::uint32_t members) {
+    return choose_scheme(subset, members, true).scheme;
 }
 
 }  // namespace
@@ -130,15 +130,15 @@ Test(ranges, known_covers) {
     cr_assert(exact_cover(Subset{}, 8).empty());
 }
 
-Test(ranges, each_plan_has_its_place) {
-    cr_assert_eq(plan_of(run(0, 8), 8), Plan::parent, "everybody");
+Test(ranges, each_scheme_has_its_place) {
+    cr_assert_eq(scheme_of(run(0, 8), 8), AddressScheme::parent, "everybody");
     Subset hole = run(0, 64);
     hole.erase(hole.begin() + 17);
-    cr_assert_eq(plan_of(hole, 64), Plan::parent, "nearly everybody");
-    cr_assert_eq(plan_of(run(0, 32), 64), Plan::chained, "one half is one range");
-    cr_assert_eq(plan_of(run(8, 28), 64), Plan::chained, "a few ranges");
-    cr_assert_eq(plan_of(evens(16), 16), Plan::tree, "eight ranges");
-    cr_assert_eq(plan_of(evens(128), 128), Plan::own, "scattered");
+    cr_assert_eq(scheme_of(hole, 64), AddressScheme::parent, "nearly everybody");
+    cr_assert_eq(scheme_of(run(0, 32), 64), AddressScheme::chained, "one half is one range");
+    cr_assert_eq(scheme_of(run(8, 28), 64), AddressScheme::chained, "a few ranges");
+    cr_assert_eq(scheme_of(evens(16), 16), AddressScheme::tree, "eight ranges");
+    cr_assert_eq(scheme_of(evens(128), 128), AddressScheme::own, "scattered");
 }
 
 Test(ranges, without_room_there_is_only_the_parent) {
@@ -147,25 +147,30 @@ Test(ranges, without_room_there_is_only_the_parent) {
         const auto members = static_cast<std::uint32_t>(1 + random() % 100);
         const Subset subset = random_subset(random, members);
         if (subset.empty()) continue;
-        const PlanChoice choice = choose_plan(subset, members, false);
-        cr_assert_eq(choice.plan, Plan::parent);
+        const AddressChoice choice = choose_scheme(subset, members, false);
+        cr_assert_eq(choice.scheme, AddressScheme::parent);
         cr_assert(choice.scarce);
     }
 }
 
 Test(ranges, what_the_user_wants_goes_before_the_costs_if_it_can_be_had) {
-    for (const Plan plan : {Plan::parent, Plan::chained, Plan::tree, Plan::own})
-        cr_assert_eq(choose_plan(run(0, 5), 8, true, plan).plan, plan);
-    cr_assert_eq(choose_plan(evens(128), 128, true, Plan::tree).plan, Plan::own, "too many ranges");
-    cr_assert_eq(choose_plan(run(0, 5), 8, false, Plan::chained).plan, Plan::parent, "no room");
+    for (const AddressScheme scheme :
+         {AddressScheme::parent, AddressScheme::chained, AddressScheme::tree, AddressScheme::own})
+        cr_assert_eq(choose_scheme(run(0, 5), 8, true, scheme).scheme, scheme);
+    cr_assert_eq(choose_scheme(evens(128), 128, true, AddressScheme::tree).scheme, AddressScheme::own,
+                 "too many ranges");
+    cr_assert_eq(choose_scheme(run(0, 5), 8, false, AddressScheme::chained).scheme, AddressScheme::parent,
+                 "no room");
 }
 
 Test(ranges, costs_grow_with_what_they_count) {
     for (std::uint32_t parent = 2; parent <= 256; parent *= 2)
         for (std::uint32_t members = 1; members < parent; ++members)
-            cr_assert_gt(plan_costs(members, parent, 1).parent, plan_costs(members + 1, parent, 1).parent);
+            cr_assert_gt(address_costs(members, parent, 1).parent,
+                         address_costs(members + 1, parent, 1).parent);
     for (std::uint32_t ranges = 1; ranges < 64; ++ranges) {
-        const PlanCosts fewer = plan_costs(100, 256, ranges), more = plan_costs(100, 256, ranges + 1);
+        const AddressCosts fewer = address_costs(100, 256, ranges),
+                           more = address_costs(100, 256, ranges + 1);
         cr_assert_gt(more.chained, fewer.chained);
         cr_assert_geq(more.tree, fewer.tree);
         cr_assert_eq(more.own, fewer.own);
@@ -175,23 +180,23 @@ Test(ranges, costs_grow_with_what_they_count) {
 // The choice is never more expensive than another one, and always fits into a welcome.
 Test(ranges, the_cheapest_is_chosen) {
     std::mt19937_64 random(11);
-    std::set<Plan> seen;
+    std::set<AddressScheme> seen;
     for (int i = 0; i < 5000; ++i) {
         const auto members = static_cast<std::uint32_t>(2 + random() % 255);
         const Subset subset = random_subset(random, members);
         if (subset.empty()) continue;
-        const PlanChoice choice = choose_plan(subset, members, true);
+        const AddressChoice choice = choose_scheme(subset, members, true);
         const bool few = choice.cover.size() <= kMaxRanges;
-        const PlanCosts& costs = choice.costs;
+        const AddressCosts& costs = choice.costs;
         double least = std::min(costs.parent, costs.own);
         if (few) least = std::min({least, costs.chained, costs.tree});
-        const double chosen = choice.plan == Plan::parent    ? costs.parent
-                              : choice.plan == Plan::own     ? costs.own
-                              : choice.plan == Plan::chained ? costs.chained
-                                                             : costs.tree;
+        const double chosen = choice.scheme == AddressScheme::parent    ? costs.parent
+                              : choice.scheme == AddressScheme::own     ? costs.own
+                              : choice.scheme == AddressScheme::chained ? costs.chained
+                                                                        : costs.tree;
         cr_assert_eq(chosen, least);
-        cr_assert(few || choice.plan == Plan::parent || choice.plan == Plan::own);
-        seen.insert(choice.plan);
+        cr_assert(few || choice.scheme == AddressScheme::parent || choice.scheme == AddressScheme::own);
+        seen.insert(choice.scheme);
     }
     cr_assert_eq(seen.size(), 4);
 }

@@ -1,4 +1,5 @@
-// Requests of applications: the checks between libfabric's calls and a Station, all pure functions.
+// Requests of applications: the checks between libfabric's calls and a CollectiveEndpoint, all pure
+// functions.
 #include <criterion/criterion.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>

@@ -28,7 +28,7 @@ struct World {
             queue.wake(*list.back());
         }
     }
-    // Runs a turn as a Station does; returns the number of items visited.
+    // Runs a turn as a CollectiveEndpoint does; returns the number of items visited.
     unsigned turn(Nanoseconds now) {
         unsigned visits = 0;
         queue.wake_due(now);

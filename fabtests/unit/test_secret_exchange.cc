@@ -34,9 +34,9 @@ struct Sent {
     wire::ByteString bytes;
 };
 
-class Asker final : public SecretExchange::Port {
+class Requester final : public SecretExchange::Port {
   public:
-    Asker(std::deque<Sent>& network, const wire::KeyRequest& own, const std::optional<wire::Key>& secret)
+    Requester(std::deque<Sent>& network, const wire::KeyRequest& own, const std::optional<wire::Key>& secret)
         : network_(network), self_(own.rank), exchange(own, secret, *this) {
         exchanges.add(exchange);
     }
@@ -45,12 +45,12 @@ class Asker final : public SecretExchange::Port {
     bool open_it() { return exchange.on_opened(secret_in(Bytes(given.back()).subspan(1))); }
 
     std::vector<wire::ByteString> given;
-    unsigned asked = 0, answered = 0;
+    unsigned requests = 0, answered = 0;
     bool has_credential = true;
 
   private:
-    void ask(Rank whom, std::uint32_t, Bytes request) override {
-        ++asked;
+    void send_request(Rank whom, std::uint32_t, Bytes request) override {
+        ++requests;
         network_.push_back({self_, whom, {request.begin(), request.end()}});
     }
     bool comes_from(Rank rank, const Source& source) override { return source == source_of(rank); }
@@ -77,8 +77,8 @@ class Asker final : public SecretExchange::Port {
 struct Askers {
     explicit Askers(std::uint32_t members) {
         for (std::uint32_t rank = 0; rank < members; ++rank)
-            processes.push_back(std::make_unique<Asker>(network, request_of(rank, members),
-                                                        rank == 0 ? std::optional(kSecret) : std::nullopt));
+            processes.push_back(std::make_unique<Requester>(
+                network, request_of(rank, members), rank == 0 ? std::optional(kSecret) : std::nullopt));
     }
     void deliver() {
         while (!network.empty()) {
@@ -87,7 +87,7 @@ struct Askers {
             cr_assert(processes[index_of(one.to)]->take(one));
         }
     }
-    Asker& at(std::size_t rank) { return *processes[rank]; }
+    Requester& at(std::size_t rank) { return *processes[rank]; }
     // The reply to rank 1, not yet delivered.
     Sent reply_to_1() {
         at(1).exchange.on_timeout(kStart);
@@ -99,18 +99,18 @@ struct Askers {
         return reply;
     }
     std::deque<Sent> network;
-    std::vector<std::unique_ptr<Asker>> processes;
+    std::vector<std::unique_ptr<Requester>> processes;
 };
 
 // A reply created by a process that knows the secret `by`.
 Sent forged(const wire::KeyRequest& to, const wire::Key& in_it, const wire::Key& by, Rank from = Rank{0}) {
-    const wire::ByteString word = wire::encode(wire::KeyReply{to.id, to.rank, to.nonce, sealed(in_it)});
-    return {from, to.rank, wire::prove(word, wire::JoinKey(wire::derive(by, "key reply")))};
+    const wire::ByteString message = wire::encode(wire::KeyReply{to.id, to.rank, to.nonce, sealed(in_it)});
+    return {from, to.rank, wire::prove(message, wire::JoinKey(wire::derive(by, "key reply")))};
 }
 
 }  // namespace
 
-Test(secret_exchange, everybody_comes_to_know_it_and_nobody_is_asked_by_many) {
+Test(secret_exchange, all_members_get_it_and_no_member_gets_many_requests) {
     Askers world(100);
     for (unsigned round = 0; round < 3; ++round) {
         const Nanoseconds now = kStart + Nanoseconds::from_ms(round * 50);
@@ -124,23 +124,23 @@ Test(secret_exchange, everybody_comes_to_know_it_and_nobody_is_asked_by_many) {
         cr_assert(process->answered <= 34);
         cr_assert(process->exchange.next_deadline() == kNever);
     }
-    cr_assert_eq(world.at(0).asked, 0U);
+    cr_assert_eq(world.at(0).requests, 0U);
 }
 
-Test(secret_exchange, who_asks_goes_on_asking_but_not_fast) {
+Test(secret_exchange, requests_are_repeated_but_not_fast) {
     Askers world(2);
-    Asker& member = world.at(1);
+    Requester& member = world.at(1);
     for (Nanoseconds now = kStart; now < kStart + Nanoseconds::from_ms(1'000);
          now = now + Nanoseconds::from_ms(1))
         member.exchange.on_timeout(now);
-    cr_assert(member.asked >= 50 && member.asked <= 60, "%u", member.asked);
+    cr_assert(member.requests >= 50 && member.requests <= 60, "%u", member.requests);
     for (const Sent& one : world.network) cr_assert_eq(one.bytes.size(), wire::kKeyRequestBytes);
 }
 
 // munged must have time for other programs.
-Test(secret_exchange, who_is_sent_what_is_no_secret_asks_more_seldom) {
+Test(secret_exchange, an_invalid_secret_makes_requests_rarer) {
     Askers world(2);
-    Asker& member = world.at(1);
+    Requester& member = world.at(1);
     for (std::int64_t ms = 1'000; ms < 11'000; ++ms) {
         member.exchange.on_timeout(Nanoseconds::from_ms(ms));
         if (world.network.empty()) continue;
@@ -148,37 +148,37 @@ Test(secret_exchange, who_is_sent_what_is_no_secret_asks_more_seldom) {
         cr_assert(member.take(forged(request_of(1, 2), kSecret, kOther)));
         cr_assert(!member.open_it());
     }
-    cr_assert(member.asked >= 20 && member.asked <= 30, "%u", member.asked);
-    cr_assert_eq(member.given.size(), member.asked);
+    cr_assert(member.requests >= 20 && member.requests <= 30, "%u", member.requests);
+    cr_assert_eq(member.given.size(), member.requests);
 }
 
-Test(secret_exchange, an_answer_is_no_longer_than_its_question) {
+Test(secret_exchange, an_answer_is_no_longer_than_its_request) {
     Askers world(2);
     cr_assert(world.reply_to_1().bytes.size() <= wire::kKeyRequestBytes);
 }
 
-Test(secret_exchange, nobody_is_answered_who_is_not_to_ask_here) {
+Test(secret_exchange, requests_for_another_member_get_no_answer) {
     Askers world(40);
-    const auto ask = [&](std::size_t whom, const wire::KeyRequest& request, Rank from) {
+    const auto send_request = [&](std::size_t whom, const wire::KeyRequest& request, Rank from) {
         world.at(whom).take({from, rank_of(whom), wire::encode(request)});
         return world.at(whom).answered;
     };
-    cr_assert_eq(ask(0, request_of(1, 41), Rank{1}), 0U, "another number of members");
-    cr_assert_eq(ask(0, request_of(1, 40), Rank{2}), 0U, "from elsewhere");
-    cr_assert_eq(ask(0, request_of(33, 40), Rank{33}), 0U, "32 answers it");
-    cr_assert_eq(ask(32, request_of(33, 40), Rank{33}), 0U, "it does not know itself");
-    cr_assert_eq(ask(0, request_of(0, 40), Rank{0}), 0U, "rank 0 asks nobody");
+    cr_assert_eq(send_request(0, request_of(1, 41), Rank{1}), 0U, "another number of members");
+    cr_assert_eq(send_request(0, request_of(1, 40), Rank{2}), 0U, "from elsewhere");
+    cr_assert_eq(send_request(0, request_of(33, 40), Rank{33}), 0U, "32 answers it");
+    cr_assert_eq(send_request(32, request_of(33, 40), Rank{33}), 0U, "it does not know itself");
+    cr_assert_eq(send_request(0, request_of(0, 40), Rank{0}), 0U, "rank 0 sends no request");
     world.at(0).has_credential = false;
-    cr_assert_eq(ask(0, request_of(1, 40), Rank{1}), 0U, "not yet");
+    cr_assert_eq(send_request(0, request_of(1, 40), Rank{1}), 0U, "not yet");
     world.at(0).has_credential = true;
     cr_assert_eq(world.at(0).exchanges.foreign_datagrams(), 4U);
-    cr_assert_eq(ask(0, request_of(1, 40), Rank{1}), 1U);
+    cr_assert_eq(send_request(0, request_of(1, 40), Rank{1}), 1U);
     wire::KeyRequest of_other_list = request_of(1, 40);
     of_other_list.id.list_hash = 78;
     cr_assert(!world.at(0).take({Rank{1}, Rank{0}, wire::encode(of_other_list)}));
     wire::KeyRequest counted_anew = request_of(1, 40);
     counted_anew.id.sequence = 0;
-    cr_assert_eq(ask(0, counted_anew, Rank{1}), 2U, "a process that was started again");
+    cr_assert_eq(send_request(0, counted_anew, Rank{1}), 2U, "a process that was started again");
 }
 
 // The join is over.
@@ -192,7 +192,7 @@ Test(secret_exchange, who_has_left_answers_nobody) {
 Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
     Askers earlier(2), world(2);
     const Sent heard = earlier.reply_to_1();
-    Asker member(world.network, request_of(1, 2, 4711), {});
+    Requester member(world.network, request_of(1, 2, 4711), {});
     cr_assert(member.take(heard));
     cr_assert(member.given.empty());
     cr_assert_eq(member.exchanges.foreign_datagrams(), 1U);
@@ -213,7 +213,7 @@ Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
 
 Test(secret_exchange, who_does_not_know_what_is_in_it_is_refused) {
     Askers world(2);
-    Asker& member = world.at(1);
+    Requester& member = world.at(1);
     cr_assert(member.take(forged(request_of(1, 2), kSecret, kOther)));
     cr_assert(!member.open_it());
     cr_assert(member.take(forged(request_of(1, 2), kSecret, kSecret, Rank{5})), "from elsewhere");
@@ -223,7 +223,7 @@ Test(secret_exchange, who_does_not_know_what_is_in_it_is_refused) {
 
 Test(secret_exchange, one_is_opened_at_a_time) {
     Askers world(2);
-    Asker& member = world.at(1);
+    Requester& member = world.at(1);
     for (int i = 0; i < 100; ++i) cr_assert(member.take(forged(request_of(1, 2), kOther, kSecret)));
     cr_assert_eq(member.given.size(), 1U);
     cr_assert(!member.exchange.on_opened({}));
@@ -246,14 +246,14 @@ Test(secret_exchange, what_was_made_for_something_else_is_no_secret) {
 }
 
 // A request for an unknown list is recorded like a hello.
-Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_greeting) {
+Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_hello) {
     Askers world(2);
     class Deaf final : public Joins::Port {
         bool may_be(const wire::ByteString&, const Source&) const override { return true; }
         bool same_host(const wire::ByteString&, const wire::ByteString&) const override { return true; }
         void reply(const Source&, Bytes) override { cr_assert_fail("nobody is answered"); }
         Result<Outbox::Peer> peer(const wire::ByteString&) override { return Outbox::Peer{1}; }
-        void tell(std::vector<Outbox::Peer>, wire::ByteString) override {}
+        void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override {}
         void foreign_version(const Source&, std::uint8_t) override {}
     } port;
     Joins joins(port);

@@ -140,7 +140,7 @@ Test(simulator, members_without_a_socket) {
 
 // Regression test: a NAK overtaken by a newer NAK must not be taken for the newer one, or fragments named
 // only in the older one are never sent.
-Test(simulator, questions_that_overtake_each_other) {
+Test(simulator, naks_that_overtake_each_other) {
     Options options = options_of(7, engine::Repair::pull, 5);
     options.faults.loss = 0.07;
     options.faults.jitter = Nanoseconds::from_us(30);
@@ -250,14 +250,14 @@ Test(simulator, channels) {
 }
 
 // A member without the latest reachability map requests it.
-Test(simulator, lost_verdicts) {
-    for (std::uint32_t deaf_to_verdicts : {1U, 4U, 8U}) {
+Test(simulator, lost_watermarks) {
+    for (std::uint32_t deaf_to_watermarks : {1U, 4U, 8U}) {
         Options options = options_of(9, engine::Repair::sync, 1);
         options.faults.drop = [=](const wire::Header& header, Rank to) {
-            return header.kind == wire::Kind::watermark_cast && to == rank_of(deaf_to_verdicts);
+            return header.kind == wire::Kind::watermark_cast && to == rank_of(deaf_to_watermarks);
         };
         const Ran world(options, mixed_script(1, 9, 100, 10000));
-        cr_assert_gt(world.engine(deaf_to_verdicts).counters().floor_asks_sent, 0U);
+        cr_assert_gt(world.engine(deaf_to_watermarks).counters().watermark_requests_sent, 0U);
     }
 }
 

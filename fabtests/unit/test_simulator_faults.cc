@@ -148,14 +148,14 @@ Test(faults, nobody_asks_where_nothing_is_lost) {
         options.in_flight = 1;
         options.think = Nanoseconds::from_ms(1);
         const std::vector<Step> script = mixed_script(seed, 8, 300, 200000);
-        cr_assert_eq(Ran(options, script).total().asks_sent, 0U, "%s", replay(options).c_str());
+        cr_assert_eq(Ran(options, script).total().naks_sent, 0U, "%s", replay(options).c_str());
         options.group().lossless_silence = {};
-        cr_assert_gt(Ran(options, script).total().asks_sent, 0U, "%s", replay(options).c_str());
+        cr_assert_gt(Ran(options, script).total().naks_sent, 0U, "%s", replay(options).c_str());
     }
 }
 
 // The first loss after a long time costs the long timeout, the next one does not.
-Test(faults, the_first_loss_ends_the_patience) {
+Test(faults, the_first_loss_ends_the_long_timeout) {
     constexpr std::uint64_t kFirst = 40, kNext = 42;
     Options options = options_of(8, engine::Repair::pull, 1);
     options.in_flight = 1;
@@ -167,8 +167,8 @@ Test(faults, the_first_loss_ends_the_patience) {
     for (std::uint64_t i = 0; i < kNext; ++i) script.push_back(i % 2 == 0 ? broadcast(0, 8) : barrier());
     script.push_back(broadcast(0, 8));
     const Ran ran(options, script);
-    const Nanoseconds patience = options.group().lossless_silence, few{20 * options.model.latency.value};
-    cr_assert(ran.duration(kFirst) >= patience && ran.duration(kFirst) <= patience + few, "%ld us",
+    const Nanoseconds timeout = options.group().lossless_silence, few{20 * options.model.latency.value};
+    cr_assert(ran.duration(kFirst) >= timeout && ran.duration(kFirst) <= timeout + few, "%ld us",
               us(ran.duration(kFirst)));
     cr_assert_leq(ran.duration(kNext).value, options.group().least_silence.value + few.value, "%ld us",
                   us(ran.duration(kNext)));
@@ -294,7 +294,7 @@ Test(canary, a_wrong_byte_is_noticed) {
 
 Test(canary, a_lost_reliable_message_is_noticed) {
     for (wire::Kind kind :
-         {wire::Kind::data, wire::Kind::gather, wire::Kind::verdict, wire::Kind::leave_up}) {
+         {wire::Kind::data, wire::Kind::gather, wire::Kind::reachability_map, wire::Kind::leave_up}) {
         Options options = options_of(3, engine::Repair::pull, 1);
         options.faults.drop = [](const wire::Header& header, Rank) {
             return header.kind != wire::Kind::probe;

@@ -20,11 +20,11 @@ struct TwoSites {
 };
 
 // A broadcast whose data are complete.
-Leg broadcast(std::vector<std::byte>& message) {
-    Leg leg;
-    leg.buffer = message.data();
-    leg.bytes = leg.ready = message.size();
-    return leg;
+LevelOperation broadcast(std::vector<std::byte>& message) {
+    LevelOperation operation;
+    operation.buffer = message.data();
+    operation.bytes = operation.ready = message.size();
+    return operation;
 }
 
 // Delivers the messages queued at `from`; returns their number and their bytes.
@@ -47,7 +47,7 @@ void twice_plus(void* out, const void* one, const void* other, std::size_t eleme
 }  // namespace
 
 // A message to a member that does not know the group yet is lost.
-Test(site_level, sites_greet_until_they_are_answered) {
+Test(site_level, sites_send_hellos_until_they_are_answered) {
     TwoSites sites;
     SiteLevel &top = sites.first, &other = sites.second;
     Outgoing message;
@@ -55,24 +55,24 @@ Test(site_level, sites_greet_until_they_are_answered) {
     cr_assert(other.poll_outgoing(message));  // lost
     cr_assert_not(other.poll_outgoing(message));
     top.start({});
-    cr_assert_not(top.greeted());
-    cr_assert_eq(other.next_deadline(), kLeastGreetInterval);
-    other.progress(kLeastGreetInterval);
+    cr_assert_not(top.connected());
+    cr_assert_eq(other.next_deadline(), kMinHelloInterval);
+    other.progress(kMinHelloInterval);
     cr_assert(other.poll_outgoing(message));
     top.on_message(message.header, {});
-    cr_assert(top.greeted());
+    cr_assert(top.connected());
     cr_assert(top.poll_outgoing(message));
     cr_assert_eq(message.to, 1U);
-    cr_assert_not(other.greeted());
+    cr_assert_not(other.connected());
     other.on_message(message.header, {});
-    cr_assert(other.greeted());
+    cr_assert(other.connected());
     cr_assert_eq(other.next_deadline(), kNever);
 }
 
 Test(site_level, lengths_that_differ_are_an_error) {
     TwoSites sites;
     std::vector<std::byte> long_one(100), short_one(50);
-    Leg out = broadcast(long_one), in = broadcast(short_one);
+    LevelOperation out = broadcast(long_one), in = broadcast(short_one);
     cr_assert_eq(sites.first.post(out, {}), 0);
     cr_assert_eq(sites.second.post(in, {}), 0);
     cr_assert_eq(deliver(sites.first, sites.second).first, 1);
@@ -89,18 +89,18 @@ Test(site_level, two_sites_exchange_what_is_short) {
             TwoSites sites;
             SiteLevel* const levels[] = {&sites.first, &sites.second};
             std::vector<std::uint64_t> inputs[2], results[2];
-            Leg legs[2];
+            LevelOperation level_operations[2];
             for (std::uint64_t site = 0; site < 2; ++site) {
                 inputs[site].assign(elements + 1, 10 + site);
                 results[site].resize(elements + 1);
                 auto& to = in_place ? inputs[site] : results[site];
-                legs[site].kind = elements == 0 ? Kind::barrier : Kind::allreduce;
-                legs[site].number = 1;
-                legs[site].input = reinterpret_cast<const std::byte*>(inputs[site].data());
-                legs[site].buffer = reinterpret_cast<std::byte*>(to.data());
-                legs[site].bytes = legs[site].ready = 8 * elements;
-                legs[site].combiner = {twice_plus, 8};
-                cr_assert_eq(levels[site]->post(legs[site], {}), 0);
+                level_operations[site].kind = elements == 0 ? Kind::barrier : Kind::allreduce;
+                level_operations[site].number = 1;
+                level_operations[site].input = reinterpret_cast<const std::byte*>(inputs[site].data());
+                level_operations[site].buffer = reinterpret_cast<std::byte*>(to.data());
+                level_operations[site].bytes = level_operations[site].ready = 8 * elements;
+                level_operations[site].combiner = {twice_plus, 8};
+                cr_assert_eq(levels[site]->post(level_operations[site], {}), 0);
             }
             const bool exchanged = elements <= 2048;
             const int there = deliver(sites.first, sites.second).first;
@@ -112,7 +112,7 @@ Test(site_level, two_sites_exchange_what_is_short) {
                 if (!exchanged) deliver(sites.first, sites.second);
             }
             for (std::size_t site = 0; site < 2; ++site) {
-                cr_assert(legs[site].done && legs[site].error == 0);
+                cr_assert(level_operations[site].done && level_operations[site].error == 0);
                 const auto& got = in_place ? inputs[site] : results[site];
                 for (std::size_t i = 0; i < elements; ++i) cr_assert_eq(got[i], 2 * 10 + 11);
                 cr_assert_eq(got[elements], in_place ? 10 + site : 0, "nothing behind it");
@@ -128,7 +128,7 @@ Test(site_level, unposted_pieces_are_bounded) {
     config.window_bytes = 8192;
     TwoSites sites(config);
     std::vector<std::byte> data(100000);
-    Leg out = broadcast(data);
+    LevelOperation out = broadcast(data);
     cr_assert_eq(sites.first.post(out, {}), 0);
     const std::size_t sent = deliver(sites.first, sites.second).second;
     cr_assert_gt(sent, 0);

@@ -64,7 +64,7 @@ template <typename Check>
 void for_all(Check check) {
     for (const Case& c : all_cases()) {
         SupplyGraph graph(c.members);
-        graph.set_verdict({.works = true, .deaf = listed(c.deaf), .mute = listed(c.mute)});
+        graph.set_map({.works = true, .deaf = listed(c.deaf), .mute = listed(c.mute)});
         for (std::uint32_t root = 0; root < c.members; ++root) check(c, graph, rank_of(root));
     }
 }
@@ -114,13 +114,13 @@ Test(supply_graph, who_hears_stands_in_a_ring_in_rank_order) {
         for (std::uint32_t i = 1; i < c.members; ++i) {
             const Rank rank = rank_of((index_of(root) + i) % c.members);
             const bool should = !c.mute[index_of(root)] && !c.deaf[index_of(rank)];
-            cr_assert_eq(graph.hears(root, rank), should);
-            if (!graph.hears(root, rank)) continue;
+            cr_assert_eq(graph.receives(root, rank), should);
+            if (!graph.receives(root, rank)) continue;
             for (std::uint32_t arity : kArities) cr_assert(graph.supplier(root, rank, arity) == before);
             before = rank;
         }
         cr_assert_eq(graph.multicasts(root), before != root);
-        cr_assert(!graph.hears(root, root));
+        cr_assert(!graph.receives(root, root));
     });
 }
 
@@ -129,13 +129,13 @@ Test(supply_graph, the_deaf_hang_in_a_tree_below_the_root) {
         for (std::uint32_t arity : kArities)
             for (std::uint32_t r = 0; r < c.members; ++r) {
                 const Rank rank = rank_of(r);
-                if (rank == root || graph.hears(root, rank)) continue;
+                if (rank == root || graph.receives(root, rank)) continue;
                 const Rank supplier = graph.supplier(root, rank, arity);
-                cr_assert(supplier == root || !graph.hears(root, supplier),
+                cr_assert(supplier == root || !graph.receives(root, supplier),
                           "nobody deaf depends on who may itself wait for a repair");
                 std::uint32_t same_sort = 0;
                 for (Rank client : graph.clients(root, supplier, arity))
-                    same_sort += !graph.hears(root, client);
+                    same_sort += !graph.receives(root, client);
                 cr_assert_leq(same_sort, arity);
             }
     });
@@ -150,10 +150,10 @@ Test(supply_graph, reports_cover_exactly_who_hears) {
                 const RankList children = graph.report_children(root, rank, arity);
                 cr_assert_leq(children.count, arity);
                 for (Rank child : children) {
-                    cr_assert(graph.hears(root, child));
+                    cr_assert(graph.receives(root, child));
                     cr_assert(graph.report_parent(root, child, arity) == rank);
                 }
-                if (!graph.hears(root, rank)) {
+                if (!graph.receives(root, rank)) {
                     cr_assert(graph.report_parent(root, rank, arity) == kNoRank);
                     if (rank != root) cr_assert_eq(children.count, 0U);
                     continue;
@@ -176,8 +176,8 @@ Test(supply_graph, a_rank_set_is_the_list_it_stands_for) {
         others.flip();
         for (bool complement : {false, true}) {
             const std::vector<Rank> expected = complement ? listed(others) : exceptions;
-            const auto set = complement ? RankSet::everybody_but(exceptions, c.members)
-                                        : RankSet::of(exceptions, c.members);
+            const auto set =
+                complement ? RankSet::all_but(exceptions, c.members) : RankSet::of(exceptions, c.members);
             cr_assert_eq(set.size(), expected.size());
             for (std::uint32_t i = 0; i < expected.size(); ++i) {
                 cr_assert(set.at(i) == expected[i]);
@@ -190,12 +190,12 @@ Test(supply_graph, a_rank_set_is_the_list_it_stands_for) {
     }
 }
 
-Test(supply_graph, before_the_verdict_nobody_hears) {
+Test(supply_graph, without_a_map_no_member_receives) {
     const SupplyGraph graph(7);
-    cr_assert_eq(graph.hearing_count(), 0U);
+    cr_assert_eq(graph.receiver_count(), 0U);
     for (std::uint32_t root = 0; root < 7; ++root) {
         cr_assert(!graph.multicasts(rank_of(root)));
-        for (std::uint32_t r = 0; r < 7; ++r) cr_assert(!graph.hears(rank_of(root), rank_of(r)));
+        for (std::uint32_t r = 0; r < 7; ++r) cr_assert(!graph.receives(rank_of(root), rank_of(r)));
     }
 }
 

@@ -74,7 +74,7 @@ Test(topology_report, is_read_as_it_was_written) {
         cr_assert_eq(read.levels.size(), kLevels);
         for (std::size_t i = 0; i < kLevels; ++i) {
             cr_assert_eq(read.levels[i].why, wrote.levels[i].why);
-            cr_assert_eq(read.levels[i].lane, wrote.levels[i].lane);
+            cr_assert_eq(read.levels[i].transport, wrote.levels[i].transport);
         }
         cr_assert(loaded.reports[0].report.counters == report.counters);
         const auto groups = topo::groups_of(loaded);
@@ -88,7 +88,7 @@ Test(topology_report, writers_hear_that_somebody_watches) {
     auto job = JobReport::open(0, {folder.path});
     const auto opened = open_report_folder(folder.path, false);
     cr_assert(job.ok() && opened.ok() && !job.value().is_watched());
-    ask_for_news(opened.value());
+    request_report(opened.value());
     cr_assert(job.value().is_watched());
     const std::string flag = std::string(folder.path) + "/watched";
     const timespec long_ago[2] = {{1'000'000, 0}, {1'000'000, 0}};

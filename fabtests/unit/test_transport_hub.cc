@@ -36,7 +36,7 @@ using Texts = std::multiset<std::string>;
 // Texts that a hub receives until `enough` returns true.
 Texts hear_until(MulticastHub& hub, const std::function<bool(const Texts&)>& enough) {
     Texts texts;
-    eventually(kPatienceMs, [&] {
+    eventually(kEventTimeoutMs, [&] {
         hub.receive(now(), [&](Bytes bytes, const SocketAddress&) {
             texts.emplace(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         });
@@ -214,7 +214,7 @@ Test(transport_hub, runs_to_several_groups_keep_apart) {
     cr_assert_eq(speaker->send(datagrams, {nth(options, 0), true}).accepted, datagrams.size());
     cr_assert_eq(speaker->send(datagrams, {nth(options, 1), false}).accepted, datagrams.size());
     std::size_t count = 0;
-    eventually(kPatienceMs, [&] {
+    eventually(kEventTimeoutMs, [&] {
         hub->receive(now(), [&](Bytes bytes, const SocketAddress& source) {
             heard[source.to_string()].emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             ++count;
@@ -252,10 +252,10 @@ Test(transport_hub, what_was_left_is_no_news_though_a_child_of_fork_holds_it) {
     const SocketAddress group = nth(options, 0);
     auto membership = std::make_unique<Membership>(must(hub->join(group)));
     const Pipe never;
-    const Child child([&] { return never.get(kPatienceMs) < 0; });
+    const Child child([&] { return never.get(kEventTimeoutMs) < 0; });
     say(*speaker, group, "unread");
     pollfd news{hub->descriptor(), POLLIN, 0};
-    cr_assert_eq(::poll(&news, 1, kPatienceMs), 1);
+    cr_assert_eq(::poll(&news, 1, kEventTimeoutMs), 1);
     membership.reset();
     cr_assert_eq(::poll(&news, 1, 0), 0);
     child.signal(SIGKILL);

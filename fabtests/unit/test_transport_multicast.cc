@@ -37,7 +37,7 @@ bool send_text(OneGroup& transport, const std::string& header, const std::string
 std::vector<std::string> receive_texts(OneGroup& transport, std::size_t count,
                                        SocketAddress* source = nullptr) {
     std::vector<std::string> texts;
-    eventually(kPatienceMs, [&] {
+    eventually(kEventTimeoutMs, [&] {
         transport.hub->receive(now(), [&](Bytes bytes, const SocketAddress& from) {
             texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             if (source != nullptr) *source = from;
@@ -78,7 +78,7 @@ int member(const OneGroupOptions& options, const SocketAddress& root, int count,
     ready.put('r');
     int next = 0;
     bool in_order = true;
-    eventually(kPatienceMs, [&] {
+    eventually(kEventTimeoutMs, [&] {
         opened.value()->hub->receive(now(), [&](Bytes bytes, const SocketAddress& source) {
             int number = -1;
             if (!(source == root) || bytes.size() != sizeof number) return;
@@ -97,7 +97,7 @@ FarHost::Body far_body(OneGroupOptions options, const FarBody& body) {
     return [=](const FarHost& self) mutable {
         SocketAddress root;
         options.interface = find_interface("mc1").value();
-        if (!self.go.get_all(&root, sizeof root, kPatienceMs)) return 6;
+        if (!self.go.get_all(&root, sizeof root, kEventTimeoutMs)) return 6;
         return body(options, root, self.ready);
     };
 }
@@ -106,7 +106,7 @@ FarHost::Body far_body(OneGroupOptions options, const FarBody& body) {
 void start(const FarHost& far, const OneGroup& root) {
     const SocketAddress address = root.local_address();
     cr_assert_eq(far.go.put_all(&address, sizeof address), 0);
-    cr_assert_eq(far.ready.get(kPatienceMs), 'r');
+    cr_assert_eq(far.ready.get(kEventTimeoutMs), 'r');
 }
 
 // Whether this kernel supports runs when sending (UDP_SEGMENT) or receiving (UDP_GRO).
@@ -185,7 +185,7 @@ Test(transport_multicast, every_process_of_a_host_gets_its_copy) {
     const Pipe ready;
     const auto body = [&] { return member(options, root->local_address(), kCount, ready); };
     Child first(body), second(body), third(body);
-    for (int i = 0; i < 3; ++i) cr_assert_eq(ready.get(kPatienceMs), 'r');
+    for (int i = 0; i < 3; ++i) cr_assert_eq(ready.get(kEventTimeoutMs), 'r');
     std::vector<int> numbers(kCount);
     std::vector<Datagram> datagrams(kCount);
     for (int i = 0; i < kCount; ++i) {
@@ -281,7 +281,7 @@ void runs_cross_a_cable(bool far_takes_runs) {
     start(far, *root);
     for (const auto& shape : run_shapes(root->hub->max_payload())) {
         cr_assert_eq(send_texts(*root, shape).accepted, shape.size());
-        cr_assert_eq(far.ready.get(kPatienceMs), 'k', "%zu datagrams", shape.size());
+        cr_assert_eq(far.ready.get(kEventTimeoutMs), 'k', "%zu datagrams", shape.size());
     }
     cr_assert_eq(far.wait(), 0);
 }

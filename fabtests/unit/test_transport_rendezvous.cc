@@ -40,7 +40,7 @@ struct Listener {
 
 std::vector<std::string> receive_texts(Rendezvous& at, std::size_t count, RendezvousSource* from = nullptr) {
     std::vector<std::string> texts;
-    eventually(kPatienceMs, [&] {
+    eventually(kEventTimeoutMs, [&] {
         at.receive([&](Bytes bytes, const RendezvousSource& source) {
             texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             if (from != nullptr) *from = source;
@@ -186,7 +186,7 @@ Test(transport_rendezvous, datagrams_too_long_are_dropped) {
 }
 
 // All members of the largest welcome send hellos to rank 0, which has not called the join yet.
-Test(transport_rendezvous, the_greetings_of_a_thousand_members_fit) {
+Test(transport_rendezvous, the_hellos_of_a_thousand_members_fit) {
     std::size_t limit = 0;
     std::ifstream("/proc/sys/net/core/rmem_max") >> limit;
     const std::size_t members = limit >= std::size_t{2} << 20 ? 1023 : 400;
@@ -194,9 +194,9 @@ Test(transport_rendezvous, the_greetings_of_a_thousand_members_fit) {
     Rendezvous to = must(Rendezvous::open(leader.address.bytes()));
     Rendezvous from = must(Rendezvous::open(other.address.bytes()));
     const unsigned candidate = candidate_of(to, leader.address.bytes());
-    const std::string greeting(300, 'x');
+    const std::string hello(300, 'x');
     for (std::size_t i = 0; i < members; ++i)
-        cr_assert_eq(from.send(leader.address.bytes(), candidate, text_bytes(greeting)), 0);
+        cr_assert_eq(from.send(leader.address.bytes(), candidate, text_bytes(hello)), 0);
     cr_assert_eq(receive_texts(to, members).size(), members);
 }
 

@@ -42,7 +42,7 @@ WatchPoint over_tcp(WatchPoint point) {
 
 WatchPoint receive_point(const Pipe& pipe, bool by_tcp = false) {
     std::array<std::byte, kWatchPointBytes> encoded;
-    cr_assert(pipe.get_all(encoded.data(), encoded.size(), kPatienceMs));
+    cr_assert(pipe.get_all(encoded.data(), encoded.size(), kEventTimeoutMs));
     const WatchPoint point = must(decode_watch_point(encoded));
     return by_tcp ? over_tcp(point) : point;
 }
@@ -75,8 +75,8 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, bool by_tcp) 
     cr_assert(deaths(*watch, 1, 4000).empty(), "a stopped process is alive");
     child.signal(SIGKILL);
     pollfd entry{watch->descriptor(), POLLIN, 0};
-    cr_assert_eq(::poll(&entry, 1, kPatienceMs), 1, "the descriptor wakes a sleeper");
-    const auto dead = deaths(*watch, 1, kPatienceMs);
+    cr_assert_eq(::poll(&entry, 1, kEventTimeoutMs), 1, "the descriptor wakes a sleeper");
+    const auto dead = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].id, 7);
     cr_assert_eq(dead[0].error, ECONNRESET);
@@ -145,7 +145,7 @@ Test(transport_watch, a_peer_already_gone_is_dead_at_once) {
             point = receive_point(pipe, by_tcp);
         }
         cr_assert(watch->watch(1, point, now()).ok());
-        const auto dead = deaths(*watch, 1, kPatienceMs);
+        const auto dead = deaths(*watch, 1, kEventTimeoutMs);
         cr_assert_eq(dead.size(), 1);
         expect_reason(dead[0], "its process ");
     }
@@ -158,7 +158,7 @@ Test(transport_watch, a_reused_process_number_is_not_the_peer) {
     cr_assert(watch->watch(1, self, now()).ok());
     self.start_time -= 1;
     cr_assert(watch->watch(2, self, now()).ok());
-    const auto dead = deaths(*watch, 1, kPatienceMs);
+    const auto dead = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].id, 2);
     cr_assert_eq(watch->watched(), 1);
@@ -178,7 +178,7 @@ Test(transport_watch, unwatched_peers_are_not_told) {
     watch->unwatch(1);
     watch->unwatch(99);
     child.signal(SIGKILL);
-    const auto dead = deaths(*watch, 1, kPatienceMs);
+    const auto dead = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].id, 2);
     cr_assert(deaths(*watch, 1, 300).empty());
@@ -194,7 +194,7 @@ Test(transport_watch, many_watchers_of_one_that_never_polls) {
     constexpr PeerWatch::Id kWatchers = 300;
     for (PeerWatch::Id id = 0; id < kWatchers; ++id) cr_assert(watch->watch(id, point, now()).ok());
     std::array<PeerWatch::Death, 4> dead;
-    cr_assert(eventually(kPatienceMs,
+    cr_assert(eventually(kEventTimeoutMs,
                          [&] {
                              cr_assert_eq(watch->poll(now(), dead), 0);
                              return watch->next_deadline() == kNever;
@@ -204,7 +204,7 @@ Test(transport_watch, many_watchers_of_one_that_never_polls) {
     cr_assert(deaths(*watch, 1, kThreeTimeoutsMs).empty(), "connections nobody accepts are none the worse");
     cr_assert(watch->next_deadline() == kNever);
     child.signal(SIGKILL);
-    cr_assert_eq(deaths(*watch, kWatchers, kPatienceMs).size(), kWatchers);
+    cr_assert_eq(deaths(*watch, kWatchers, kEventTimeoutMs).size(), kWatchers);
 }
 
 Test(transport_watch, churning_watchers_do_not_fill_the_backlog) {
@@ -218,7 +218,7 @@ Test(transport_watch, churning_watchers_do_not_fill_the_backlog) {
     for (int round = 0; round < 10; ++round) {
         auto watcher = must(PeerWatch::open(options));
         for (PeerWatch::Id id = 0; id < 10; ++id) cr_assert(watcher->watch(id, point, now()).ok());
-        cr_assert(eventually(kPatienceMs,
+        cr_assert(eventually(kEventTimeoutMs,
                              [&] {
                                  cr_assert_eq(watcher->poll(now(), dead), 0);
                                  return watcher->next_deadline() == kNever;
@@ -237,7 +237,7 @@ Test(transport_watch, an_address_that_does_not_answer_is_dead_after_the_timeout)
     const Nanoseconds start = now();
     cr_assert(watch->watch(5, nobody, start).ok());
     cr_assert(watch->next_deadline() != kNever);
-    const auto dead = deaths(*watch, 1, kPatienceMs);
+    const auto dead = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
     expect_reason(dead[0], "its host did not respond for 5");
     cr_assert(now() - start >= Nanoseconds::from_ms(500));
@@ -252,7 +252,7 @@ Test(transport_watch, a_host_that_falls_silent_is_dead) {
     cr_assert(deaths(*watch, 1, 2500).empty());
     // The far host silently stops answering: packets to this host disappear.
     shell("nsenter -t " + std::to_string(far.pid()) + " -n ip route add blackhole 10.77.0.1/32");
-    const auto dead = deaths(*watch, 1, kPatienceMs);
+    const auto dead = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].error, EHOSTDOWN);
     expect_reason(dead[0], "its host did not respond for ");
@@ -274,18 +274,18 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     cr_assert(watch->watch(4, point, now()).ok());
     const auto connected = [&] { return watch->next_deadline() == kNever; };
     std::array<PeerWatch::Death, 4> dead;
-    cr_assert(eventually(kPatienceMs, [&] { return watch->poll(now(), dead) == 0 && connected(); }));
+    cr_assert(eventually(kEventTimeoutMs, [&] { return watch->poll(now(), dead) == 0 && connected(); }));
     shell("ip link set mc0 down");
     far.reset();
     // The cable disappears with the other end's namespace.
-    cr_assert(eventually(kPatienceMs, [] { return ::system("ip link show mc0 >/dev/null 2>&1") != 0; }));
+    cr_assert(eventually(kEventTimeoutMs, [] { return ::system("ip link show mc0 >/dev/null 2>&1") != 0; }));
     shell(
         "ip link add mc0 type veth peer name mc1 && ip addr add 10.77.0.1/24 dev mc0 && ip link set mc0 up");
     far = start();
     (void)receive_point(far->ready);
     watch->look(3, now());
     watch->look(99, now());
-    const auto found = deaths(*watch, 1, kPatienceMs);
+    const auto found = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(found.size(), 1, "who is not looked at is asked much later");
     cr_assert_eq(found[0].id, 3);
     cr_assert_eq(found[0].error, ECONNRESET);
@@ -314,7 +314,7 @@ Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
         cr_assert(watch->watch(kSilent, silent, start).ok());
         std::vector<PeerWatch::Id> lost;
         std::array<PeerWatch::Death, 4> dead;
-        const bool ended = eventually(kPatienceMs, [&] {
+        const bool ended = eventually(kEventTimeoutMs, [&] {
             for (const PeerWatch::Id id : {kNeighbour, kByTcp, kSilent}) watch->look(id, now());
             const std::size_t count = watch->poll(now(), dead);
             for (std::size_t i = 0; i < count; ++i) {
@@ -406,7 +406,7 @@ Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
         {
             const Descriptors none(0);
             cr_assert(watch->watch(1, point, now()).ok(), "there may be descriptors again");
-            const auto dead = deaths(*watch, 1, kPatienceMs);
+            const auto dead = deaths(*watch, 1, kEventTimeoutMs);
             cr_assert_eq(dead.size(), 1, "reachable: %d", reachable);
             cr_assert_eq(dead[0].error, EMFILE);
             expect_reason(dead[0], "could not be watched for 4");  // hundred ms, and what this machine is late
@@ -419,7 +419,7 @@ Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
 
 Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
     PeerWatchOptions options;
-    options.host_timeout_ms = kPatienceMs;
+    options.host_timeout_ms = kEventTimeoutMs;
     auto watch = must(PeerWatch::open(options));
     const Pipe pipe;
     Child child([&] { return peer(options, pipe); });
@@ -431,10 +431,10 @@ Test(transport_watch, a_watch_begins_when_there_are_descriptors_again) {
         cr_assert(watch->next_deadline() != kNever);
     }
     std::array<PeerWatch::Death, 4> dead;
-    cr_assert_eq(watch->poll(start + Nanoseconds::from_ms(kPatienceMs / 2), dead), 0);
+    cr_assert_eq(watch->poll(start + Nanoseconds::from_ms(kEventTimeoutMs / 2), dead), 0);
     cr_assert(watch->next_deadline() == kNever);
     child.signal(SIGKILL);
-    const auto found = deaths(*watch, 1, kPatienceMs);
+    const auto found = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(found.size(), 1);
     cr_assert_eq(found[0].error, ECONNRESET);
 }
@@ -445,9 +445,9 @@ Test(transport_watch, a_death_is_news_once_though_a_child_of_fork_holds_the_desc
     const Pipe pipe, never;
     Child child([&] { return peer({}, pipe); });
     cr_assert(watch->watch(1, receive_point(pipe), now()).ok());
-    const Child sibling([&] { return never.get(kPatienceMs) < 0; });
+    const Child sibling([&] { return never.get(kEventTimeoutMs) < 0; });
     child.signal(SIGKILL);
-    cr_assert_eq(deaths(*watch, 1, kPatienceMs).size(), 1);
+    cr_assert_eq(deaths(*watch, 1, kEventTimeoutMs).size(), 1);
     pollfd news{watch->descriptor(), POLLIN, 0};
     cr_assert_eq(::poll(&news, 1, 0), 0);
     sibling.signal(SIGKILL);
@@ -466,7 +466,7 @@ Test(transport_watch, so_many_are_watched_and_no_more) {
     watch->unwatch(5);
     cr_assert(watch->watch(PeerWatch::kMaxWatches, point, now()).ok());
     child.signal(SIGKILL);
-    auto dead = deaths(*watch, PeerWatch::kMaxWatches, kPatienceMs);
+    auto dead = deaths(*watch, PeerWatch::kMaxWatches, kEventTimeoutMs);
     cr_assert_eq(dead.size(), PeerWatch::kMaxWatches, "each is told once");
     std::sort(dead.begin(), dead.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
     for (std::size_t i = 0; i < dead.size(); ++i) cr_assert_eq(dead[i].id, i < 5 ? i : i + 1);

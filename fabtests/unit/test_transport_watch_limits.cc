@@ -38,7 +38,7 @@ int live(const PeerWatchOptions& options, const Pipe& point, const std::function
 // Watch point of a peer watched over TCP, on whichever host.
 WatchPoint point_of(const Pipe& pipe) {
     std::array<std::byte, kWatchPointBytes> encoded;
-    cr_assert(pipe.get_all(encoded.data(), encoded.size(), kPatienceMs));
+    cr_assert(pipe.get_all(encoded.data(), encoded.size(), kEventTimeoutMs));
     WatchPoint point = must(decode_watch_point(encoded));
     point.host = 0;
     return point;
@@ -56,7 +56,7 @@ std::vector<PeerWatch::Death> told_dead(PeerWatch& watch, int milliseconds) {
 }
 
 void expect_end_of_process(PeerWatch& watch) {
-    const auto dead = told_dead(watch, kPatienceMs);
+    const auto dead = told_dead(watch, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].error, ECONNRESET);
     cr_assert(dead[0].reason.ends_with("has ended"), "%s", dead[0].reason.c_str());
@@ -64,7 +64,7 @@ void expect_end_of_process(PeerWatch& watch) {
 
 bool connects(PeerWatch& watch) {
     std::array<PeerWatch::Death, 4> dead;
-    return eventually(kPatienceMs, [&] {
+    return eventually(kEventTimeoutMs, [&] {
         cr_assert_eq(watch.poll(now(), dead), 0);
         return watch.next_deadline() == kNever;
     });
@@ -112,13 +112,13 @@ Test(transport_watch_limits, silence_that_ends_is_no_death) {
     watch->look(kWatched, now());
     cr_assert(watch->watch(kWatched + 1, point, now()).ok(), "another watch begins in the silence");
     cr_assert(told_dead(*watch, 3000).empty());
-    cr_assert(eventually(kPatienceMs, [&] { return watch->any_silent(now()); }));
+    cr_assert(eventually(kEventTimeoutMs, [&] { return watch->any_silent(now()); }));
     watch->unwatch(kWatched + 1);
     cr_assert(watch->any_silent(now()), "the connected one");
     cr_assert(watch->watch(kWatched + 1, point, now()).ok());
     silence(far, false);
     cr_assert(connects(*watch), "soon after the silence");
-    cr_assert(eventually(kPatienceMs, [&] { return !watch->any_silent(now()); }));
+    cr_assert(eventually(kEventTimeoutMs, [&] { return !watch->any_silent(now()); }));
     cr_assert_eq(watch->watched(), 2);
     watch->unwatch(kWatched + 1);
     ::kill(far.pid(), SIGKILL);
@@ -151,7 +151,7 @@ Test(transport_watch_limits, strangers_give_way_to_watchers) {
     const Child child([&] {
         return live(options, pipe, [&](PeerWatch& own) {
             std::array<PeerWatch::Death, 4> dead;
-            (void)go.get(kPatienceMs);
+            (void)go.get(kEventTimeoutMs);
             for (;;) {
                 (void)own.poll(now(), dead);
                 ::usleep(10'000);
@@ -164,7 +164,7 @@ Test(transport_watch_limits, strangers_give_way_to_watchers) {
     const auto strangers = idle_connections(point.listener, 100);
     cr_assert(late->watch(kWatched, point, now()).ok());
     go.put('g');
-    cr_assert(eventually(kPatienceMs, [&] { return !is_connection_open(strangers.front().get()); }));
+    cr_assert(eventually(kEventTimeoutMs, [&] { return !is_connection_open(strangers.front().get()); }));
     for (PeerWatch* const watch : {early.get(), late.get()}) {
         cr_assert(connects(*watch));
         cr_assert(told_dead(*watch, 1500).empty());
@@ -214,7 +214,7 @@ Test(transport_watch_limits, connections_that_never_last_are_the_end_behind_gate
     cr_assert(plain->watch(kWatched, point, now()).ok());
     std::array<PeerWatch::Death, 4> dead;
     unsigned accepted = 0;
-    cr_assert(eventually(kPatienceMs, [&] {
+    cr_assert(eventually(kEventTimeoutMs, [&] {
         accepted += FileDescriptor(::accept(gateway.get(), nullptr, nullptr)).valid();
         cr_assert_eq(plain->poll(now(), dead), 0, "its listener may take this watcher for a stranger");
         return accepted == 5;
@@ -222,7 +222,7 @@ Test(transport_watch_limits, connections_that_never_last_are_the_end_behind_gate
     plain->unwatch(kWatched);
     cr_assert(watch->watch(kWatched, point, now()).ok());
     accepted = 0;
-    cr_assert(eventually(kPatienceMs, [&] {
+    cr_assert(eventually(kEventTimeoutMs, [&] {
         accepted += FileDescriptor(::accept(gateway.get(), nullptr, nullptr)).valid();
         return watch->poll(now(), dead) > 0;
     }));

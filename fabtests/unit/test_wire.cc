@@ -158,7 +158,7 @@ Test(wire, each_refusal_has_its_reason) {
 Test(wire, multicast_kinds) {
     for (Kind kind : {Kind::fragment, Kind::release, Kind::probe, Kind::relay})
         cr_assert(wire::is_multicast(kind));
-    for (Kind kind : {Kind::data, Kind::ask, Kind::pong}) cr_assert(!wire::is_multicast(kind));
+    for (Kind kind : {Kind::data, Kind::nak, Kind::pong}) cr_assert(!wire::is_multicast(kind));
 }
 
 Test(wire, put_and_get_are_big_endian) {

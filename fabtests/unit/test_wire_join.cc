@@ -41,7 +41,7 @@ wire::Welcome sample_welcome(std::size_t members) {
                            .key = GroupKey{0xabcdef},
                            .epoch = Epoch{4},
                            .mac = 1,
-                           .plan = 1,
+                           .address_scheme = 1,
                            .group_addresses = {string_of(7, 3), string_of(7, 4), string_of(7, 5)},
                            .fragment_bytes = 1424,
                            .window = 128,
@@ -68,10 +68,10 @@ bool same(const wire::Peer& a, const wire::Peer& b) {
 
 bool taken(Bytes bytes) {
     return wire::decode_hello(bytes) || wire::decode_welcome(bytes, 3) || wire::decode_part(bytes) ||
-           wire::decode_host_welcome(bytes) || wire::decode_collect(bytes) || wire::decode_guests(bytes) ||
-           wire::decode_answer(bytes) || wire::decode_ended(bytes) || wire::decode_survey(bytes) ||
-           wire::decode_echo(bytes) || wire::decode_surveyed(bytes) || wire::decode_waiting(bytes) ||
-           wire::decode_key_request(bytes) || wire::decode_key_reply(bytes);
+           wire::decode_host_welcome(bytes) || wire::decode_collect(bytes) ||
+           wire::decode_gathered_hellos(bytes) || wire::decode_answer(bytes) || wire::decode_ended(bytes) ||
+           wire::decode_survey(bytes) || wire::decode_echo(bytes) || wire::decode_surveyed(bytes) ||
+           wire::decode_waiting(bytes) || wire::decode_key_request(bytes) || wire::decode_key_reply(bytes);
 }
 
 void refuse_all_damage(const ByteString& good) {
@@ -158,7 +158,8 @@ Test(wire_join, welcome_round_trip) {
         const auto back = wire::decode_welcome(encode(welcome), members);
         cr_assert(back.has_value(), "%zu members", members);
         cr_assert(back->id == welcome.id && back->key == welcome.key && back->epoch == welcome.epoch);
-        cr_assert(back->plan == welcome.plan && back->group_addresses == welcome.group_addresses);
+        cr_assert(back->address_scheme == welcome.address_scheme &&
+                  back->group_addresses == welcome.group_addresses);
         cr_assert(back->range_of == welcome.range_of && back->sequences == welcome.sequences);
         cr_assert_eq(back->fragment_bytes, welcome.fragment_bytes);
         cr_assert_eq(back->window, welcome.window);
@@ -173,7 +174,7 @@ Test(wire_join, welcome_round_trip) {
 }
 
 Test(wire_join, what_welcomes_and_collects_round_trip) {
-    const wire::WordHead head{{7, 9}, 3, ByteString(16, std::byte{4})};
+    const wire::MessageHead head{{7, 9}, 3, ByteString(16, std::byte{4})};
     const auto part = wire::decode_part(encode(wire::WelcomePart{head, 5, 9, ByteString(4, std::byte{8})}));
     cr_assert(part && part->head == head && part->offset == 5 && part->total == 9);
     cr_assert(part->bytes == ByteString(4, std::byte{8}) && head.answer_id() == (wire::JoinId{7, 3}));
@@ -185,12 +186,13 @@ Test(wire_join, what_welcomes_and_collects_round_trip) {
     cr_assert(here->agreement.key == whole.key && here->agreement.selection == whole.selection);
     const auto collect = wire::decode_collect(wire::encode_collect(head));
     cr_assert(collect && *collect == head);
-    wire::Guests told{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}};
-    const auto guests = wire::decode_guests(encode(told));
-    cr_assert(guests && guests->id == told.id && guests->from == told.from && guests->hellos.size() == 2);
-    cr_assert(same(guests->hellos[1].peer, told.hellos[1].peer));
+    wire::GatheredHellos told{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}};
+    const auto gathered = wire::decode_gathered_hellos(encode(told));
+    cr_assert(gathered && gathered->id == told.id && gathered->from == told.from &&
+              gathered->hellos.size() == 2);
+    cr_assert(same(gathered->hellos[1].peer, told.hellos[1].peer));
     told.hellos[1].rank = rank_of(told.hellos[1].members);
-    cr_assert(!wire::decode_guests(encode(told)), "there is no such rank");
+    cr_assert(!wire::decode_gathered_hellos(encode(told)), "there is no such rank");
 }
 
 Test(wire_join, answer_round_trip) {
@@ -277,15 +279,15 @@ Test(wire_join, other_members_and_ranks_out_of_range_are_refused) {
     cr_assert(!wire::decode_hello(encode(hello)));
     hello.rank = Rank{UINT32_MAX - 1};
     hello.members = UINT32_MAX;
-    cr_assert(wire::decode_hello(encode(hello)).has_value(), "no greeting is too large a group's");
+    cr_assert(wire::decode_hello(encode(hello)).has_value(), "no hello exceeds the size for a large group");
 }
 
-Test(wire_join, addresses_and_plans_out_of_range_are_refused) {
+Test(wire_join, addresses_and_schemes_out_of_range_are_refused) {
     auto welcome = sample_welcome(4);
     welcome.range_of[2] = 3;
     cr_assert(!wire::decode_welcome(encode(welcome), 4), "there are three addresses");
     welcome = sample_welcome(4);
-    welcome.plan = wire::kGroupPlans;
+    welcome.address_scheme = wire::kAddressSchemes;
     cr_assert(!wire::decode_welcome(encode(welcome), 4));
     welcome = sample_welcome(4);
     welcome.group_addresses.clear();
@@ -297,11 +299,11 @@ Test(wire_join, addresses_and_plans_out_of_range_are_refused) {
 Test(wire_join, damaged_messages_are_refused) {
     refuse_all_damage(encode(sample_hello()));
     refuse_all_damage(encode(sample_welcome(3)));
-    const wire::WordHead word{{7, 9}, 3, ByteString(16, std::byte{4})};
-    refuse_all_damage(encode(wire::WelcomePart{word, 5, 9, ByteString(4, std::byte{8})}));
-    refuse_all_damage(encode(wire::HostWelcome{word, ByteString(20), sample_welcome(1)}));
-    refuse_all_damage(wire::encode_collect(word));
-    refuse_all_damage(encode(wire::Guests{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}}));
+    const wire::MessageHead message{{7, 9}, 3, ByteString(16, std::byte{4})};
+    refuse_all_damage(encode(wire::WelcomePart{message, 5, 9, ByteString(4, std::byte{8})}));
+    refuse_all_damage(encode(wire::HostWelcome{message, ByteString(20), sample_welcome(1)}));
+    refuse_all_damage(wire::encode_collect(message));
+    refuse_all_damage(encode(wire::GatheredHellos{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}}));
     refuse_all_damage(encode(wire::Answer{JoinKind::abort, {1, 2}, 110}));
     refuse_all_damage(encode(wire::Ended{{1, 2}, 110, Rank{3}}));
     const wire::SurveyHead head{{1, 2}, 3, Rank{4}};

@@ -100,10 +100,10 @@ bool Pipe::get_all(void* data, std::size_t size, int milliseconds) const {
 }
 
 FarHost::FarHost(const Body& body) : child_([&] { return live(body); }) {
-    cr_assert_eq(ready.get(kPatienceMs), 'n');
+    cr_assert_eq(ready.get(kEventTimeoutMs), 'n');
     shell("ip link set mc1 netns " + std::to_string(pid()));
     go.put('g');
-    cr_assert_eq(ready.get(kPatienceMs), 'u');
+    cr_assert_eq(ready.get(kEventTimeoutMs), 'u');
     // The kernel forwards no packet before both ends of the cable are detected as up.
     shell(
         "for i in $(seq 500); do ip link show mc0 | grep -q 'state UP' && exec sleep 0.1; sleep 0.02; "
@@ -113,7 +113,7 @@ FarHost::FarHost(const Body& body) : child_([&] { return live(body); }) {
 int FarHost::live(const Body& body) const {
     if (::unshare(CLONE_NEWNET) != 0) return 3;
     ready.put('n');
-    if (go.get(kPatienceMs) != 'g') return 4;
+    if (go.get(kEventTimeoutMs) != 'g') return 4;
     if (::system("ip addr add 10.77.0.2/24 dev mc1 && ip link set mc1 up") != 0) return 5;
     ready.put('u');
     return body(*this);

@@ -31,7 +31,7 @@ Value must(Result<Value> result) {
 
 Nanoseconds now();
 // Timeout for expected events, reached only if an event never comes.
-inline constexpr int kPatienceMs = 60'000;
+inline constexpr int kEventTimeoutMs = 60'000;
 // Calls `ready` until it is true, sleeping a little, for at most `milliseconds`.
 bool eventually(int milliseconds, const std::function<bool()>& ready);
 

@@ -37,7 +37,7 @@ test_engine_parts = \
 	%reldir%/test_ballots.cc \
 	%reldir%/test_engine_components.cc \
 	%reldir%/test_engine_disagree.cc \
-	%reldir%/test_engine_expectation.cc \
+	%reldir%/test_engine_poll_hint.cc \
 	%reldir%/test_engine_failure.cc \
 	%reldir%/test_engine_flow.cc \
 	%reldir%/test_engine_late.cc \
@@ -87,7 +87,7 @@ test_simulator_parts = \
 	%reldir%/test_simulator_death.cc \
 	%reldir%/test_simulator_faults.cc \
 	%reldir%/test_simulator_flow.cc \
-	%reldir%/test_simulator_lane.cc \
+	%reldir%/test_simulator_multicast_path.cc \
 	%reldir%/test_simulator_ranges.cc \
 	%reldir%/test_simulator_redundancy.cc \
 	%reldir%/test_simulator_reduce.cc \
@@ -102,7 +102,7 @@ nodist_%canon_reldir%_test_simulator_SOURCES = %reldir%/simulator/all.cc
 
 # Life cycle of a group: joins of several members in the simulator's network.
 test_group_parts = \
-	%reldir%/test_attention.cc \
+	%reldir%/test_poll_selector.cc \
 	%reldir%/peers_fixture.h \
 	%reldir%/join_world.cc \
 	%reldir%/join_world.h \
@@ -117,7 +117,7 @@ test_group_parts = \
 	%reldir%/test_joins.cc \
 	%reldir%/test_run_queue.cc \
 	%reldir%/test_secret_exchange.cc \
-	%reldir%/test_walk.cc \
+	%reldir%/test_tree_of_levels.cc \
 	%reldir%/topology_fixture.cc \
 	%reldir%/topology_fixture.h \
 	%reldir%/wire_fixture.h

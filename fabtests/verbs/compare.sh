@@ -71,8 +71,8 @@ sys.exit(1 if left else 0)
 P
 for stack in ud udp; do
     cat "$out/$stack".*.json | awk -F': ' -v stack=$stack '/"verbs_datagrams_sent"/ { verbs += $2 } /"datagrams_sent"/ { all += $2 } /"datagrams_received"/ { got += $2 }
-        /"fragments_repaired"/ { repaired += $2 } /"duplicates"/ { twice += $2 } /"asks_sent"/ { asks += $2 }
-        END { printf "%s: %d datagrams, %d of them over verbs; lost %d; asks %d, repaired %d, twice %d\n", stack, all, verbs, (hosts - 1) * all - got, asks, repaired, twice
+        /"fragments_repaired"/ { repaired += $2 } /"duplicates"/ { twice += $2 } /"naks_sent"/ { naks += $2 }
+        END { printf "%s: %d datagrams, %d of them over verbs; lost %d; NAKs %d, repaired %d, twice %d\n", stack, all, verbs, (hosts - 1) * all - got, naks, repaired, twice
               exit all == 0 || verbs != (stack == "ud" ? all : 0) }' hosts="$RXE_HOSTS" || { echo "$stack: not over what it is called after"; code=1; }
 done
 exit $code

@@ -110,9 +110,9 @@ doctor() {
     ip link del plain
 }
 
-# mishap WHAT EXPECTED COMMAND...: runs the MPI job, and COMMAND once the job multicasts.  EXPECTED: well, or end: any
+# fault WHAT EXPECTED COMMAND...: runs the MPI job, and COMMAND once the job multicasts.  EXPECTED: well, or end: any
 # end but a hang.
-mishap() {
+fault() {
     local what=$1 expected=$2 start code=0 job out i
     shift 2
     out=$(COUNT=${COUNT:-$([ "$expected" = well ] && echo 100 || echo 5000)} FI_LOG_LEVEL=info mpi_command)
@@ -146,9 +146,9 @@ mishap() {
 for part in "$@"; do
     case $part in
         datagram | doctor) "$part"; continue ;;
-        deaf) mishap 'all multicasts are lost' well "$TOP/util/rxe/loss" 100; "$TOP/util/rxe/loss" 0; continue ;;
-        down) mishap "host 2's link goes down" end ip link set h2 down; continue ;;
-        removed) mishap "host 2's device is removed" end sh -c 'rdma link delete rx2 & sleep 1'; continue ;;
+        deaf) fault 'all multicasts are lost' well "$TOP/util/rxe/loss" 100; "$TOP/util/rxe/loss" 0; continue ;;
+        down) fault "host 2's link goes down" end ip link set h2 down; continue ;;
+        removed) fault "host 2's device is removed" end sh -c 'rdma link delete rx2 & sleep 1'; continue ;;
     esac
     if [ "$part" = transport ]; then
         code=0

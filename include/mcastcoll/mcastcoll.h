@@ -136,7 +136,7 @@ struct fi_mcastcoll_group_ops {
     int (*get_shape)(struct fid_mc* mc, struct fi_mcastcoll_group_shape* shape);
     /* Number of NAKs that this member has received. A caller that waits for another event and sees this
      * number grow should poll the group's queue more often. */
-    int (*get_asked)(struct fid_mc* mc, uint64_t* times);
+    int (*get_naks_received)(struct fid_mc* mc, uint64_t* times);
     /* A counter, summed over all groups of the endpoint, closed ones included. Names as in
      * FI_MCASTCOLL_STATS: "group_operations", "fragments_repaired", ... -FI_ENOENT: unknown name. */
     int (*get_counter)(struct fid_mc* mc, const char* name, uint64_t* value);

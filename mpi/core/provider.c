@@ -214,7 +214,7 @@ static void find_extensions(MccJoin* j) {
         j->hosts = shape.hosts;
         j->sites = shape.sites;
     }
-    if (HAS(get_asked)) j->get_asked = ops->get_asked;
+    if (HAS(get_naks_received)) j->get_naks_received = ops->get_naks_received;
     if (HAS(get_counter)) j->get_counter = ops->get_counter;
     if (HAS(get_failure)) j->get_failure = ops->get_failure;
 #undef HAS

@@ -122,7 +122,7 @@ typedef struct MccJoin {
     int error;  // positive FI_E code
     // The provider's extensions, or NULL or 0. Members may have different extensions.
     MccRun run;  // runs an operation to its end
-    int (*get_asked)(struct fid_mc*, uint64_t*);
+    int (*get_naks_received)(struct fid_mc*, uint64_t*);
     int (*get_counter)(struct fid_mc*, const char*, uint64_t*);
     ssize_t (*get_failure)(struct fid_mc*, char*, size_t);
     unsigned hosts, sites;  // of the members; 0: not reported by the provider

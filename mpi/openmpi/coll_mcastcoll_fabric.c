@@ -87,7 +87,8 @@ static void choose_pace(MccComponent* c) {
     uint64_t asked = 0;
     for (MccJoin* j = c->fabric.joins; NULL != j; j = j->next) {
         uint64_t times = 0;
-        if (NULL != j->mc && NULL != j->get_asked && 0 == j->get_asked(j->mc, &times)) asked += times;
+        if (NULL != j->mc && NULL != j->get_naks_received && 0 == j->get_naks_received(j->mc, &times))
+            asked += times;
     }
     const double every = c->poll_every_s;
     c->poll_every_s = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;

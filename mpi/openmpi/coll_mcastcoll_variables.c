@@ -19,10 +19,10 @@ static struct {
     {"fragments_restored", "Lost fragments that were computed from parity", 0},
     {"duplicates", "Fragments received more than once", 0},
     {"messages_sent", "Messages that this process sent to other members", 0},
-    {"asks_sent", "Retransmit requests (NAKs) that this process sent", 0},
-    {"asks_received", "Retransmit requests (NAKs) that this process received", 0},
-    {"lane_demotions", "Times that a group changed from multicast to messages", 0},
-    {"lane_promotions", "Times that a group changed back to multicast", 0},
+    {"naks_sent", "Retransmit requests (NAKs) that this process sent", 0},
+    {"naks_received", "Retransmit requests (NAKs) that this process received", 0},
+    {"multicast_demotions", "Times that a group changed from multicast to messages", 0},
+    {"multicast_promotions", "Times that a group changed back to multicast", 0},
 };
 
 // Reads the counter from any group, since the counters belong to the shared endpoint. Without a group, the

@@ -8,7 +8,7 @@
 namespace mcastcoll::cp {
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kTimeout{10};
 
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kHeadBytes = 1 + 8 + 8;  // of a record; its bytes follow
@@ -100,8 +100,8 @@ Chunk Pool::take() {
     {
         std::unique_lock lock(mutex_);
         // A disk may stand still for long, but this thread must keep receiving: the peers would treat the
-        // host as failed. So after kPatience one more buffer is used.
-        one_is_back_.wait_for(lock, kPatience, [this] { return used_ < most_; });
+        // host as failed. So after kTimeout one more buffer is used.
+        one_is_back_.wait_for(lock, kTimeout, [this] { return used_ < most_; });
         ++used_;
         if (!free_.empty()) {
             buffer = std::move(free_.front());

@@ -5,7 +5,7 @@
 // memory and straight to its destination. Barrier and allreduce are a datagram from each rank to rank 0, and
 // a multicast of rank 0 as the end: N messages, 2(N - 1) receptions. A multicast of every rank to every rank
 // would save one way, but cost N(N - 1) receptions, which dominate where ranks share cores. Nothing is
-// repaired. A rank without input for kPatienceUs gives up; that round is not counted. MCASTCOLL_PERF_SPARE
+// repaired. A rank without input for kTimeoutUs gives up; that round is not counted. MCASTCOLL_PERF_SPARE
 // additional datagrams follow each multicast, to measure the cost of copies or parity.
 //
 // On one host. Each rank has a flag in shared memory: a broadcast is a copy into that memory and out of it,
@@ -36,7 +36,7 @@ enum {
     kPieceBytes = 64 << 10,
     kLineBytes = 64
 };
-static const double kPatienceUs = 200e3;
+static const double kTimeoutUs = 200e3;
 
 struct header {
     uint32_t serial, index, from;
@@ -279,7 +279,7 @@ static bool hear(struct perf_floor* f, uint64_t serial, int from, uint8_t* data,
         if (got >= 0) {
             next = take_run(f, serial, from, next, (uint64_t)got);
             quiet_since = now;
-        } else if (now - quiet_since > kPatienceUs) {
+        } else if (now - quiet_since > kTimeoutUs) {
             f->lost += all - next;
             break;
         } else {
@@ -330,7 +330,7 @@ static bool gather(struct perf_floor* f, const struct perf_side* s, uint64_t byt
         }
         if (got > 0) {
             quiet_since = now;
-        } else if (now - quiet_since > kPatienceUs) {
+        } else if (now - quiet_since > kTimeoutUs) {
             f->lost += (uint64_t)missing;
             return false;
         } else {

@@ -17,8 +17,8 @@ const topology::Policy kPolicy;
 // Completed operations whose buffers are kept, to detect late writes.
 constexpr std::size_t kKept = 16;
 
-group::Plan core_plan(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
-                      const GroupOptions& options, Nanoseconds now) {
+group::JoinParameters join_parameters(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
+                                      const GroupOptions& options, Nanoseconds now) {
     return {.id = id,
             .self = rank_of(rank),
             .members = plan.members.size(),
@@ -46,7 +46,7 @@ GroupMember::GroupMember(GroupProcess& process, SharedPlan& shared)
       plan_(shared.plan()),
       id_{number_of_list(shared, process), process.counted()},
       rank_(shared.rank_of(process.number())),
-      core_(core_plan(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {}
+      core_(join_parameters(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {}
 
 bool GroupMember::has_key(GroupKey key) const {
     if (!core_.formed()) return false;
@@ -54,7 +54,7 @@ bool GroupMember::has_key(GroupKey key) const {
     return key == core_.levels().key() || (engine != nullptr && key == engine->config().key);
 }
 
-std::string GroupMember::stray_greeting() {
+std::string GroupMember::describe_stray_hello() {
     const auto* stray = process_.joins().stray_hello(*this);
     return stray == nullptr ? std::string() : fmt::format("rank {} is a stray", index_of(stray->hello.rank));
 }
@@ -186,7 +186,7 @@ wire::Hello GroupMember::own_hello() const {
     return hello;
 }
 
-void GroupMember::greet(Rank to, std::uint32_t attempt, Bytes bytes) {
+void GroupMember::send_hello(Rank to, std::uint32_t attempt, Bytes bytes) {
     send(to, attempt, bytes);
 }
 
@@ -214,14 +214,14 @@ Result<group::SharedBytes> GroupMember::find_table(const group::HostMemoryName& 
     return group::SharedBytes{memory, memory->table};
 }
 
-int GroupMember::offer(wire::Welcome& welcome, const group::Guests& guests) {
+int GroupMember::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     Random& random = world().random();
     const levels::Placement placement = group::placement_of(welcome);
     welcome.key = static_cast<GroupKey>(random.next());
     welcome.epoch = static_cast<Epoch>(random.next());
     welcome.range_of.assign(plan_.members.size(), 0);
-    group::fit_datagrams(welcome, guests, placement, false);
-    if (guests.front().datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
+    group::fit_datagrams(welcome, hellos, placement, false);
+    if (hellos.front().datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
     welcome.group_addresses = {bytes_of(random.next())};
     return 0;
 }
@@ -293,16 +293,16 @@ void GroupProcess::on_earlier_ends() {
         const group::Group& group = members_[i]->core();
         if (!group.joined()) continue;
         const wire::JoinId id = group.id();
-        for (const wire::ByteString& word :
+        for (const wire::ByteString& message :
              {wire::encode(wire::Ended{id, ECONNRESET, kNoRank}),
               wire::encode(wire::Answer{wire::JoinKind::abort, id, ECONNRESET})})
-            joins_.on_word(wire::prove(word, members_[i]->key()), world_.now());
+            joins_.on_join_message(wire::prove(message, members_[i]->key()), world_.now());
     }
 }
 
 void GroupProcess::on_message(Bytes message) {
     if (wire::peek_list(message)) {
-        joins_.on_word(message, world_.now());
+        joins_.on_join_message(message, world_.now());
         return;
     }
     for (const auto& one : members_)
@@ -365,10 +365,11 @@ bool GroupProcess::can_send() {
     return has_room(0) && outbox_.empty() && world_.may_send(endpoint_);
 }
 
-void GroupProcess::tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner) {
-    if (word.size() > group::kMessageBytes)
-        world_.complain(fmt::format("process {}: a word of {} bytes", number(), word.size()));
-    outbox_.post(std::move(to), std::move(word), owner);
+void GroupProcess::queue_message(std::vector<Address> to, wire::ByteString message,
+                                 group::Outbox::Owner owner) {
+    if (message.size() > group::kMessageBytes)
+        world_.complain(fmt::format("process {}: a join message of {} bytes", number(), message.size()));
+    outbox_.post(std::move(to), std::move(message), owner);
 }
 
 void GroupProcess::send_now(Address to, Bytes header, Bytes payload) {

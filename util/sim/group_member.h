@@ -101,7 +101,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     bool can_send();
     void send_now(Address to, Bytes header, Bytes payload);
     // No control message is longer than a message of the provider.
-    void tell(std::vector<Address> to, wire::ByteString word, group::Outbox::Owner owner);
+    void queue_message(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
     group::RoundTrips& round_trips() { return round_trips_; }
@@ -109,7 +109,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
   private:
     MutableBytes own(Bytes packet);
     bool has_room(std::size_t) const override;
-    void send_word(Address to, Bytes word) override { send_now(to, word, {}); }
+    void send_join_message(Address to, Bytes message) override { send_now(to, message, {}); }
     // group::Joins::Port
     bool may_be(const wire::ByteString& member, const group::Source& source) const override {
         return member == source;
@@ -119,8 +119,8 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     Result<Address> peer(const wire::ByteString& private_address) override {
         return value_of<Address>(private_address);
     }
-    void tell(std::vector<Address> to, wire::ByteString word) override {
-        tell(std::move(to), std::move(word), group::Outbox::kNobody);
+    void queue_message(std::vector<Address> to, wire::ByteString message) override {
+        queue_message(std::move(to), std::move(message), group::Outbox::kNoOwner);
     }
     void foreign_version(const group::Source&, std::uint8_t) override {}
 
@@ -178,7 +178,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     };
     // group::JoinPort
     wire::Hello own_hello() const override;
-    void greet(Rank to, std::uint32_t attempt, Bytes bytes) override;
+    void send_hello(Rank to, std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
         return process_.joins().miscounted_hello(*this, rank);
@@ -187,8 +187,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     Result<Address> peer(const wire::ByteString& private_address) override {
         return value_of<Address>(private_address);
     }
-    void tell(std::vector<Address> to, wire::ByteString word) override {
-        process_.tell(std::move(to), wire::prove(word, key()), id_.list_hash);
+    void queue_message(std::vector<Address> to, wire::ByteString message) override {
+        process_.queue_message(std::move(to), wire::prove(message, key()), id_.list_hash);
     }
     void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
@@ -198,8 +198,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void send_message(Address to, const wire::HeaderBytes& header, Bytes payload) override {
         process_.send_now(to, header, payload);
     }
-    void tell_for_good(std::vector<Address> to, wire::ByteString word) override {
-        process_.tell(std::move(to), wire::prove(word, key()), group::Outbox::kNobody);
+    void queue_final_message(std::vector<Address> to, wire::ByteString message) override {
+        process_.queue_message(std::move(to), wire::prove(message, key()), group::Outbox::kNoOwner);
     }
     void watch(Address peer, const wire::ByteString&, Nanoseconds) override;
     void look_at(Address peer, const wire::ByteString& point, Nanoseconds now) override {
@@ -213,12 +213,12 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void remember_ended(int code) override { process_.joins().remember_ended(*this, code); }
     void failed(int code, Rank) override { end(code); }
     void completed(std::uint64_t cookie, int code) override;
-    std::string stray_greeting() override;
+    std::string describe_stray_hello() override;
     void warn(std::string_view sentence) override;
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int code) const override { return std::to_string(code); }
     // group::Multicast
-    int offer(wire::Welcome& welcome, const group::Guests& guests) override;
+    int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
     bool joined() const override { return listens_; }
     const std::string& why_not() const override { return why_not_; }

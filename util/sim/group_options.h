@@ -19,7 +19,7 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     // Share of received packets preceded by a copy forged by a stranger, with a valid checksum; a message is
     // then repeated, too.
     double forged = 0;
-    double words_doubled = 0;           // share of join messages repeated later, as in a replay
+    double messages_doubled = 0;        // share of join messages repeated later, as in a replay
     double ends_repeated = 0;           // share of messages preceded by end messages of an earlier run
     std::size_t messages_at_once = 32;  // messages that one process may have in flight
     bool tells_failed_sends = true;     // reports failed sends to lost processes

@@ -16,7 +16,7 @@ constexpr std::uint64_t kStepsPerOperation = 2'000;
 constexpr Nanoseconds kHeardAgainWithin = Nanoseconds::from_ms(10);
 // The longest wait for a failed member after the join: for 100 ms a member does not request a watch, and each
 // awaited peer may itself wait for the next in the same way.
-constexpr Nanoseconds kPatience = Nanoseconds::from_ms(5'000);
+constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(5'000);
 
 bool has(const GroupPlan& plan, std::uint32_t process) {
     return std::find(plan.members.begin(), plan.members.end(), process) != plan.members.end();
@@ -147,8 +147,8 @@ void GroupWorld::on_packet(std::uint32_t endpoint, Bytes datagram) {
 void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message) {
     turn(endpoint, [&](GroupProcess& process) {
         if (options_.ends_repeated > 0 && random_.chance(options_.ends_repeated)) process.on_earlier_ends();
-        const bool is_word = wire::peek_list(message).has_value();
-        const bool forges = !is_word && random_.chance(options_.forged);
+        const bool is_join_message = wire::peek_list(message).has_value();
+        const bool forges = !is_join_message && random_.chance(options_.forged);
         if (forges) process.on_message(forge(message));
         process.on_message(message);
         if (forges) process.on_message(message);
@@ -175,10 +175,10 @@ bool GroupWorld::may_send(std::uint32_t endpoint) {
 void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) {
     const Unmetered own;
     network_.send_message(endpoint, endpoint_of(to), header, payload);
-    if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.words_doubled)) return;
+    if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.messages_doubled)) return;
     send(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
-         [word = std::vector(header.begin(), header.end())](GroupProcess& process) {
-             process.on_message(word);
+         [copy = std::vector(header.begin(), header.end())](GroupProcess& process) {
+             process.on_message(copy);
          });
 }
 
@@ -340,7 +340,7 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
         // A member without a welcome has no addresses, and waits until its own deadline.
         const Nanoseconds known = member->error() == ETIMEDOUT ? called_at_ + options_.join_timeout
                                                                : std::max(harmed_at_, failed->over_at());
-        if (member->over_at() > known + kPatience)
+        if (member->over_at() > known + kTimeout)
             return fmt::format("{}: hears {} ms after the first that the group has failed", member->state(),
                                (member->over_at() - failed->over_at()).value / 1'000'000);
     }

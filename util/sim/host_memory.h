@@ -85,8 +85,8 @@ class MemoryLevel final : public group::HostLevel {
     MemoryLevel(std::shared_ptr<HostMemory> memory, std::uint32_t self)
         : memory_(std::move(memory)), self_(self) {}
 
-    int post(levels::Leg& leg, Nanoseconds now) override;
-    void advance(levels::Leg& leg, Nanoseconds now) override;
+    int post(levels::LevelOperation& level_operation, Nanoseconds now) override;
+    void advance(levels::LevelOperation& level_operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override {
         const bool waits = awaited_ != HostMemory::kNobody && memory_->failure == 0;
@@ -103,18 +103,19 @@ class MemoryLevel final : public group::HostLevel {
 
   private:
     std::uint32_t members() const { return static_cast<std::uint32_t>(memory_->dead_from.size()); }
-    void wake_readers(const levels::Leg& leg, HostMemory::Operation& operation);
+    void wake_readers(const levels::LevelOperation& level_operation, HostMemory::Operation& operation);
     bool all_here(HostMemory::Operation& operation);
     bool is_here(const HostMemory::Operation& operation, std::uint32_t member);
-    bool move(levels::Leg& leg);
-    bool move_broadcast(levels::Leg& leg, HostMemory::Operation& operation);
-    bool move_allreduce(levels::Leg& leg, HostMemory::Operation& operation);
-    void take_result(const levels::Leg& leg, const HostMemory::Operation& operation) const;
-    bool end(levels::Leg& leg, int error);
+    bool move(levels::LevelOperation& level_operation);
+    bool move_broadcast(levels::LevelOperation& level_operation, HostMemory::Operation& operation);
+    bool move_allreduce(levels::LevelOperation& level_operation, HostMemory::Operation& operation);
+    void take_result(const levels::LevelOperation& level_operation,
+                     const HostMemory::Operation& operation) const;
+    bool end(levels::LevelOperation& level_operation, int error);
 
     const std::shared_ptr<HostMemory> memory_;
     const std::uint32_t self_;
-    std::vector<levels::Leg*> open_;
+    std::vector<levels::LevelOperation*> open_;
     std::uint32_t awaited_ = HostMemory::kNobody;
 };
 

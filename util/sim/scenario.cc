@@ -252,7 +252,7 @@ Strike draw_event(Random& random, std::uint32_t processes, std::uint64_t operati
 void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
     Random random(seed ^ 0x6a6f696e55);
     const auto processes = static_cast<std::uint32_t>(options.host_of.size());
-    options.words_doubled = pick(random, {0.0, 0.0, 0.0, 0.2});
+    options.messages_doubled = pick(random, {0.0, 0.0, 0.0, 0.2});
     options.counted = one_of(random, 3);
     const auto somebody = [&] { return one_of(random, processes); };
     if (random.chance(0.15)) options.restart = draw_event(random, processes, 20);
@@ -358,12 +358,12 @@ std::string summary_of_groups(std::uint64_t seed) {
         return who ? fmt::format(", {} {}", *who, what) : std::string();
     };
     return fmt::format(
-        "{} processes on {} hosts in {} sites ({}), latency {}, faults {}, words doubled {}, {} joins "
+        "{} processes on {} hosts in {} sites ({}), latency {}, faults {}, messages doubled {}, {} joins "
         "before{}{}{}{}{}{}{}{}",
         options.host_of.size(), options.site_of.size(),
         *std::max_element(options.site_of.begin(), options.site_of.end()) + 1, groups,
-        to_string(options.model.latency), to_string(options.faults), options.words_doubled, options.counted,
-        describe("dies", options.death), describe("starts again", options.restart),
+        to_string(options.model.latency), to_string(options.faults), options.messages_doubled,
+        options.counted, describe("dies", options.death), describe("starts again", options.restart),
         describe("computes", options.pause), describe("gives up", options.gives_up),
         somebody(options.no_multicast, "has no multicast"), somebody(options.no_memory, "shares no memory"),
         somebody(options.never_calls, "never calls"), somebody(options.silent, "is silent in surveys"));

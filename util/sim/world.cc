@@ -11,7 +11,7 @@ namespace {
 // The provider's condition for releasing a closed group.
 bool is_over(const engine::Engine& engine) {
     return engine.phase() == engine::Phase::left ||
-           (engine.phase() == engine::Phase::failed && engine.failure_told());
+           (engine.phase() == engine::Phase::failed && engine.failure_sent());
 }
 
 // Limit of a member's packets in flight: for every slot a window of fragments to each downstream member, a
@@ -106,8 +106,8 @@ void World::pump(std::uint32_t index) {
     }
     // Elections during operation may list more exceptions than the join's: ranks in two reachability maps and
     // a message.
-    const std::int64_t verdicts = 48 * std::int64_t{group_at(index).members} + 256;
-    if (member.joined && member.bytes > member.joined_bytes + verdicts)
+    const std::int64_t bound = 48 * std::int64_t{group_at(index).members} + 256;
+    if (member.joined && member.bytes > member.joined_bytes + bound)
         complain(fmt::format("the engine of {} has grown from {} to {} bytes since the join", name_of(index),
                              member.joined_bytes, member.bytes));
     if (network_.in_flight(index) > member.in_flight_limit)

@@ -58,7 +58,7 @@ ReportedLevel level_from(const json& object) {
     if (!named) throw std::runtime_error("an unknown level");
     level.level = *named;
     level.connects = object.at("connects").get<bool>();
-    level.lane = object.at("lane").get<std::string>();
+    level.transport = object.at("transport").get<std::string>();
     level.algorithm = object.at("algorithm").get<std::string>();
     level.why = object.at("why").get<std::string>();
     return level;

@@ -27,7 +27,7 @@ Json as_object(const Map& map, const Tree& tree, const std::vector<ReportedLevel
         object["levels"].push_back({{"level", topology::name_of(one.level)},
                                     {"clusters", map.clusters(one.level)},
                                     {"connects", one.connects},
-                                    {"lane", one.lane},
+                                    {"transport", one.transport},
                                     {"algorithm", one.algorithm},
                                     {"why", one.why}});
     object["tree"] = Json::array();
@@ -123,7 +123,7 @@ std::string as_json_line(const Sample& sample) {
                    {"heard", one.heard},
                    {"repaired", one.repaired},
                    {"loss", one.loss()},
-                   {"lane", one.lane},
+                   {"transport", one.transport},
                    {"repair", one.repair},
                    {"state", one.state}};
         group["reporting"] = Json::array();

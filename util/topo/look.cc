@@ -41,7 +41,7 @@ void add_from(const std::string& host, std::string_view bytes, ReadReports& all)
 void ask_here(const std::vector<std::string>& folders) {
     for (const std::string& folder : folders)
         if (const auto opened = topology::open_report_folder(folder, false))
-            topology::ask_for_news(opened.value());
+            topology::request_report(opened.value());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     group.members = static_cast<std::uint32_t>(group.places.size());
     const Map map(group.places, group.policy);
     group.levels = describe_levels(map);
-    group.levels[index_of(Level::segment)].lane = "messages";
+    group.levels[index_of(Level::segment)].transport = "messages";
     group.levels[index_of(Level::segment)].why = "no member receives the multicast";
     group.counters = {{"group_operations", 17}};
     Report report{{group}, {{"operations", 17}, {"lost", 0}}};

@@ -42,10 +42,10 @@ std::string where(const Map& map, Rank rank) {
 
 std::string levels_as_text(const Map& map, const std::vector<ReportedLevel>& levels) {
     std::string text =
-        fmt::format("{:<8} {:>8}  {:<13} {:<10} {}\n", "level", "clusters", "lane", "algorithm", "why");
+        fmt::format("{:<8} {:>8}  {:<13} {:<10} {}\n", "level", "clusters", "transport", "algorithm", "why");
     for (const ReportedLevel& one : levels)
         text += fmt::format("{:<8} {:>8}  {:<13} {:<10} {}\n", topology::name_of(one.level),
-                            map.clusters(one.level), one.connects ? one.lane : "-",
+                            map.clusters(one.level), one.connects ? one.transport : "-",
                             one.connects ? one.algorithm : "-", one.why);
     return text;
 }

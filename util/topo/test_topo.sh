@@ -144,7 +144,7 @@ wait $watcher || fail "--watch: code $?"
 [ "$(stat -c %a "$jobs/watched")" = 600 ] || fail "nobody is told that somebody watches"
 tail -n 1 "$scratch/watched" | check "what a job does" '
 g, = o["groups"]
-assert g["operations"] > 0 and g["reporting"] == [0, 1] and g["lane"] == "messages" and g["state"] == "ready", g'
+assert g["operations"] > 0 and g["reporting"] == [0, 1] and g["transport"] == "messages" and g["state"] == "ready", g'
 head -n 1 "$scratch/watched" | check "what a job did not do" 'assert o["groups"][0]["operations"] == 0, o'
 grep -q '<svg' "$scratch/page.html" && grep -q 'reporter: 4 members, ready' "$scratch/page.html" || fail "the page"
 timeout 60 "$topo" --job --folder "$jobs" --watch --every 0.5 --times 1 | grep -q 'reporter .* 0-1 ' || fail "the table"

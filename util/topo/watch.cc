@@ -28,11 +28,11 @@ const ReportedGroup* find(const LoadedReport& report, std::uint64_t key) {
     return found != groups.end() ? &*found : nullptr;
 }
 
-void name_lane(Activity& activity, const ReportedGroup& group) {
+void name_transport(Activity& activity, const ReportedGroup& group) {
     for (const topology::ReportedLevel& level : group.levels) {
         if (!level.connects) continue;
         // From far to near: the path between hosts is more informative than the path inside a host.
-        activity.lane = level.lane;
+        activity.transport = level.transport;
         activity.repair = level.algorithm;
         if (level.level >= topology::Level::segment) break;
     }
@@ -54,7 +54,7 @@ void add(Activity& activity, const ReportedGroup& before, const ReportedGroup& n
     activity.reporting.push_back(now.rank);
     if (activity.state.empty() || activity.state == "ready") activity.state = now.state;
     if (now.awaited != kNoRank) activity.awaited = now.awaited;
-    if (activity.lane.empty()) name_lane(activity, now);
+    if (activity.transport.empty()) name_transport(activity, now);
 }
 
 // 12, 1.2 k, 3.4 M
@@ -93,14 +93,14 @@ std::vector<Activity> compare(const LoadedReports& before, const LoadedReports& 
 std::string as_table(const std::vector<Activity>& activities) {
     constexpr const char* kRow = "{:<16} {:<15} {:<12} {:<10} {:>7} {:>8} {:>7} {:>10} {:<13} {:<6} {}\n";
     std::string text = fmt::format(fmt::runtime(kRow), "group", "program", "host", "ranks", "ops/s",
-                                   "bytes/s", "loss", "repaired/s", "lane", "repair", "state");
+                                   "bytes/s", "loss", "repaired/s", "transport", "repair", "state");
     for (const Activity& one : activities) {
         const std::string waits =
             one.awaited == kNoRank ? "" : fmt::format(", waits for rank {}", index_of(one.awaited));
         text += fmt::format(fmt::runtime(kRow), fmt::format("{:016x}", one.key), one.program, one.host,
                             ranges(one.reporting), short_number(one.operations), short_number(one.bytes),
-                            fmt::format("{:.1f} %", 100 * one.loss()), short_number(one.repaired), one.lane,
-                            one.repair, one.state + waits);
+                            fmt::format("{:.1f} %", 100 * one.loss()), short_number(one.repaired),
+                            one.transport, one.repair, one.state + waits);
     }
     return text;
 }

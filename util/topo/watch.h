@@ -13,7 +13,7 @@ struct Activity {
     double operations = 0, bytes = 0;  // of one member; the maximum of the host's members
     double sent = 0;                   // multicast datagrams, sum of the members
     double heard = 0, repaired = 0;    // fragments: received by multicast; retransmitted or computed
-    std::string lane, repair, state;
+    std::string transport, repair, state;
     Rank awaited = kNoRank;
 
     // The share of fragments that did not arrive by multicast, 0 to 1.

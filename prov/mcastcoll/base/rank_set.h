@@ -14,7 +14,7 @@ class RankSet {
   public:
     // The set of exactly the ranks in the list, which is in ascending order.
     static RankSet of(std::span<const Rank> ranks, std::uint32_t members) { return {ranks, false, members}; }
-    static RankSet everybody_but(std::span<const Rank> ranks, std::uint32_t members) {
+    static RankSet all_but(std::span<const Rank> ranks, std::uint32_t members) {
         return {ranks, true, members};
     }
 

@@ -99,10 +99,10 @@ fi_addr_t AddressVector::add(const SocketAddress& address) {
 
 int AddressVector::insert(const void* address, std::size_t count, fi_addr_t* numbers, std::uint64_t flags,
                           void* context) {
-    const bool tells = (flags & FI_SYNC_ERR) != 0;
+    const bool reports = (flags & FI_SYNC_ERR) != 0;
     if ((flags & ~std::uint64_t{FI_MORE | FI_SYNC_ERR}) != 0) return -FI_EBADFLAGS;
     if (count > 0 && address == nullptr) return -FI_EINVAL;
-    if (tells && context == nullptr) return -FI_EINVAL;
+    if (reports && context == nullptr) return -FI_EINVAL;
     const auto* at = static_cast<const std::byte*>(address);
     std::size_t stride = SocketAddress::capacity();
     const std::lock_guard lock(parent().mutex);
@@ -114,7 +114,7 @@ int AddressVector::insert(const void* address, std::size_t count, fi_addr_t* num
         const fi_addr_t number = one ? add(one.value()) : FI_ADDR_NOTAVAIL;
         if (numbers != nullptr) numbers[i] = number;
         if (number != FI_ADDR_NOTAVAIL) ++inserted;
-        if (tells) static_cast<int*>(context)[i] = number != FI_ADDR_NOTAVAIL ? 0 : FI_EINVAL;
+        if (reports) static_cast<int*>(context)[i] = number != FI_ADDR_NOTAVAIL ? 0 : FI_EINVAL;
     }
     return inserted;
 }

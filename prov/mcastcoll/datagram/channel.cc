@@ -6,7 +6,7 @@ namespace mcastcoll::ofi::datagram {
 
 void Channel::complete(std::uint64_t flags, const Completion& completion) {
     if (counter) counter->count(completion.error != 0);
-    if (completion.error != 0 ? queue != nullptr : tells(flags)) queue->push(completion);
+    if (completion.error != 0 ? queue != nullptr : wants_completion(flags)) queue->push(completion);
 }
 
 void Inbox::deliver(const PostedReceive& posted, const Datagram& datagram) {
@@ -23,7 +23,7 @@ void Inbox::deliver(const PostedReceive& posted, const Datagram& datagram) {
     complete(posted.flags, done);
 }
 
-void Inbox::tell_cancelled(const PostedReceive& posted) {
+void Inbox::report_cancelled(const PostedReceive& posted) {
     complete(posted.flags, {.op_context = posted.context, .flags = FI_MSG | FI_RECV, .error = FI_ECANCELED});
 }
 
@@ -31,7 +31,7 @@ int Inbox::cancel(const void* context) {
     if (full()) return -FI_EAGAIN;
     PostedReceive cancelled;
     if (!receiver.cancel(context, cancelled)) return -FI_ENOENT;
-    tell_cancelled(cancelled);
+    report_cancelled(cancelled);
     return 0;
 }
 
@@ -43,7 +43,7 @@ bool Inbox::end(const PostedReceive& posted, const Datagram& message) {
 
 void Inbox::give_back(const PostedReceive& posted) {
     // If other receives have taken its place meanwhile, the receive is reported as cancelled.
-    if (!receiver.post(posted) && !full()) tell_cancelled(posted);
+    if (!receiver.post(posted) && !full()) report_cancelled(posted);
 }
 
 }  // namespace mcastcoll::ofi::datagram

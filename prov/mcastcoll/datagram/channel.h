@@ -17,7 +17,9 @@ struct Channel {
 
     bool full() const { return queue && queue->room() == 0; }
     // Whether success is reported to the queue.
-    bool tells(std::uint64_t flags) const { return queue && (!selective || (flags & FI_COMPLETION) != 0); }
+    bool wants_completion(std::uint64_t flags) const {
+        return queue && (!selective || (flags & FI_COMPLETION) != 0);
+    }
     void complete(std::uint64_t flags, const Completion& completion);
 };
 
@@ -39,7 +41,7 @@ struct Inbox : Channel {
     void give_back(const PostedReceive& posted);
 
   private:
-    void tell_cancelled(const PostedReceive& posted);
+    void report_cancelled(const PostedReceive& posted);
 };
 
 }  // namespace mcastcoll::ofi::datagram

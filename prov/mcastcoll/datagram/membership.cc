@@ -52,27 +52,27 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     const auto leave = [](Membership* one) { one->leave(); };
     std::unique_ptr<Membership, decltype(leave)> undo(made.get(), leave);
     // Senders of reliable messages must receive the packets of joining members.
-    const bool hears = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
-    auto joined = hears || endpoint.verbs() != nullptr ? made->listen(hears) : Result<void>();
+    const bool receives = (wanted & FI_RECV) != 0 || endpoint.reliable() != nullptr;
+    auto joined = receives || endpoint.verbs() != nullptr ? made->listen(receives) : Result<void>();
     if (joined && endpoint.reliable() != nullptr) joined = made->probe(lock, wanted);
     if (!joined) made->joined_.may_send = false;
     made->fi_addr = endpoint.add(made->joined_);
     *mc = made.get();
-    if (!made->tell(joined)) return -FI_EAGAIN;
+    if (!made->report(joined)) return -FI_EAGAIN;
     undo.release();
     return made->give_to(*mc);
 }
 
-bool Membership::tell(const Result<void>& joined) {
+bool Membership::report(const Result<void>& joined) {
     if (!joined) {
         log_line(Level::info, "fi_join: {}", joined.error().message);
-        return tell_error(FI_JOIN_COMPLETE, joined.error().code, 0);
+        return report_error(FI_JOIN_COMPLETE, joined.error().code, 0);
     }
     Handle* self = &this->fid_mc::fid;
     return parent().events()->push(FI_JOIN_COMPLETE, fi_eq_entry{self, self->context, 0});
 }
 
-bool Membership::tell_error(std::uint32_t event, int code, std::uint64_t data) {
+bool Membership::report_error(std::uint32_t event, int code, std::uint64_t data) {
     fi_eq_err_entry failed{};
     failed.fid = &this->fid_mc::fid;
     failed.context = failed.fid->context;
@@ -81,15 +81,15 @@ bool Membership::tell_error(std::uint32_t event, int code, std::uint64_t data) {
     return parent().events()->push(event, failed);
 }
 
-void Membership::tell_lost(const SocketAddress& member, feed::Loss how) {
+void Membership::report_lost(const SocketAddress& member, feed::Loss how) {
     // The join is not complete yet.
     if (fi_addr == 0) return;
     log_line(Level::info, "{}: {} {}", joined_.group, member,
              how == feed::Loss::silent     ? "has sent nothing for FI_MCASTCOLL_PEER_TIMEOUT"
              : how == feed::Loss::expelled ? "has expelled this member, because it was too slow"
                                            : "no longer stores the messages that are missing here");
-    tell_error(FI_NOTIFY, how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
-               parent().number_of(member));
+    report_error(FI_NOTIFY, how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
+                 parent().number_of(member));
 }
 
 Result<void> Membership::listen(bool receives) {
@@ -114,7 +114,7 @@ Result<void> Membership::listen(bool receives) {
 Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions) {
     // A kernel without UDP_GRO delivers single packets.
     (void)set_option(joined_.socket->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
-    const auto lost = [this](const SocketAddress& member, feed::Loss how) { tell_lost(member, how); };
+    const auto lost = [this](const SocketAddress& member, feed::Loss how) { report_lost(member, how); };
     auto joined = parent().reliable()->join(joined_.group, joined_.socket->get(), directions, lost);
     if (!joined) return joined.error();
     joined_.feed = std::move(joined).value();

@@ -23,9 +23,9 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
     Result<void> probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions);
     void linger(std::unique_lock<std::mutex>& lock);
     void turn(std::unique_lock<std::mutex>& lock);
-    bool tell(const Result<void>& joined);
-    void tell_lost(const SocketAddress& member, feed::Loss how);
-    bool tell_error(std::uint32_t event, int code, std::uint64_t data);
+    bool report(const Result<void>& joined);
+    void report_lost(const SocketAddress& member, feed::Loss how);
+    bool report_error(std::uint32_t event, int code, std::uint64_t data);
 
     Joined joined_;
 };

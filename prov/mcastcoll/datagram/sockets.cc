@@ -87,7 +87,7 @@ Result<FileDescriptor> open_group_socket(const Interface& interface, const Setti
     if (!socket) return socket;
     const int descriptor = socket.value().get();
     auto done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-    if (done) done = hear_own_groups(descriptor, group.family());
+    if (done) done = receive_own_groups(descriptor, group.family());
     if (done) done = prepare(descriptor, settings, group);
     if (!done) return done.error();
     if (const int error = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index))

@@ -47,7 +47,7 @@ ssize_t Endpoint::send(const Message& message) {
     // directions.
     if (const auto found = joined_.find(message.to); reliable_ && multicast != 0 && found != joined_.end())
         if (found->second->feed) found->second->feed->look(size);
-    if (!message.silent && sent_.tells(message.flags) && sent_.full()) return -FI_EAGAIN;
+    if (!message.silent && sent_.wants_completion(message.flags) && sent_.full()) return -FI_EAGAIN;
     const int rc = multicast != 0 ? send_to_group(message.to, message.pieces, size)
                                   : send_to_peer(message.to, message.pieces);
     if (rc != 0) return rc;

@@ -11,13 +11,13 @@ bool Admission::on_ready(const wire::Header& header) {
 
 bool Admission::check_ready() {
     if (!started_ || unready_ != 0) return false;
-    if (core_.parent != kNoRank) tell_parent();
+    if (core_.parent != kNoRank) report_ready();
     return core_.parent == kNoRank;
 }
 
-void Admission::tell_parent() {
+void Admission::report_ready() {
     ready_due_ = true;
-    tell_at_ = core_.now + interval_;
+    ready_at_ = core_.now + interval_;
     interval_ = std::min(Nanoseconds{2 * interval_.value}, kMaxReadyInterval);
 }
 
@@ -34,9 +34,9 @@ bool Admission::make_message(Effect& effect) {
         return core_.message(effect, wire::Kind::ping, member_before(), none, 0,
                              static_cast<std::uint64_t>(core_.now.value));
     }
-    const wire::Header question = pongs_.front();
+    const wire::Header ping = pongs_.front();
     pongs_.pop();
-    return core_.message(effect, wire::Kind::pong, question.sender, none, 0, question.total);
+    return core_.message(effect, wire::Kind::pong, ping.sender, none, 0, ping.total);
 }
 
 // Only a pong from the pinged rank that answers the pending ping counts.

@@ -26,9 +26,9 @@ class Admission {
     bool on_ready(const wire::Header& header);
     void on_ping(const wire::Header& header) { pongs_.push(header); }
     void on_pong(const wire::Header& header);
-    Nanoseconds next_deadline() const { return core_.phase == Phase::forming ? tell_at_ : kNever; }
+    Nanoseconds next_deadline() const { return core_.phase == Phase::forming ? ready_at_ : kNever; }
     void on_timeout() {
-        if (next_deadline() <= core_.now) tell_parent();
+        if (next_deadline() <= core_.now) report_ready();
     }
     bool next_message(Effect& effect) {
         return (ready_due_ || core_.round_trip.ping_due() || !pongs_.empty()) && make_message(effect);
@@ -37,13 +37,13 @@ class Admission {
   private:
     bool make_message(Effect& effect);
     bool check_ready();
-    void tell_parent();
+    void report_ready();
     Rank member_before() const;
 
     Core& core_;
     bool started_ = false, ready_due_ = false;
     std::uint32_t unready_;  // bit i for child i
-    Nanoseconds tell_at_ = kNever, interval_ = kLeastReadyInterval;
+    Nanoseconds ready_at_ = kNever, interval_ = kLeastReadyInterval;
     Ring<wire::Header> pongs_{16};
 };
 

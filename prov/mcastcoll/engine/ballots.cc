@@ -7,15 +7,15 @@
 
 namespace mcastcoll::engine {
 
-Speakers::Speakers(std::uint32_t members, std::uint64_t election, Rank doubted)
+Speakers::Speakers(std::uint32_t members, std::uint64_t election, Rank suspected)
     : members_(members),
-      regular_(members <= kEverybodySpeaks ? members : kSpeakersOfMany),
+      regular_(members <= kAllProbeUpTo ? members : kSpeakersOfMany),
       shift_(regular_ == members ? 0 : static_cast<std::uint32_t>(election % members)) {
-    if (index_of(doubted) < members && place(doubted) == kNoSpeaker) doubted_ = doubted;
+    if (index_of(suspected) < members && place(suspected) == kNoSpeaker) suspected_ = suspected;
 }
 
 std::uint32_t Speakers::place(Rank rank) const {
-    if (rank == doubted_) return regular_;
+    if (rank == suspected_) return regular_;
     const std::uint64_t unshifted = (index_of(rank) + members_ - shift_) % members_;
     const auto speaker = static_cast<std::uint32_t>((unshifted * regular_ + members_ - 1) / members_);
     return speaker < regular_ && first_of(speaker) == unshifted ? speaker : kNoSpeaker;
@@ -27,10 +27,10 @@ Ballots::Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_b
       ballot_bytes_(sizeof(Rank) + (Speakers::most(members) + 1 + 7) / 8),
       bytes_(std::min<std::size_t>(voters, most_bytes / ballot_bytes_) * ballot_bytes_) {}
 
-void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicast) {
+void Ballots::cast(Rank voter, const std::vector<bool>& received, bool can_multicast) {
     const std::uint32_t speakers = speakers_.count();
     if (can_multicast &&
-        std::find(heard.begin(), heard.begin() + speakers, false) == heard.begin() + speakers)
+        std::find(received.begin(), received.begin() + speakers, false) == received.begin() + speakers)
         return;
     if (bytes_.size() - used_ < ballot_bytes_) {
         too_many_ = true;
@@ -42,7 +42,7 @@ void Ballots::cast(Rank voter, const std::vector<bool>& heard, bool can_multicas
     std::byte* bits = ballot + sizeof(Rank);
     std::fill(bits, ballot + ballot_bytes_, std::byte{});  // clear the bits of the last election
     for (std::uint32_t i = 0; i <= speakers; ++i)
-        if (i < speakers ? heard[i] : !can_multicast) wire::set_bit(bits, i);
+        if (i < speakers ? received[i] : !can_multicast) wire::set_bit(bits, i);
 }
 
 bool Ballots::merge(Bytes ballots, bool too_many) {
@@ -62,73 +62,73 @@ Rank Ballots::voter(std::size_t ballot) const {
     return Rank{wire::get<std::uint32_t>(bytes_.data() + ballot * ballot_bytes_)};
 }
 
-bool Ballots::heard(std::size_t ballot, std::uint32_t speaker) const {
+bool Ballots::received(std::size_t ballot, std::uint32_t speaker) const {
     return wire::test_bit(bytes_.data() + ballot * ballot_bytes_ + sizeof(Rank), speaker);
 }
 
 bool Ballots::listens(std::size_t ballot) const {
     const std::uint32_t self = speakers_.place(voter(ballot));
     for (std::uint32_t i = 0; i < speakers_.count(); ++i)
-        if (i != self && heard(ballot, i)) return true;
+        if (i != self && received(ballot, i)) return true;
     return false;
 }
 
 bool Ballots::is_mute(std::uint32_t speaker) const {
     const Rank rank = speakers_.rank(speaker);
     // A member without a ballot received all speakers.
-    std::size_t listeners = members_ - 1, hearers = members_ - 1;
+    std::size_t listeners = members_ - 1, receivers = members_ - 1;
     for (std::size_t i = 0; i < count(); ++i) {
         if (voter(i) == rank) continue;
         listeners -= !listens(i);
-        hearers -= !heard(i, speaker);
+        receivers -= !received(i, speaker);
     }
-    return hearers == 0 || 2 * hearers < listeners;
+    return receivers == 0 || 2 * receivers < listeners;
 }
 
-Verdict Ballots::judge(const Verdict& so_far) const {
-    Verdict verdict;
-    if (too_many_) return verdict;
+ReachabilityMap Ballots::judge(const ReachabilityMap& so_far) const {
+    ReachabilityMap map;
+    if (too_many_) return map;
     std::vector<bool> mute(speakers_.count());
     for (std::uint32_t i = 0; i < mute.size(); ++i) mute[i] = is_mute(i);
-    verdict.works = std::find(mute.begin(), mute.end(), false) != mute.end();
-    if (!verdict.works) return verdict;
+    map.works = std::find(mute.begin(), mute.end(), false) != mute.end();
+    if (!map.works) return map;
     for (std::uint32_t i = 0; i < mute.size(); ++i)
-        if (mute[i]) verdict.mute.push_back(speakers_.rank(i));
+        if (mute[i]) map.mute.push_back(speakers_.rank(i));
     for (const Rank rank : so_far.mute)
-        if (speakers_.place(rank) == kNoSpeaker) verdict.mute.push_back(rank);
+        if (speakers_.place(rank) == kNoSpeaker) map.mute.push_back(rank);
     for (std::size_t i = 0; i < count(); ++i) {
         const std::uint32_t self = speakers_.place(voter(i));
         std::size_t speakers = 0, understood = 0;
         for (std::uint32_t j = 0; j < mute.size(); ++j) {
             if (j == self || mute[j]) continue;
             ++speakers;
-            understood += heard(i, j);
+            understood += received(i, j);
         }
         // With `speakers` 0 (no other speaker) the only speaker itself counts as receiving.
-        if (2 * understood < speakers) verdict.deaf.push_back(voter(i));
-        if (heard(i, speakers_.count())) verdict.mute.push_back(voter(i));
+        if (2 * understood < speakers) map.deaf.push_back(voter(i));
+        if (received(i, speakers_.count())) map.mute.push_back(voter(i));
     }
-    for (std::vector<Rank>* list : {&verdict.deaf, &verdict.mute}) {
+    for (std::vector<Rank>* list : {&map.deaf, &map.mute}) {
         std::sort(list->begin(), list->end());
         list->erase(std::unique(list->begin(), list->end()), list->end());
     }
-    return verdict;
+    return map;
 }
 
-void encode(const Verdict& verdict, std::vector<std::byte>& out) {
-    out.resize((verdict.deaf.size() + verdict.mute.size()) * sizeof(Rank));
+void encode(const ReachabilityMap& map, std::vector<std::byte>& out) {
+    out.resize((map.deaf.size() + map.mute.size()) * sizeof(Rank));
     std::byte* at = out.data();
-    for (const std::vector<Rank>* list : {&verdict.deaf, &verdict.mute})
+    for (const std::vector<Rank>* list : {&map.deaf, &map.mute})
         for (Rank rank : *list) {
             wire::put(at, index_of(rank));
             at += sizeof(Rank);
         }
 }
 
-bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdict& verdict) {
+bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, ReachabilityMap& map) {
     if (bytes.size() % sizeof(Rank) != 0 || deaf_count > bytes.size() / sizeof(Rank)) return false;
     for (std::size_t i = 0; i < bytes.size() / sizeof(Rank); ++i) {
-        std::vector<Rank>& list = i < deaf_count ? verdict.deaf : verdict.mute;
+        std::vector<Rank>& list = i < deaf_count ? map.deaf : map.mute;
         const Rank rank{wire::get<std::uint32_t>(bytes.data() + i * sizeof(Rank))};
         if (index_of(rank) >= members || (!list.empty() && rank <= list.back())) return false;
         list.push_back(rank);

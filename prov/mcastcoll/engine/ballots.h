@@ -1,5 +1,5 @@
 // An election about the multicast: which members probe, the ballots, the rule that turns ballots into a
-// reachability map (`Verdict`), and the map in force.
+// reachability map (`ReachabilityMap`), and the map in force.
 //
 // Nearly every member receives nearly every probe, so only a voter that missed a probe casts a ballot. The
 // votes of a subtree of any size then fit in one message. If the ballots do not fit, the group goes without
@@ -13,30 +13,30 @@
 
 namespace mcastcoll::engine {
 
-inline constexpr std::uint32_t kEverybodySpeaks = 256;  // in groups up to this size every member probes
+inline constexpr std::uint32_t kAllProbeUpTo = 256;  // in groups up to this size every member probes
 // Number of members that probe in larger groups, evenly spread.
 inline constexpr std::uint32_t kSpeakersOfMany = 16;
 inline constexpr std::uint32_t kNoSpeaker = UINT32_MAX;
 
-// Members that probe in an election. In a group of more than kEverybodySpeaks members only kSpeakersOfMany
+// Members that probe in an election. In a group of more than kAllProbeUpTo members only kSpeakersOfMany
 // probe, because probes from and to all members would be a storm. Each election shifts the speakers by one
 // rank, and adds the member that the election request suspects.
 class Speakers {
   public:
-    // doubted: a suspected member, which probes in addition to the regular ones. Ignored if the rank probes
+    // suspected: a suspected member, which probes in addition to the regular ones. Ignored if the rank probes
     // anyway or is outside the group.
-    explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank doubted = kNoRank);
+    explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank suspected = kNoRank);
 
     static std::uint32_t most(std::uint32_t members) {
-        return members <= kEverybodySpeaks ? members : kSpeakersOfMany + 1;
+        return members <= kAllProbeUpTo ? members : kSpeakersOfMany + 1;
     }
-    std::uint32_t count() const { return regular_ + (doubted_ == kNoRank ? 0 : 1); }
+    std::uint32_t count() const { return regular_ + (suspected_ == kNoRank ? 0 : 1); }
     Rank rank(std::uint32_t speaker) const {
-        return speaker == regular_ ? doubted_ : rank_of((first_of(speaker) + shift_) % members_);
+        return speaker == regular_ ? suspected_ : rank_of((first_of(speaker) + shift_) % members_);
     }
     // Index of the rank among the speakers, or kNoSpeaker.
     std::uint32_t place(Rank rank) const;
-    Rank doubted() const { return doubted_; }
+    Rank suspected() const { return suspected_; }
 
   private:
     std::uint64_t first_of(std::uint32_t speaker) const {
@@ -44,7 +44,7 @@ class Speakers {
     }
 
     std::uint32_t members_, regular_, shift_;
-    Rank doubted_ = kNoRank;
+    Rank suspected_ = kNoRank;
 };
 
 // Votes of a subtree. Each voter that missed a speaker contributes a ballot: rank (4 bytes, big-endian) and a
@@ -62,8 +62,8 @@ class Ballots {
         too_many_ = false;
     }
     const Speakers& speakers() const { return speakers_; }
-    // heard: an entry per speaker, or more.
-    void cast(Rank voter, const std::vector<bool>& heard, bool can_multicast);
+    // received: an entry per speaker, or more.
+    void cast(Rank voter, const std::vector<bool>& received, bool can_multicast);
     // Adds the ballots of a child's subtree. Malformed ballots change nothing and return false.
     bool merge(Bytes ballots, bool too_many);
 
@@ -74,11 +74,11 @@ class Ballots {
     // Computes the map. A speaker is mute if fewer than half of the members that receive any probe received
     // this speaker. A member is deaf if it received fewer than half of the speakers that are not mute. A
     // member outside the speakers is mute if its ballot says so or if `so_far` does.
-    Verdict judge(const Verdict& so_far) const;
+    ReachabilityMap judge(const ReachabilityMap& so_far) const;
 
   private:
     Rank voter(std::size_t ballot) const;
-    bool heard(std::size_t ballot, std::uint32_t speaker) const;
+    bool received(std::size_t ballot, std::uint32_t speaker) const;
     bool listens(std::size_t ballot) const;
     bool is_mute(std::uint32_t speaker) const;
     std::size_t count() const { return used_ / ballot_bytes_; }
@@ -92,21 +92,21 @@ class Ballots {
 
 // Writes a map for a message: deaf ranks, then mute ranks, 4 bytes each. The number of deaf ranks travels in
 // the header.
-void encode(const Verdict& verdict, std::vector<std::byte>& out);
+void encode(const ReachabilityMap& map, std::vector<std::byte>& out);
 // Returns false if the bytes are not a map of a group of this many members.
-bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, Verdict& verdict);
+bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, ReachabilityMap& map);
 
 // The reachability maps of the group, and the operations to which each applies.
 //
 // A new map applies from an operation that no member can have begun, so that all members use the same supply
 // graph for each operation. Rank 0 distributes a new map only when no operation is left of the map before the
 // current map, so two maps are enough.
-class Verdicts {
+class ReachabilityMaps {
   public:
-    Verdicts(const GroupConfig& config, const RankList& children)
+    ReachabilityMaps(const GroupConfig& config, const RankList& children)
         : graph_(config.members, config.relay ? config.range_of : std::vector<std::uint8_t>{}),
           next_graph_(graph_),
-          untold_(children) {}
+          uninformed_(children) {}
 
     // The supply graph of this operation.
     const SupplyGraph& of(std::uint64_t operation) const {
@@ -120,14 +120,14 @@ class Verdicts {
     // Number of maps since that of the join.
     std::uint32_t version() const { return version_; }
 
-    void take_first(Verdict verdict) {
-        announce(verdict);
-        graph_.set_verdict(std::move(verdict));
+    void take_first(ReachabilityMap map) {
+        announce(map);
+        graph_.set_map(std::move(map));
     }
     // Requires that no map is pending.
-    void take_next(Verdict verdict, std::uint64_t first_operation) {
-        announce(verdict);
-        next_graph_.set_verdict(std::move(verdict));
+    void take_next(ReachabilityMap map, std::uint64_t first_operation) {
+        announce(map);
+        next_graph_.set_map(std::move(map));
         next_from_ = first_operation;
         ++version_;
     }
@@ -139,24 +139,24 @@ class Verdicts {
     }
 
     // The next child that needs the latest map, or kNoRank.
-    bool untold() const { return !untold_.over(); }
-    Rank next_to_tell() { return untold_.next(); }
+    bool must_inform() const { return !uninformed_.over(); }
+    Rank next_to_inform() { return uninformed_.next(); }
     // The latest map as encoded for messages.
     Bytes bytes() const { return bytes_; }
 
   private:
     static constexpr std::uint64_t kNone = UINT64_MAX;
 
-    void announce(const Verdict& verdict) {
-        encode(verdict, bytes_);
-        untold_.begin();
+    void announce(const ReachabilityMap& map) {
+        encode(map, bytes_);
+        uninformed_.begin();
     }
 
     SupplyGraph graph_;       // operations below next_from_
     SupplyGraph next_graph_;  // operations from next_from_ on
     std::uint64_t next_from_ = kNone;
     std::uint32_t version_ = 0;
-    Round untold_;  // children that need the latest map
+    Round uninformed_;  // children that need the latest map
     std::vector<std::byte> bytes_;
 };
 

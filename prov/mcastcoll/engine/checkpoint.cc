@@ -10,30 +10,31 @@ RankList Checkpoint::behind() const {
 }
 
 void Checkpoint::await() {
-    if (core_.parent == kNoRank || ask_at_ != kNever || asked_ > opened_) return;
+    if (core_.parent == kNoRank || request_at_ != kNever || requested_ > opened_) return;
     const std::int64_t round_trip = core_.round_trip.mean().value;
-    ask_at_ = core_.now + waits_.deadline(std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
-                                          std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
+    request_at_ =
+        core_.now + waits_.deadline(std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
+                                    std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
     awaited_since_ = core_.now;
 }
 
-// Asks once per watermark: the parent answers as soon as the watermark is higher.
-void Checkpoint::ask() {
-    ask_at_ = kNever;
-    if (asked_ > opened_) return;
-    asked_ = opened_ + 1;
-    ask_due_ = core_.parent != kNoRank;
+// Requests each watermark once: the parent answers as soon as the watermark is higher.
+void Checkpoint::request() {
+    request_at_ = kNever;
+    if (requested_ > opened_) return;
+    requested_ = opened_ + 1;
+    request_due_ = core_.parent != kNoRank;
 }
 
-void Checkpoint::on_ask(const wire::Header& header) {
+void Checkpoint::on_request(const wire::Header& header) {
     const std::uint32_t child = core_.child_index(header.sender);
     if (child == kMaxArity) return drop(core_.counters.bad_sender);
     std::uint64_t above = number_of(header.operation);
     // Messages may overtake each other: keep the newer request.
-    if ((child_asks_ >> child & 1) != 0) above = std::max(above, child_asks_above_[child]);
-    child_asks_above_[child] = above;
-    child_asks_ |= 1U << child;
-    if (opened_ <= above) ask();  // forward the request
+    if ((child_requests_ >> child & 1) != 0) above = std::max(above, child_requests_above_[child]);
+    child_requests_above_[child] = above;
+    child_requests_ |= 1U << child;
+    if (opened_ <= above) request();  // forward the request
 }
 
 void Checkpoint::on_up(const wire::Header& header) {
@@ -44,18 +45,19 @@ void Checkpoint::on_up(const wire::Header& header) {
     // operation.
     if (finished > core_.slots.first_open() + core_.slots.size()) return drop(core_.counters.unexpected_kind);
     finished_[child] = std::max(finished_[child], finished);
-    core_.redundancy.hear(child, unpack_losses(header.total, core_.config.members));
+    core_.redundancy.on_report(child, unpack_losses(header.total, core_.config.members));
     core_.unsettled = true;
 }
 
-void Checkpoint::on_told(const wire::Header& header, Rank teller) {
+void Checkpoint::on_watermark(const wire::Header& header, Rank expected_sender) {
     const std::uint64_t watermark = number_of(header.operation);
-    if (header.sender != teller || watermark > core_.slots.first_open())
+    if (header.sender != expected_sender || watermark > core_.slots.first_open())
         return drop(core_.counters.unexpected_kind);
     if (watermark <= down_) return;
     // The map required by this watermark may still be on its way.
-    if (const std::uint32_t verdict = index_of(header.fragment); verdict > core_.verdicts.version()) {
-        parked_ = {std::max(parked_.watermark, watermark), std::max(parked_.verdict, verdict)};
+    if (const std::uint32_t map_version = index_of(header.fragment);
+        map_version > core_.reachability.version()) {
+        parked_ = {std::max(parked_.watermark, watermark), std::max(parked_.map_version, map_version)};
         return;
     }
     core_.adopt_losses(unpack_losses(header.total, core_.config.members));
@@ -67,10 +69,10 @@ void Checkpoint::on_told(const wire::Header& header, Rank teller) {
 // operations, because it carries the required map version; a watermark implied by a packet does not.
 void Checkpoint::follow(std::uint64_t watermark) {
     down_ = watermark;
-    untold_.begin();
+    uninformed_.begin();
     core_.release_below(watermark);
     opened_ = std::max(opened_, std::min(watermark, core_.slots.first_kept()));
-    ask_at_ = awaited_since_ = kNever;
+    request_at_ = awaited_since_ = kNever;
     core_.unsettled = true;
 }
 
@@ -93,7 +95,7 @@ void Checkpoint::agree() {
     if (all <= up_) return;
     up_ = all;
     if (core_.parent != kNoRank) return;
-    up_told_ = all;
+    up_sent_ = all;
     cast_due_ = core_.config.repair == Repair::sync && core_.graph().audible(core_.self());
     core_.adopt_losses(core_.redundancy.subtree());
     follow(all);
@@ -101,7 +103,8 @@ void Checkpoint::agree() {
 
 void Checkpoint::settle() {
     if (core_.phase != Phase::active) return;
-    if (parked_.verdict <= core_.verdicts.version() && parked_.watermark > down_) follow(parked_.watermark);
+    if (parked_.map_version <= core_.reachability.version() && parked_.watermark > down_)
+        follow(parked_.watermark);
     follow_finished();
     agree();
     if (core_.idle()) core_.departure.on_idle();
@@ -115,46 +118,45 @@ void Checkpoint::on_leave_up(const wire::Header& header) {
 }
 
 void Checkpoint::on_leave_down(const wire::Header& header) {
-    if (header.sender != core_.parent || !core_.departure.on_everybody_left())
-        core_.fail(header.sender, EPROTO);
+    if (header.sender != core_.parent || !core_.departure.on_all_left()) core_.fail(header.sender, EPROTO);
 }
 
 bool Checkpoint::make_multicast(Effect& effect) {
-    core_.packet(effect, wire::Kind::watermark_cast, operation_of(down_), core_.verdicts.version(),
+    core_.packet(effect, wire::Kind::watermark_cast, operation_of(down_), core_.reachability.version(),
                  pack(core_.redundancy.group()));
     cast_due_ = !core_.take_target(cast_target_, effect);
     return true;
 }
 
-// Under policy sync, children that receive rank 0's multicast get no message, but may ask.
-bool Checkpoint::hears(Rank child) const {
-    return core_.config.repair == Repair::sync && core_.graph().can_hear(rank_of(0), child);
+// Under policy sync, children that receive rank 0's multicast get no message, but may request the watermark.
+bool Checkpoint::receives(Rank child) const {
+    return core_.config.repair == Repair::sync && core_.graph().can_receive(rank_of(0), child);
 }
 
 bool Checkpoint::make_message(Effect& effect) {
-    const auto say = [&](wire::Kind kind, Rank to, std::uint64_t number) {
+    const auto send = [&](wire::Kind kind, Rank to, std::uint64_t number) {
         const bool down = kind == wire::Kind::watermark_down;
         const LossReport losses = down                               ? core_.redundancy.group()
                                   : kind == wire::Kind::watermark_up ? core_.redundancy.subtree()
                                                                      : LossReport{};
-        return core_.message(effect, kind, to, operation_of(number), down ? core_.verdicts.version() : 0,
+        return core_.message(effect, kind, to, operation_of(number), down ? core_.reachability.version() : 0,
                              pack(losses));
     };
-    if (up_ > up_told_) return say(wire::Kind::watermark_up, core_.parent, up_told_ = up_);
-    if (std::exchange(ask_due_, false)) {
-        ++core_.counters.floor_asks_sent;
-        return say(wire::Kind::watermark_ask, core_.parent, opened_);
+    if (up_ > up_sent_) return send(wire::Kind::watermark_up, core_.parent, up_sent_ = up_);
+    if (std::exchange(request_due_, false)) {
+        ++core_.counters.watermark_requests_sent;
+        return send(wire::Kind::watermark_request, core_.parent, opened_);
     }
     for (std::uint32_t i = 0; i < core_.children.count; ++i) {
-        if ((child_asks_ >> i & 1) == 0 || opened_ <= child_asks_above_[i]) continue;
-        child_asks_ &= ~(1U << i);
-        return say(wire::Kind::watermark_down, core_.children.ranks[i], opened_);
+        if ((child_requests_ >> i & 1) == 0 || opened_ <= child_requests_above_[i]) continue;
+        child_requests_ &= ~(1U << i);
+        return send(wire::Kind::watermark_down, core_.children.ranks[i], opened_);
     }
-    for (Rank child; (child = untold_.next()) != kNoRank;)
-        if (!hears(child)) return say(wire::Kind::watermark_down, child, down_);
+    for (Rank child; (child = uninformed_.next()) != kNoRank;)
+        if (!receives(child)) return send(wire::Kind::watermark_down, child, down_);
     wire::Kind kind{};
     Rank to{};
-    if (core_.departure.next(kind, to)) return say(kind, to, core_.slots.next());
+    if (core_.departure.next(kind, to)) return send(kind, to, core_.slots.next());
     if (core_.departure.over() && core_.phase == Phase::active) {
         core_.phase = Phase::left;
         core_.notices.left = true;

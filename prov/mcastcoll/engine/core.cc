@@ -28,7 +28,7 @@ Core::Core(const GroupConfig& c)
       policy(config),
       redundancy(config),
       root_sync(config),
-      verdicts(config, children),
+      reachability(config, children),
       departure(children, parent),
       slots(config, children.count),
       pending(c.pending_operations),
@@ -79,7 +79,7 @@ Slot* Core::claim(OperationId id) {
     return &slots.take(id);
 }
 
-Slot* Core::hear_of(OperationId id) {
+Slot* Core::claim_early(OperationId id) {
     Slot* const slot = claim(id);
     if (slot != nullptr && slot->state == SlotState::vacant) slot->state = SlotState::early;
     return slot;
@@ -90,18 +90,18 @@ void Core::release_below(std::uint64_t id) {
     for (; slots.first_kept() < id; slots.release_first()) learn_from(slots.at(slots.first_kept()));
     moved_at = now;
     ++counters.checkpoints;
-    verdicts.release_below(slots.first_kept());
+    reachability.release_below(slots.first_kept());
 }
 
 // Evaluates the repairs of an operation for which no further NAK can come.
 void Core::learn_from(const Slot& slot) {
     if (slot.state != SlotState::finished) return;
     if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
-        root_sync.note_operation(slot.multicasting.troubled);
-    if (large(slot) || slot.plan.hands_on) return;
+        root_sync.note_operation(slot.multicasting.degraded);
+    if (large(slot) || slot.repair_mode.forwards) return;
     for (const Client& client : slot.known_clients())
-        if (client.expected && graph_of(slot).hears(slot.operation.root, client.rank))
-            policy.note_successor(client.asked);
+        if (client.expected && graph_of(slot).receives(slot.operation.root, client.rank))
+            policy.note_successor(client.sent_nak);
     counters.policy_changes = policy.changes();
 }
 
@@ -110,17 +110,17 @@ void Core::finish(Slot& slot) {
     slot.state = SlotState::finished;
     moved_at = now;
     if (!large(slot)) kept_bytes += slot.bytes;
-    slot.asking.at = kNever;
-    slot.asking.due = false;
-    const bool told = slot.told();
-    if (!told) learn_losses(slot);
-    if ((large(slot) || !slot.hearing.ever) && hears(slot)) {
-        if (!slot.hearing.ever && slot.operation.kind != CollectiveKind::reduce)
-            doubts.missed(slot.operation.root);
-        if (large(slot)) policy.note_large(slot.hearing.count, slot.fragments);
+    slot.naks.at = kNever;
+    slot.naks.due = false;
+    const bool completed = slot.completed();
+    if (!completed) learn_losses(slot);
+    if ((large(slot) || !slot.reception.ever) && receives(slot)) {
+        if (!slot.reception.ever && slot.operation.kind != CollectiveKind::reduce)
+            suspicion.missed(slot.operation.root);
+        if (large(slot)) policy.note_large(slot.reception.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();
-    if (!told) complete(slot.id, 0);
+    if (!completed) complete(slot.id, 0);
     slots.late_copies().give_back(slot.late_copy);
     slots.close_finished();
     unsettled = true;
@@ -140,10 +140,11 @@ void Core::finish_early(Slot& slot) {
 // Records which fragments the multicast was to bring and did not. A path that has been silent for long is no
 // loss that redundancy can repair, so such an operation does not count.
 void Core::learn_losses(const Slot& slot) {
-    if (slot.operation.kind == CollectiveKind::reduce || is_root(slot) || !hears(slot)) return;
-    if (!slot.hearing.ever && doubts.silent(slot.operation.root)) return;
-    const std::uint32_t heard = std::min(slot.hearing.firsts, slot.fragments);
-    redundancy.meter().note(slot.fragments - heard, slot.fragments - slot.hearing.stored, slot.fragments);
+    if (slot.operation.kind == CollectiveKind::reduce || is_root(slot) || !receives(slot)) return;
+    if (!slot.reception.ever && suspicion.silent(slot.operation.root)) return;
+    const std::uint32_t received = std::min(slot.reception.firsts, slot.fragments);
+    redundancy.meter().note(slot.fragments - received, slot.fragments - slot.reception.stored,
+                            slot.fragments);
 }
 
 void Core::complete(OperationId operation, int status) {
@@ -152,21 +153,21 @@ void Core::complete(OperationId operation, int status) {
     assert(queued);
 }
 
-void Core::fail(Rank lost, int error, bool tell) {
+void Core::fail(Rank lost, int error, bool inform) {
     if (over()) return;
     // A member that has closed the group and has no open operation loses nothing by a failure, and a member
     // may legitimately be gone once the whole group has left. The peers are informed all the same: a peer may
     // have waited for data that only this member or the lost member could supply.
-    const bool only_lingered = departure.closing() && all_told() && phase == Phase::active;
+    const bool only_lingered = departure.closing() && all_completed() && phase == Phase::active;
     phase = Phase::failed;
-    failure = {lost, error, only_lingered && tell, tell ? 0 : config.members};
+    failure = {lost, error, only_lingered && inform, inform ? 0 : config.members};
     notices.failed |= !only_lingered;
-    notices.left |= only_lingered && !tell;
+    notices.left |= only_lingered && !inform;
     for (std::uint64_t id = slots.first_open(); id < slots.next(); ++id) {
         Slot& slot = slots.at(id);
         if (slot.state != SlotState::active) continue;
         slot.state = SlotState::finished;
-        if (!slot.told()) complete(slot.id, error);
+        if (!slot.completed()) complete(slot.id, error);
     }
     slots.close_all();
     for (std::uint64_t id = slots.next(); !pending.empty(); pending.pop())
@@ -188,7 +189,7 @@ Bytes Core::fragments_of(const Slot& slot, std::uint32_t from, std::uint32_t to)
 
 std::uint64_t Core::announced_total(const Slot& slot) const {
     const bool root = slot.state >= SlotState::active && is_root(slot);
-    const bool partial = root ? !slot.complete_here() : slot.hearing.partial;
+    const bool partial = root ? !slot.complete_here() : slot.reception.partial;
     return slot.bytes | (partial ? wire::kPartialFlag : 0);
 }
 

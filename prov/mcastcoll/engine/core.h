@@ -4,9 +4,9 @@
 
 #include "engine/ballots.h"
 #include "engine/deadlines.h"
-#include "engine/doubts.h"
 #include "engine/outcome.h"
 #include "engine/redundancy.h"
+#include "engine/suspicion.h"
 
 namespace mcastcoll::engine {
 
@@ -28,8 +28,8 @@ struct Core {
     Policy policy;
     RedundancyPolicy redundancy;
     RootSynchronizer root_sync;
-    Verdicts verdicts;
-    Doubts doubts;
+    ReachabilityMaps reachability;
+    Suspicion suspicion;
     Departure departure;
     Failure failure;
     Rank named_loss = kNoRank;  // lost member, as a rank of the whole group: for log messages
@@ -44,7 +44,7 @@ struct Core {
     bool over() const { return phase == Phase::failed || phase == Phase::left; }
     bool idle() const { return slots.first_open() == slots.next() && pending.empty(); }
     // The caller has received the completion of every submitted operation.
-    bool all_told() const {
+    bool all_completed() const {
         return counters.operations_submitted == counters.operations_completed + counters.operations_failed;
     }
     Rank self() const { return config.self; }
@@ -57,7 +57,7 @@ struct Core {
     // far ahead.
     Slot* claim(OperationId operation);
     // The same for an operation for which a message arrived; a vacant slot becomes early.
-    Slot* hear_of(OperationId operation);
+    Slot* claim_early(OperationId operation);
     // All members have finished the operations below, so no NAK for these can come.
     void release_below(std::uint64_t operation);
     void finish(Slot& slot);
@@ -68,19 +68,22 @@ struct Core {
         redundancy.adopt(group);
         counters.redundancy_changes = redundancy.changes();
     }
-    // Ends the group and every operation with this error. tell: the other members may not have been informed.
-    void fail(Rank lost, int error, bool tell = true);
+    // Ends the group and every operation with this error. inform: the other members may not have been
+    // informed.
+    void fail(Rank lost, int error, bool inform = true);
 
-    const SupplyGraph& graph() const { return verdicts.latest(); }
-    const SupplyGraph& graph_of(const Slot& slot) const { return verdicts.of(number_of(slot.id)); }
+    const SupplyGraph& graph() const { return reachability.latest(); }
+    const SupplyGraph& graph_of(const Slot& slot) const { return reachability.of(number_of(slot.id)); }
     bool large(const Slot& slot) const { return config.large(slot.bytes); }
     // This member is the root of the operation, or receives the root's multicasts.
     bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
-    bool hears(const Slot& slot) const { return graph_of(slot).hears(slot.operation.root, config.self); }
-    // The data may come by message without a NAK: small messages are sent to deaf members unasked, and are
-    // forwarded along the ring under a repair mode with patience above 1.
-    bool comes_unasked(const Slot& slot) const {
-        return !large(slot) && (!hears(slot) || slot.plan.patience > 1);
+    bool receives(const Slot& slot) const {
+        return graph_of(slot).receives(slot.operation.root, config.self);
+    }
+    // The data may come by message without a NAK: small messages are sent to deaf members unsolicited, and
+    // are forwarded along the ring under a repair mode with a silence factor above 1.
+    bool comes_unsolicited(const Slot& slot) const {
+        return !large(slot) && (!receives(slot) || slot.repair_mode.silence_factor > 1);
     }
     // This member is a leader that relays the operation's fragments to its range.
     bool relays(const Slot& slot) const {

@@ -14,7 +14,7 @@ Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
     const std::int64_t round_trip = round_trip_.mean().value;
     const Nanoseconds usual = least_wait();
     const Nanoseconds most = std::max({config_.most_silence, Nanoseconds{8 * round_trip}, usual});
-    if (!slot.hearing.ever) {
+    if (!slot.reception.ever) {
         const Sort sort = sort_of(slot);
         const Nanoseconds longest = sort == barriers  ? std::max(usual, longest_release())
                                     : sort == results ? std::max(most, config_.lossless_silence)
@@ -23,8 +23,8 @@ Nanoseconds Deadlines::usual_silence(const Slot& slot) const {
     }
     if (awaits_reports(slot)) return arrival_gap_.deadline(4, usual, most);
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{round_trip / 2});
-    return std::clamp(slot.hearing.longest_gap + slot.hearing.longest_gap, stream_gap_.deadline(least, most),
-                      most);
+    return std::clamp(slot.reception.longest_gap + slot.reception.longest_gap,
+                      stream_gap_.deadline(least, most), most);
 }
 
 // A barrier ends when the last member has entered. If the deadline followed every release, a late repair at
@@ -36,14 +36,14 @@ Nanoseconds Deadlines::longest_release() const {
 }
 
 // Time for a NAK to climb the tree, plus one multicast back.
-Nanoseconds Deadlines::nack(std::int64_t hops) const {
+Nanoseconds Deadlines::root_nak(std::int64_t hops) const {
     const Nanoseconds least = std::max(config_.least_tail, Nanoseconds{hops * round_trip_.mean().value / 2});
-    return nack_answer_.deadline(4, least, Nanoseconds{4 * least.value});
+    return root_nak_answer_.deadline(4, least, Nanoseconds{4 * least.value});
 }
 
 void Deadlines::on_gap(const Slot& slot, Nanoseconds gap) {
     arrival_gap_.sample(gap);
-    if (slot.hearing.revealed < config_.window && !slot.hearing.partial) stream_gap_.sample(gap);
+    if (slot.reception.revealed < config_.window && !slot.reception.partial) stream_gap_.sample(gap);
 }
 
 }  // namespace mcastcoll::engine

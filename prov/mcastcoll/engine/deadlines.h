@@ -81,13 +81,13 @@ class Deadlines {
           round_trip_(round_trip),
           losses_(losses),
           arrival_gap_(config.initial_rtt),
-          nack_answer_(config.initial_rtt) {}
+          root_nak_answer_(config.initial_rtt) {}
 
     // How long a hole may be reordering.
     Nanoseconds gap() const;
-    // How long silence may mean that the root has not sent yet: `patience` times the usual time.
-    Nanoseconds silence(const Slot& slot, std::int64_t patience = 1) const {
-        const Nanoseconds usual{patience * usual_silence(slot).value};
+    // How long silence may mean that the root has not sent yet: `silence_factor` times the usual time.
+    Nanoseconds silence(const Slot& slot, std::int64_t silence_factor = 1) const {
+        const Nanoseconds usual{silence_factor * usual_silence(slot).value};
         if (!losses_.lossless()) return usual;
         // A root that waits for reports waits for members on other hosts.
         return std::max(usual, Nanoseconds{(awaits_reports(slot) ? 4 : 1) * config_.lossless_silence.value});
@@ -95,14 +95,14 @@ class Deadlines {
     // Delay of a copy by the root where losses come in bursts.
     Nanoseconds copy() const { return Nanoseconds{least_wait().value / 3}; }
     // Time in which a root at this distance in hops is expected to multicast again after a NAK.
-    Nanoseconds nack(std::int64_t hops) const;
+    Nanoseconds root_nak(std::int64_t hops) const;
 
     // The first fragment of an operation has arrived.
     void on_first(const Slot& slot, Nanoseconds now) { firsts_[sort_of(slot)].sample(now - slot.posted_at); }
     // Time between two successive fragments.
     void on_gap(const Slot& slot, Nanoseconds gap);
     // The root has retransmitted what a NAK of this member named.
-    void on_nack_answer(Nanoseconds took) { nack_answer_.sample(took); }
+    void on_root_nak_answer(Nanoseconds took) { root_nak_answer_.sample(took); }
 
   private:
     // Groups of operations whose first arrivals are measured together. Results of long vectors come much
@@ -119,14 +119,14 @@ class Deadlines {
     Nanoseconds usual_silence(const Slot& slot) const;
     // The root may have to wait for reports of receivers, or for more data of its own.
     bool awaits_reports(const Slot& slot) const {
-        return slot.hearing.ever && (slot.hearing.revealed >= config_.window || slot.hearing.partial);
+        return slot.reception.ever && (slot.reception.revealed >= config_.window || slot.reception.partial);
     }
     Nanoseconds longest_release() const;
 
     const GroupConfig& config_;
     const RoundTrip& round_trip_;
     const RedundancyPolicy& losses_;
-    SmoothedTime arrival_gap_, nack_answer_;
+    SmoothedTime arrival_gap_, root_nak_answer_;
     std::array<RecentTimes, sorts> firsts_;
     RecentTimes stream_gap_;
 };

@@ -56,7 +56,7 @@ struct Allowed {
     bool message = true;
 };
 
-// All counters by the names in reports; "floor" is the older name of the watermark.
+// All counters by the names in reports.
 // clang-format off
 #define MCC_COUNTERS(counter)                                                                         \
     /* multicast */                                                                                   \
@@ -66,13 +66,13 @@ struct Allowed {
     counter(fragments_by_multicast) counter(fragments_repaired) counter(fragments_restored)           \
     counter(duplicates) counter(unposted_dropped) counter(beyond_window)                              \
     /* messages */                                                                                    \
-    counter(messages_sent) counter(messages_received) counter(asks_sent) counter(asks_received)       \
+    counter(messages_sent) counter(messages_received) counter(naks_sent) counter(naks_received)       \
     counter(data_sent) counter(fragments_supplied) counter(reports_sent) counter(gathers_sent)        \
     counter(contributions_sent) counter(contributions_received) counter(credits_sent)                 \
     /* policies */                                                                                    \
-    counter(hand_ons) counter(nacks_sent) counter(nacks_received) counter(fragments_resent)           \
-    counter(floor_asks_sent) counter(entered_sent) counter(roots_held) counter(policy_changes)        \
-    counter(redundancy_changes)                                                                       \
+    counter(messages_forwarded) counter(root_naks_sent) counter(root_naks_received)                   \
+    counter(fragments_resent) counter(watermark_requests_sent) counter(entered_sent)                  \
+    counter(roots_held) counter(policy_changes) counter(redundancy_changes)                           \
     /* dropped input */                                                                               \
     counter(bad_packet) counter(bad_checksum) counter(foreign_group) counter(foreign_epoch)           \
     counter(bad_sender) counter(own_copies) counter(stale_operation) counter(future_operation)        \
@@ -81,8 +81,8 @@ struct Allowed {
     counter(operations_submitted) counter(operations_completed) counter(operations_failed)            \
     counter(checkpoints) counter(finished_early)                                                      \
     /* elections during operation */                                                                  \
-    counter(appeals_sent) counter(elections) counter(verdicts) counter(lane_demotions)                \
-    counter(lane_promotions)
+    counter(election_requests_sent) counter(elections) counter(reachability_maps)                     \
+    counter(multicast_demotions) counter(multicast_promotions)
 // clang-format on
 
 struct Counters {

@@ -4,24 +4,24 @@ namespace mcastcoll::engine {
 
 Elections::Elections(Core& core)
     : core_(core),
-      heard_(Speakers::most(core.config.members)),
+      received_(Speakers::most(core.config.members)),
       ballots_(core.config.members, tree_size(core.config.self, core.config.tree_arity, core.config.members),
                core.config.message_bytes - wire::kHeaderBytes),
-      untold_(core.children),
+      uninformed_(core.children),
       elections_(core.config.least_election_interval, core.config.most_election_interval),
       beacons_(core.config.least_beacon_interval, core.config.most_beacon_interval) {}
 
 void Elections::listen(std::uint64_t number) {
-    if (heard_in_ != number) std::fill(heard_.begin(), heard_.end(), false);
-    heard_in_ = number;
+    if (received_in_ != number) std::fill(received_.begin(), received_.end(), false);
+    received_in_ = number;
 }
 
 // Votes once all speakers were received and all own probes are sent: waiting longer gives no new information.
-void Elections::vote_when_all_heard() {
+void Elections::vote_when_all_received() {
     if (stage_ != Stage::probing) return;
     if (speaks_ && probes_sent_ < core_.config.probes) return;
     for (std::uint32_t i = 0; i < ballots_.speakers().count(); ++i)
-        if (!heard_[i]) return;
+        if (!received_[i]) return;
     vote();
 }
 
@@ -29,7 +29,7 @@ void Elections::vote() {
     stage_ = Stage::voting;
     if (core_.phase == Phase::probing) core_.phase = Phase::voting;
     probe_at_ = vote_at_ = kNever;
-    ballots_.cast(core_.self(), heard_, core_.config.multicast);
+    ballots_.cast(core_.self(), received_, core_.config.multicast);
     check_votes();
 }
 
@@ -38,7 +38,7 @@ void Elections::check_votes() {
     if (stage_ != Stage::voting || missing_ != 0) return;
     stage_ = Stage::closed;
     vote_due_ = core_.parent != kNoRank;
-    if (!vote_due_) decide(ballots_.judge(core_.graph().verdict()));
+    if (!vote_due_) decide(ballots_.judge(core_.graph().map()));
 }
 
 void Elections::begin_first() {
@@ -55,7 +55,7 @@ void Elections::on_timeout() {
         probe_at_ = more ? core_.now + core_.config.probe_interval : kNever;
     }
     if (vote_at_ <= core_.now) vote();
-    if (elect_at_ <= core_.now) begin(number_ + 1, doubted_);
+    if (elect_at_ <= core_.now) begin(number_ + 1, suspected_);
 }
 
 void Elections::on_go(const wire::Header& header) {
@@ -66,7 +66,7 @@ void Elections::on_go(const wire::Header& header) {
     begin(number, rank_of(index_of(header.fragment)));
 }
 
-void Elections::begin(std::uint64_t number, Rank doubted) {
+void Elections::begin(std::uint64_t number, Rank suspected) {
     if (number == 0)
         core_.phase = Phase::probing;
     else
@@ -77,16 +77,16 @@ void Elections::begin(std::uint64_t number, Rank doubted) {
     number_ = number;
     listen(number);
     stage_ = Stage::probing;
-    ballots_.begin(Speakers(core_.config.members, number, doubted));
+    ballots_.begin(Speakers(core_.config.members, number, suspected));
     const std::uint32_t place = ballots_.speakers().place(core_.self());
     speaks_ = place != kNoSpeaker;
-    if (speaks_) heard_[place] = true;
+    if (speaks_) received_[place] = true;
     missing_ = core_.children.bits();
-    untold_.begin();
+    uninformed_.begin();
     probe_target_ = probes_due_ = probes_sent_ = 0;
     if (!core_.config.multicast) return vote();
     vote_at_ = core_.now + core_.config.probe_settle;
-    if (!speaks_) return vote_when_all_heard();
+    if (!speaks_) return vote_when_all_received();
     probes_due_ = 1;
     if (core_.config.probes > 1) probe_at_ = core_.now + core_.config.probe_interval;
 }
@@ -95,21 +95,21 @@ void Elections::on_probe(const wire::Header& header) {
     ++core_.counters.probes_received;
     const std::uint64_t number = number_of(header.operation);
     if (core_.phase == Phase::active) {
-        core_.doubts.heard(header.sender);
+        core_.suspicion.received(header.sender);
         if (index_of(header.fragment) == 0) {  // a beacon
-            return doubt_if_unexpected(core_.graph(), header.sender);
+            return suspect_if_unexpected(core_.graph(), header.sender);
         }
     }
     if (core_.phase == Phase::active && stage_ == Stage::closed && number == number_ + 1) listen(number);
-    if (number != heard_in_) return;
+    if (number != received_in_) return;
     // Before the `go` names the suspected member, a probe from outside the regular speakers must be from that
     // member.
     const std::uint32_t place =
         number == number_ ? ballots_.speakers().place(header.sender)
                           : Speakers(core_.config.members, number, header.sender).place(header.sender);
     if (place == kNoSpeaker) return;
-    heard_[place] = true;
-    vote_when_all_heard();
+    received_[place] = true;
+    vote_when_all_received();
 }
 
 void Elections::on_vote(const wire::Header& header, Bytes payload) {
@@ -122,32 +122,32 @@ void Elections::on_vote(const wire::Header& header, Bytes payload) {
 }
 
 // On rank 0.
-void Elections::decide(Verdict verdict) {
+void Elections::decide(ReachabilityMap map) {
     const std::size_t most = (core_.config.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
-    if (verdict.deaf.size() + verdict.mute.size() > most) verdict = {};
-    if (core_.phase != Phase::active) return take_first(std::move(verdict));
-    if (!(verdict == core_.graph().verdict())) return take_next(std::move(verdict), core_.slots.end());
+    if (map.deaf.size() + map.mute.size() > most) map = {};
+    if (core_.phase != Phase::active) return take_first(std::move(map));
+    if (!(map == core_.graph().map())) return take_next(std::move(map), core_.slots.end());
     if (requested_) elect_again();
 }
 
-void Elections::on_verdict(const wire::Header& header, Bytes payload) {
-    Verdict verdict{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
+void Elections::on_map(const wire::Header& header, Bytes payload) {
+    ReachabilityMap map{.works = (header.total & 1) != 0, .deaf = {}, .mute = {}};
     const bool first = core_.phase != Phase::active;
     // Rank 0 distributes a map only when all members have finished the operations of the map before the last.
-    if (core_.verdicts.pending() && core_.slots.first_open() > core_.verdicts.first_operation())
-        core_.release_below(core_.verdicts.first_operation() + 1);
+    if (core_.reachability.pending() && core_.slots.first_open() > core_.reachability.first_operation())
+        core_.release_below(core_.reachability.first_operation() + 1);
     const bool next =
-        !first && !core_.verdicts.pending() && number_of(header.operation) >= core_.slots.next();
-    const std::uint64_t version = first ? 0 : std::uint64_t{core_.verdicts.version()} + 1;
+        !first && !core_.reachability.pending() && number_of(header.operation) >= core_.slots.next();
+    const std::uint64_t version = first ? 0 : std::uint64_t{core_.reachability.version()} + 1;
     if (header.sender != core_.parent || header.total >> 1 != version || !(first || next) ||
-        !decode(payload, index_of(header.fragment), core_.config.members, verdict))
+        !decode(payload, index_of(header.fragment), core_.config.members, map))
         return drop(core_.counters.unexpected_kind);
-    if (first) return take_first(std::move(verdict));
-    take_next(std::move(verdict), number_of(header.operation));
+    if (first) return take_first(std::move(map));
+    take_next(std::move(map), number_of(header.operation));
 }
 
-void Elections::take_first(Verdict verdict) {
-    core_.verdicts.take_first(std::move(verdict));
+void Elections::take_first(ReachabilityMap map) {
+    core_.reachability.take_first(std::move(map));
     core_.phase = Phase::active;
     stage_ = Stage::closed;  // the vote is obsolete; a due probe still goes out for the peers
     probe_at_ = vote_at_ = kNever;
@@ -159,14 +159,14 @@ void Elections::take_first(Verdict verdict) {
     core_.unsettled = true;
 }
 
-void Elections::take_next(Verdict verdict, std::uint64_t from) {
-    const bool heard = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
-    core_.verdicts.take_next(std::move(verdict), from);
+void Elections::take_next(ReachabilityMap map, std::uint64_t from) {
+    const bool received = !core_.graph().deaf(core_.self()), spoke = core_.graph().multicasts(core_.self());
+    core_.reachability.take_next(std::move(map), from);
     drop_requests(0);
-    const bool hears = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
-    ++core_.counters.verdicts;
-    core_.counters.lane_demotions += (heard && !hears) || (spoke && !speaks);
-    core_.counters.lane_promotions += (!heard && hears) || (!spoke && speaks);
+    const bool receives = !core_.graph().deaf(core_.self()), speaks = core_.graph().multicasts(core_.self());
+    ++core_.counters.reachability_maps;
+    core_.counters.multicast_demotions += (received && !receives) || (spoke && !speaks);
+    core_.counters.multicast_promotions += (!received && receives) || (!spoke && speaks);
     core_.unsettled = true;
 }
 
@@ -175,14 +175,14 @@ void Elections::take_next(Verdict verdict, std::uint64_t from) {
 void Elections::on_fragment(const wire::Header& header) {
     const std::uint64_t id = number_of(header.operation);
     const bool posted = id >= core_.slots.first_open() && id < core_.slots.next();
-    core_.doubts.heard(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
-                                                                  : header.sender);
+    core_.suspicion.received(posted && header.kind == wire::Kind::relay ? core_.slots.at(id).operation.root
+                                                                        : header.sender);
     if (core_.phase != Phase::active || !core_.slots.has(id)) return;
-    doubt_if_unexpected(core_.verdicts.of(id), header.sender);
+    suspect_if_unexpected(core_.reachability.of(id), header.sender);
 }
 
 void Elections::want_beacon() {
-    if (!core_.config.multicast || core_.config.members == 1 || core_.verdicts.pending() ||
+    if (!core_.config.multicast || core_.config.members == 1 || core_.reachability.pending() ||
         core_.now < beacons_.allowed_at())
         return;
     beacons_.use(core_.now);
@@ -192,10 +192,11 @@ void Elections::want_beacon() {
 // Forwards one request per election and subtree. During an election rank 0 waits for the end. Requests
 // against a map that is about to be replaced are dropped; a member with a remaining reason sends a new
 // request.
-void Elections::request(Rank doubted) {
-    if (core_.verdicts.pending()) return;
+void Elections::request(Rank suspected) {
+    if (core_.reachability.pending()) return;
     // The last election has tested its suspected member: prefer a different member.
-    if (!requested_ || doubted_ == kNoRank || doubted_ == ballots_.speakers().doubted()) doubted_ = doubted;
+    if (!requested_ || suspected_ == kNoRank || suspected_ == ballots_.speakers().suspected())
+        suspected_ = suspected;
     if (std::exchange(requested_, true)) return;
     request_due_ = core_.parent != kNoRank;
     if (!request_due_ && stage_ == Stage::closed) elect_again();
@@ -205,9 +206,9 @@ void Elections::elect_again() {
     if (core_.config.multicast) elect_at_ = std::max(core_.now, elections_.allowed_at());
 }
 
-void Elections::drop_requests(std::uint32_t patience) {
+void Elections::drop_requests(std::uint32_t rest) {
     requested_ = request_due_ = false;
-    core_.doubts.rest(patience);
+    core_.suspicion.rest(rest);
 }
 
 void Elections::on_request(const wire::Header& header) {
@@ -224,7 +225,7 @@ bool Elections::make_multicast(Effect& effect) {
     if (!std::exchange(beacon_due_, false)) {
         --probes_due_;
         ++probes_sent_;
-        vote_when_all_heard();
+        vote_when_all_received();
     }
     return true;
 }
@@ -233,21 +234,23 @@ bool Elections::make_message(Effect& effect) {
     if (std::exchange(vote_due_, false))
         return core_.message(effect, wire::Kind::vote, core_.parent, operation_of(number_), 0,
                              ballots_.too_many() ? 1 : 0, ballots_.bytes());
-    if (const Rank child = core_.verdicts.next_to_tell(); child != kNoRank) {
-        const Verdict& verdict = core_.graph().verdict();
-        return core_.message(effect, wire::Kind::verdict, child,
-                             operation_of(core_.verdicts.pending() ? core_.verdicts.first_operation() : 0),
-                             static_cast<std::uint32_t>(verdict.deaf.size()),
-                             std::uint64_t{core_.verdicts.version()} << 1 | (verdict.works ? 1 : 0),
-                             core_.verdicts.bytes());
+    if (const Rank child = core_.reachability.next_to_inform(); child != kNoRank) {
+        const ReachabilityMap& map = core_.graph().map();
+        return core_.message(
+            effect, wire::Kind::reachability_map, child,
+            operation_of(core_.reachability.pending() ? core_.reachability.first_operation() : 0),
+            static_cast<std::uint32_t>(map.deaf.size()),
+            std::uint64_t{core_.reachability.version()} << 1 | (map.works ? 1 : 0),
+            core_.reachability.bytes());
     }
     // After the map: a child that has not received the last `go` cannot take part in the next election.
-    if (const Rank child = untold_.next(); child != kNoRank)
+    if (const Rank child = uninformed_.next(); child != kNoRank)
         return core_.message(effect, wire::Kind::go, child, operation_of(number_),
-                             index_of(ballots_.speakers().doubted()));
+                             index_of(ballots_.speakers().suspected()));
     if (!std::exchange(request_due_, false)) return false;
-    ++core_.counters.appeals_sent;
-    return core_.message(effect, wire::Kind::elect, core_.parent, operation_of(number_), index_of(doubted_));
+    ++core_.counters.election_requests_sent;
+    return core_.message(effect, wire::Kind::election_request, core_.parent, operation_of(number_),
+                         index_of(suspected_));
 }
 
 }  // namespace mcastcoll::engine

@@ -1,5 +1,5 @@
 // Elections about the multicast: election 0 of the join, and later ones when a member finds that the
-// reachability map (`Verdict`) is wrong.
+// reachability map (`ReachabilityMap`) is wrong.
 //
 // An outage of the multicast never stops an operation, because a receiver takes each fragment from any
 // source. But an outage costs a useless multicast and a NAK per fragment. Elections during operation end this
@@ -21,8 +21,9 @@
 //   operation come from the supply graph for its operation number. Rank 0 distributes no further map before
 //   the last one is in force, so two graphs are enough. Operations never wait for an election.
 //
-// Without rank 0's multicast the group has no multicast and no elections. Counters: appeals_sent, elections,
-// verdicts, and per member lane_demotions and lane_promotions. The provider logs every map at level info.
+// Without rank 0's multicast the group has no multicast and no elections. Counters: election_requests_sent,
+// elections, reachability_maps, and per member multicast_demotions and multicast_promotions. The provider
+// logs every map at level info.
 #pragma once
 
 #include "engine/core.h"
@@ -59,7 +60,7 @@ class Elections {
     void on_go(const wire::Header& header);
     void on_probe(const wire::Header& header);
     void on_vote(const wire::Header& header, Bytes payload);
-    void on_verdict(const wire::Header& header, Bytes payload);
+    void on_map(const wire::Header& header, Bytes payload);
     void on_request(const wire::Header& header);
     // Evaluates a fragment as evidence about the multicast.
     void on_fragment(const wire::Header& header);
@@ -67,14 +68,14 @@ class Elections {
     void want_beacon();
     // Runs after operations have finished; requests an election if too many were silent.
     void settle() {
-        if (const Rank root = core_.doubts.take_wanted(); root != kNoRank)
-            doubt(core_.graph().brought_by(root, core_.self()));
+        if (const Rank root = core_.suspicion.take_wanted(); root != kNoRank)
+            suspect(core_.graph().brought_by(root, core_.self()));
     }
     Nanoseconds next_deadline() const { return std::min({probe_at_, vote_at_, elect_at_}); }
     void on_timeout();
     bool next_multicast(Effect& effect) { return (beacon_due_ || probes_due_ > 0) && make_multicast(effect); }
     bool next_message(Effect& effect) {
-        return (vote_due_ || !untold_.over() || core_.verdicts.untold() || request_due_) &&
+        return (vote_due_ || !uninformed_.over() || core_.reachability.must_inform() || request_due_) &&
                make_message(effect);
     }
 
@@ -83,38 +84,38 @@ class Elections {
 
     bool make_multicast(Effect& effect);
     bool make_message(Effect& effect);
-    void begin(std::uint64_t number, Rank doubted);
+    void begin(std::uint64_t number, Rank suspected);
     void listen(std::uint64_t number);
-    void vote_when_all_heard();
+    void vote_when_all_received();
     void vote();
     void check_votes();
-    void decide(Verdict verdict);
-    void take_first(Verdict verdict);
-    void take_next(Verdict verdict, std::uint64_t from);
-    void doubt(Rank rank) {
+    void decide(ReachabilityMap map);
+    void take_first(ReachabilityMap map);
+    void take_next(ReachabilityMap map, std::uint64_t from);
+    void suspect(Rank rank) {
         if (stage_ == Stage::closed) request(rank);
     }
     // A packet that a deaf member receives is evidence about that member, not about the sender.
-    void doubt_if_unexpected(const SupplyGraph& graph, Rank sender) {
-        if (!graph.can_hear(sender, core_.self())) doubt(graph.deaf(core_.self()) ? kNoRank : sender);
+    void suspect_if_unexpected(const SupplyGraph& graph, Rank sender) {
+        if (!graph.can_receive(sender, core_.self())) suspect(graph.deaf(core_.self()) ? kNoRank : sender);
     }
-    void request(Rank doubted);
+    void request(Rank suspected);
     void elect_again();
-    void drop_requests(std::uint32_t patience);
+    void drop_requests(std::uint32_t rest);
 
     Core& core_;
     Stage stage_ = Stage::closed;
-    std::uint64_t number_ = 0, heard_in_ = 0;  // current or last election; election described by heard_
-    std::vector<bool> heard_;                  // by speaker, this member included
-    bool speaks_ = false;                      // in the current or last election
-    Ballots ballots_;                          // of this member's subtree
-    std::uint32_t missing_ = 0;                // children that have not voted, bit i for child i
+    std::uint64_t number_ = 0, received_in_ = 0;  // current or last election; election described by received_
+    std::vector<bool> received_;                  // by speaker, this member included
+    bool speaks_ = false;                         // in the current or last election
+    Ballots ballots_;                             // of this member's subtree
+    std::uint32_t missing_ = 0;                   // children that have not voted, bit i for child i
     bool vote_due_ = false;
-    Round untold_;  // children that need the `go`
+    Round uninformed_;  // children that need the `go`
     std::uint32_t probes_due_ = 0, probes_sent_ = 0;
     Nanoseconds probe_at_ = kNever, vote_at_ = kNever, elect_at_ = kNever;  // elect_at_: on rank 0 only
     bool requested_ = false, request_due_ = false, beacon_due_ = false;
-    Rank doubted_ = kNoRank;  // suspected member named by the request
+    Rank suspected_ = kNoRank;  // suspected member named by the request
     Backoff elections_, beacons_;
     std::uint32_t probe_target_ = 0, beacon_target_ = 0;  // next address for the probe or beacon
 };

@@ -111,34 +111,35 @@ void Engine::begin(const Collective& operation) {
     Slot& slot = *core_.claim(operation_of(core_.slots.post()));
     assert(slot.state == SlotState::vacant || slot.state == SlotState::early);
     const bool root = operation.root == core_.self();
-    const bool misled = (slot.length_known && (root || slot.bytes != operation.bytes ||
-                                               operation.kind == CollectiveKind::reduce)) ||
-                        (slot.hearing.early_root != kNoRank && slot.hearing.early_root != operation.root);
+    const bool wrong_early_data =
+        (slot.length_known &&
+         (root || slot.bytes != operation.bytes || operation.kind == CollectiveKind::reduce)) ||
+        (slot.reception.early_root != kNoRank && slot.reception.early_root != operation.root);
     // Early data belonged to another operation: discard the data and request everything from the supplier,
     // which reports a mismatch.
-    if (misled) {
+    if (wrong_early_data) {
         ++core_.counters.bad_fragment;
-        slot.base = slot.hearing.revealed = slot.hearing.stored = 0;
+        slot.base = slot.reception.revealed = slot.reception.stored = 0;
         slot.have.clear_all();
     }
     if (core_.config.members > 1) core_.round_trip.want_shorter();
     slot.operation = operation;
     if (operation.input == nullptr) slot.operation.input = operation.buffer;
-    receiver_.adopt_early(slot, !misled);
+    receiver_.adopt_early(slot, !wrong_early_data);
     slot.state = SlotState::active;
     slot.posted_at = slot.progress_at = core_.moved_at = core_.now;
     slot.length_known = true;
     slot.bytes = operation.kind == CollectiveKind::reduce ? 0 : operation.bytes;
     slot.fragments = core_.config.fragments(slot.bytes);
     core_.mark(slot);
-    if (operation.kind == CollectiveKind::broadcast && slot.gathering.told != kNothingTold)
+    if (operation.kind == CollectiveKind::broadcast && slot.gathering.announced_total != kNothingAnnounced)
         return core_.fail(kNoRank, EMSGSIZE);        // other members gather under this number
     if (operation.kind == CollectiveKind::reduce) {  // no result comes down
         slot.base = slot.fragments;
         return gatherer_.begin(slot);
     }
 
-    slot.plan = core_.policy.plan(core_.large(slot), number_of(slot.id));
+    slot.repair_mode = core_.policy.mode(core_.large(slot), number_of(slot.id));
     const SupplyGraph& graph = core_.graph_of(slot);
     const GroupConfig& config = core_.config;
     const std::uint32_t arity = core_.large(slot) ? config.large_tree_arity : config.tree_arity;
@@ -155,11 +156,11 @@ void Engine::begin(const Collective& operation) {
         sender_.advance(slot);
     }
     if (root || slot.state != SlotState::active) return;
-    if (operation.kind == CollectiveKind::broadcast) holds_.tell_entered(slot);
+    if (operation.kind == CollectiveKind::broadcast) holds_.send_entered(slot);
     receiver_.begin(slot);
-    // Data that a supplier sent unasked was discarded as well. Only a NAK brings that data, or the supplier's
-    // error, again.
-    if (misled && slot.state == SlotState::active) repairer_.request(slot, slot.fragments);
+    // Data that a supplier sent unsolicited was discarded as well. Only a NAK brings that data, or the
+    // supplier's error, again.
+    if (wrong_early_data && slot.state == SlotState::active) repairer_.request(slot, slot.fragments);
 }
 
 Nanoseconds Engine::next_deadline() const {
@@ -221,7 +222,7 @@ bool Engine::next_slot_message(Slot& slot, Effect& effect) {
     return slot.state != SlotState::vacant &&
            (gatherer_.next_message(slot, effect) || flow_.next_message(slot, effect) ||
             holds_.next_message(slot, effect) || repairer_.next_message(slot, effect) ||
-            nacker_.next_message(slot, effect) || supplier_.next_message(slot, effect));
+            root_repairer_.next_message(slot, effect) || supplier_.next_message(slot, effect));
 }
 
 bool Engine::next_message(Effect& effect) {
@@ -300,7 +301,7 @@ void Engine::dispatch_packet(const wire::Header& header, Bytes payload) {
             elections_.on_fragment(header);
             return receiver_.on_parity(header, payload);
         case wire::Kind::watermark_cast:
-            return checkpoint_.on_told(header, rank_of(0));
+            return checkpoint_.on_watermark(header, rank_of(0));
         default:
             ++core_.counters.unexpected_kind;  // kinds that only travel as messages
     }
@@ -310,18 +311,18 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
     switch (header.kind) {
         case wire::Kind::data:
             return receiver_.on_data(header, payload);
-        case wire::Kind::ask:
-            return supplier_.on_ask(header, payload);
+        case wire::Kind::nak:
+            return supplier_.on_nak(header, payload);
         case wire::Kind::done:
             return flow_.on_done(header);
         case wire::Kind::report:
             return flow_.on_report(header);
-        case wire::Kind::nack:
-            return nacker_.on_nack(header, payload);
+        case wire::Kind::root_nak:
+            return root_repairer_.on_root_nak(header, payload);
         case wire::Kind::entered:
             return holds_.on_entered(header);
-        case wire::Kind::watermark_ask:
-            return checkpoint_.on_ask(header);
+        case wire::Kind::watermark_request:
+            return checkpoint_.on_request(header);
         case wire::Kind::gather:
             return gatherer_.on_gather(header, payload);
         case wire::Kind::contribution:
@@ -331,7 +332,7 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
         case wire::Kind::watermark_up:
             return checkpoint_.on_up(header);
         case wire::Kind::watermark_down:
-            return checkpoint_.on_told(header, core_.parent);
+            return checkpoint_.on_watermark(header, core_.parent);
         case wire::Kind::leave_up:
             return checkpoint_.on_leave_up(header);
         case wire::Kind::leave_down:
@@ -345,9 +346,9 @@ void Engine::dispatch_message(const wire::Header& header, Bytes payload) {
             return elections_.on_go(header);
         case wire::Kind::vote:
             return elections_.on_vote(header, payload);
-        case wire::Kind::verdict:
-            return elections_.on_verdict(header, payload);
-        case wire::Kind::elect:
+        case wire::Kind::reachability_map:
+            return elections_.on_map(header, payload);
+        case wire::Kind::election_request:
             return elections_.on_request(header);
         case wire::Kind::ping:
             return admission_.on_ping(header);

@@ -9,8 +9,8 @@
 
 #include "engine/admission.h"
 #include "engine/elections.h"
-#include "engine/expectation.h"
 #include "engine/failure_detector.h"
+#include "engine/poll_hint.h"
 #include "engine/receiver.h"
 #include "engine/sender.h"
 
@@ -63,7 +63,7 @@ class Engine {
     void on_timeout(Nanoseconds now);
 
     // Paths on which the open operations expect data; none without open operations.
-    Expectation expects() const;
+    PollHint poll_hint() const;
 
     Phase phase() const { return core_.phase; }
     // Sets the rank of the whole group whose loss ends the group, for log messages of the peers; the rank
@@ -73,12 +73,12 @@ class Engine {
     }
     Rank named_loss() const { return core_.named_loss; }
     // After a failure: every peer that needs the error has been sent the error.
-    bool failure_told() const {
-        return core_.failure.untold == core_.config.members && core_.failure.also == kNoRank;
+    bool failure_sent() const {
+        return core_.failure.next_to_inform == core_.config.members && core_.failure.also == kNoRank;
     }
     const Counters& counters() const { return core_.counters; }
-    const SupplyGraph& graph() const { return core_.verdicts.latest(); }
-    std::uint32_t verdict_version() const { return core_.verdicts.version(); }
+    const SupplyGraph& graph() const { return core_.reachability.latest(); }
+    std::uint32_t map_version() const { return core_.reachability.version(); }
     const GroupConfig& config() const { return core_.config; }
     // Current repair mode, redundancy and root synchronisation, with their measurements.
     PolicyState policy() const { return core_.policy.state(); }
@@ -111,12 +111,12 @@ class Engine {
     Admission admission_{core_};
     Elections elections_{core_};
     FlowControl flow_{core_};
-    Nacker nacker_{core_};
-    Repairer repairer_{core_, nacker_};
+    RootRepairer root_repairer_{core_};
+    Repairer repairer_{core_, root_repairer_};
     Supplier supplier_{core_, flow_, repairer_};
     Holds holds_{core_};
     Sender sender_{core_, flow_, supplier_, holds_};
-    Receiver receiver_{core_, flow_, nacker_, repairer_, supplier_};
+    Receiver receiver_{core_, flow_, root_repairer_, repairer_, supplier_};
     Gatherer gatherer_{core_, flow_, supplier_};
     Checkpoint checkpoint_{core_};
     FailureDetector detector_{core_, checkpoint_, gatherer_};

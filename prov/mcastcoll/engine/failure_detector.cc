@@ -22,7 +22,7 @@ void FailureDetector::on_fail(const wire::Header& header) {
     if (is_own_shortage(code) && lost != kNoRank && lost != core_.self()) core_.failure.also = lost;
 }
 
-bool FailureDetector::tell(Effect& effect, Rank to) {
+bool FailureDetector::send_failure(Effect& effect, Rank to) {
     const std::uint64_t named =
         core_.named_loss == kNoRank ? 0 : index_of(core_.named_loss) + std::uint64_t{1};
     return core_.message(effect, wire::Kind::fail, to, operation_of(core_.slots.next()),
@@ -32,15 +32,15 @@ bool FailureDetector::tell(Effect& effect, Rank to) {
 
 bool FailureDetector::make_message(Effect& effect) {
     Failure& failure = core_.failure;
-    while (failure.untold < core_.config.members) {
-        const Rank to = rank_of(failure.untold++);
+    while (failure.next_to_inform < core_.config.members) {
+        const Rank to = rank_of(failure.next_to_inform++);
         // A dead member cannot be informed. A member that was only too slow, or unreachable for a while, can.
         const bool may_live =
             failure.error == ETIMEDOUT || failure.error == EHOSTDOWN || is_own_shortage(failure.error);
         if (to == core_.self() || (to == failure.lost && !may_live)) continue;
-        return tell(effect, to);
+        return send_failure(effect, to);
     }
-    if (failure.also != kNoRank) return tell(effect, std::exchange(failure.also, kNoRank));
+    if (failure.also != kNoRank) return send_failure(effect, std::exchange(failure.also, kNoRank));
     // Reported only now, because the caller may destroy the engine after `left`.
     core_.notices.left |= std::exchange(failure.lingers, false);
     return false;
@@ -54,7 +54,7 @@ void FailureDetector::watch(Rank rank) {
 // The operation is finished here, but the root waits for the report of this member's subtree.
 bool FailureDetector::owes_report(const Slot& slot) const {
     return slot.state == SlotState::finished && core_.large(slot) && slot.reporting.parent != kNoRank &&
-           slot.reporting.told != slot.fragments;
+           slot.reporting.reported != slot.fragments;
 }
 
 // Watches the peers for which an operation waits directly. Each peer watches its own peers in turn.
@@ -79,7 +79,7 @@ Rank FailureDetector::waits_for(Slot& slot) const {
     const bool brings_bytes = reduces(slot.operation.kind) || core_.is_root(slot);
     if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.self();
     if (!slot.complete_here())
-        return slot.base == 0 && !slot.hearing.ever ? slot.operation.root : slot.supplier;
+        return slot.base == 0 && !slot.reception.ever ? slot.operation.root : slot.supplier;
     for (const Client& client : slot.known_clients())
         if (client.unserved()) return client.rank;
     for (Rank child : slot.reporting.children) {
@@ -96,14 +96,14 @@ void FailureDetector::check_stall() {
     if (core_.config.stall_timeout == kNever || from == kNever || core_.phase != Phase::active) return;
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
         Slot& slot = core_.slots.at(id);
-        if (slot.state != SlotState::active || slot.told()) continue;
+        if (slot.state != SlotState::active || slot.completed()) continue;
         // A member that waits for a release cannot see which member is late; rank 0 can, and so gets a
         // quarter more time to report.
         const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||
                            gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;
-        const std::int64_t patience =
+        const std::int64_t timeout =
             core_.config.stall_timeout.value + (knows ? 0 : core_.config.stall_timeout.value / 4);
-        if (std::max(slot.progress_at, from) + Nanoseconds{patience} <= core_.now)
+        if (std::max(slot.progress_at, from) + Nanoseconds{timeout} <= core_.now)
             return core_.fail(waits_for(slot), ETIMEDOUT);
     }
     if (core_.pending.empty()) return;

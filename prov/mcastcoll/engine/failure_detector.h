@@ -41,7 +41,7 @@ class FailureDetector {
 
   private:
     bool make_message(Effect& effect);
-    bool tell(Effect& effect, Rank to);
+    bool send_failure(Effect& effect, Rank to);
     void scan();
     void check_stall();
     bool owes_report(const Slot& slot) const;

@@ -16,15 +16,17 @@ bool Gatherer::agrees(Slot& slot, const wire::Header& header) {
     if ((header.total & ~wire::kReduceFlag) / core_.config.fragment_bytes >= UINT32_MAX / 4)
         return drop(core_.counters.bad_fragment), false;
     const bool posted = slot.state >= SlotState::active;
-    if (!posted && slot.gathering.told == kNothingTold) slot.gathering.told = header.total;
-    const std::uint64_t known = posted ? vector_total(slot) : slot.gathering.told;
+    if (!posted && slot.gathering.announced_total == kNothingAnnounced)
+        slot.gathering.announced_total = header.total;
+    const std::uint64_t known = posted ? vector_total(slot) : slot.gathering.announced_total;
     if (header.total == known && (!posted || gathers(slot.operation.kind))) return true;
     core_.fail(kNoRank, EMSGSIZE);
     return false;
 }
 
 void Gatherer::begin(Slot& slot) {
-    if (slot.gathering.told != kNothingTold && slot.gathering.told != vector_total(slot))
+    if (slot.gathering.announced_total != kNothingAnnounced &&
+        slot.gathering.announced_total != vector_total(slot))
         return core_.fail(kNoRank, EMSGSIZE);
     const std::uint64_t bytes = slot.operation.bytes;
     if (bytes > core_.config.most_gathered()) {
@@ -39,7 +41,7 @@ void Gatherer::begin(Slot& slot) {
 void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     if (!agrees(*slot, header)) return;
     const std::uint64_t bytes = header.total & ~wire::kReduceFlag;
@@ -274,7 +276,7 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
 
 void Gatherer::on_credit(const wire::Header& header) {
     if (header.sender != core_.parent) return drop(core_.counters.unexpected_kind);
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr || slot->state == SlotState::finished) return;
     if (!agrees(*slot, header)) return;
     const std::uint32_t pieces = index_of(header.fragment);

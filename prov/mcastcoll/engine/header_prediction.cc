@@ -9,9 +9,9 @@ namespace mcastcoll::engine {
 // No fragment is missing, and no repair is under way.
 bool HeaderPrediction::in_order(const Slot& slot) const {
     return core_.phase == Phase::active && core_.now == turn_ && slot.id == operation_ &&
-           slot.state == SlotState::active && slot.base == next_ && slot.hearing.revealed == next_ &&
-           !slot.have.test(next_) && !slot.have.test(next_ + 1) && slot.asking.asked_to == 0 &&
-           !slot.asking.chained && slot.parity_rows == 0 && slot.nacks.asked_at == kNever;
+           slot.state == SlotState::active && slot.base == next_ && slot.reception.revealed == next_ &&
+           !slot.have.test(next_) && !slot.have.test(next_ + 1) && slot.naks.requested_to == 0 &&
+           !slot.naks.chained && slot.parity_rows == 0 && slot.root_naks.sent_at == kNever;
 }
 
 void HeaderPrediction::expect(std::uint32_t index) {
@@ -34,7 +34,7 @@ void HeaderPrediction::predict_after(const wire::Header& header, Bytes packet) {
     turn_ = core_.now;
     std::memcpy(head_.data(), packet.data(), head_.size());
     expect(index_of(header.fragment) + 1);
-    if (slot->plan.patience > 1 || !in_order(*slot)) return;
+    if (slot->repair_mode.silence_factor > 1 || !in_order(*slot)) return;
     // The slow path takes over where the next report is due, where silence starts to mean that the root waits
     // for reports, and at the end.
     const std::uint32_t step = core_.config.report_step(slot->fragments), window = core_.config.window;

@@ -11,14 +11,11 @@ mcc_parts += \
 	%reldir%/core.h \
 	%reldir%/deadlines.cc \
 	%reldir%/deadlines.h \
-	%reldir%/doubts.h \
 	%reldir%/effects.h \
 	%reldir%/elections.cc \
 	%reldir%/elections.h \
 	%reldir%/engine.cc \
 	%reldir%/engine.h \
-	%reldir%/expectation.cc \
-	%reldir%/expectation.h \
 	%reldir%/failure_detector.cc \
 	%reldir%/failure_detector.h \
 	%reldir%/gatherer.cc \
@@ -30,6 +27,8 @@ mcc_parts += \
 	%reldir%/parity.h \
 	%reldir%/policy.cc \
 	%reldir%/policy.h \
+	%reldir%/poll_hint.cc \
+	%reldir%/poll_hint.h \
 	%reldir%/pool.h \
 	%reldir%/ranges.cc \
 	%reldir%/ranges.h \
@@ -49,6 +48,7 @@ mcc_parts += \
 	%reldir%/supplier.h \
 	%reldir%/supply_graph.cc \
 	%reldir%/supply_graph.h \
+	%reldir%/suspicion.h \
 	%reldir%/timing.h
 nodist_%canon_reldir%_libmccengine_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc

@@ -16,7 +16,7 @@ namespace mcastcoll::engine {
 class Departure {
   public:
     Departure(const RankList& children, Rank parent)
-        : present_(children.bits()), parent_(parent), untold_(children) {}
+        : present_(children.bits()), parent_(parent), uninformed_(children) {}
 
     // The application has closed the group.
     void close() {
@@ -27,13 +27,13 @@ class Departure {
     void on_idle() {
         if (stage_ != Stage::closing || present_ != 0) return;
         stage_ = Stage::leaving;
-        if (parent_ == kNoRank) on_everybody_left();
+        if (parent_ == kNoRank) on_all_left();
     }
     void on_child_left(std::uint32_t child) { present_ &= ~(1U << child); }
     // From the parent. False: this member has not left yet.
-    bool on_everybody_left() {
+    bool on_all_left() {
         if (stage_ < Stage::leaving) return false;
-        if (stage_ != Stage::over) untold_.begin();
+        if (stage_ != Stage::over) uninformed_.begin();
         stage_ = Stage::over;
         return true;
     }
@@ -43,11 +43,11 @@ class Departure {
         const bool up = stage_ == Stage::leaving;
         if (up) stage_ = Stage::left;
         kind = up ? wire::Kind::leave_up : wire::Kind::leave_down;
-        to = up ? parent_ : untold_.next();
+        to = up ? parent_ : uninformed_.next();
         return to != kNoRank;
     }
     // All members have left, and the children have been informed.
-    bool over() const { return stage_ == Stage::over && untold_.over(); }
+    bool over() const { return stage_ == Stage::over && uninformed_.over(); }
 
   private:
     enum class Stage : std::uint8_t {
@@ -61,7 +61,7 @@ class Departure {
     std::uint32_t present_;  // bit i for child i
     const Rank parent_;
     Stage stage_ = Stage::open;
-    Round untold_;  // children to inform that all have left
+    Round uninformed_;  // children to inform that all have left
 };
 
 // How a group has failed for a member.
@@ -69,8 +69,8 @@ struct Failure {
     Rank lost = kNoRank;   // the lost member that caused the failure
     int error = 0;         // 0: no failure
     bool lingers = false;  // the failure does not affect this member, which leaves after informing its peers
-    std::uint32_t untold = 0;  // ranks from here on may not be informed yet
-    Rank also = kNoRank;       // a further rank to inform
+    std::uint32_t next_to_inform = 0;  // ranks from here on may not be informed yet
+    Rank also = kNoRank;               // a further rank to inform
 };
 
 // Notices to the caller: completed operations, gathered operations that wait for a release, and state changes

@@ -3,8 +3,9 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Under push the data comes along the ring unasked; a NAK is due only when the data is much later than usual.
-constexpr std::uint32_t kPushPatience = 4;
+// Under push the data comes along the ring unsolicited; a NAK is due only when the data is much later than
+// usual.
+constexpr std::uint32_t kPushSilenceFactor = 4;
 // A member that forwards cannot see whether a NAK would have come, so every eighth operation is not
 // forwarded.
 constexpr std::uint64_t kTryEvery = 8;
@@ -20,7 +21,7 @@ constexpr std::uint32_t kOftenMissed = 300;
 // A member forwards when this many members of a group like itself, in thousandths, would be expected to send
 // a NAK per operation: the last rank waits for the slowest of them. In the smallest groups the second number,
 // a share of operations, decides.
-constexpr std::uint32_t kAskers = 500, kOftenAsked = 300;
+constexpr std::uint32_t kExpectedNaks = 500, kOftenNaks = 300;
 // Smallest group in which the ring can be long.
 constexpr std::uint32_t kLeastForRoot = 5;
 
@@ -46,27 +47,27 @@ std::uint64_t mix(std::uint64_t value) {
 Policy::Policy(const GroupConfig& config)
     : configured_(config.repair),
       members_(config.members),
-      successor_asks_(std::min(kOftenAsked, kAskers / std::max(config.members - 1, 1U) + 1), 64),
+      successor_naks_(std::min(kOftenNaks, kExpectedNaks / std::max(config.members - 1, 1U) + 1), 64),
       large_missed_(kOftenMissed, 16) {}
 
-RepairPlan Policy::plan(bool large, std::uint64_t operation) const {
-    RepairPlan plan = chosen(large);
-    if (configured_ == Repair::automatic && operation % kTryEvery == 0) plan.hands_on = false;
-    return plan;
+RepairMode Policy::mode(bool large, std::uint64_t operation) const {
+    RepairMode mode = chosen(large);
+    if (configured_ == Repair::automatic && operation % kTryEvery == 0) mode.forwards = false;
+    return mode;
 }
 
-RepairPlan Policy::chosen(bool large) const {
+RepairMode Policy::chosen(bool large) const {
     switch (configured_) {
         case Repair::pull:
             return {};
         case Repair::push:
-            return {.chained = large, .hands_on = !large, .patience = kPushPatience};
+            return {.chained = large, .forwards = !large, .silence_factor = kPushSilenceFactor};
         case Repair::sync:
             return {.route = Route::root};
         case Repair::automatic:
             return {.route = route_,
                     .chained = large && large_missed_.on(),
-                    .hands_on = !large && successor_asks_.on()};
+                    .forwards = !large && successor_naks_.on()};
     }
     return {};
 }
@@ -74,7 +75,7 @@ RepairPlan Policy::chosen(bool large) const {
 PolicyState Policy::state() const {
     return {.small = chosen(false),
             .large = chosen(true),
-            .successor_asks = successor_asks_.permille(),
+            .successor_naks = successor_naks_.permille(),
             .large_missed = large_missed_.permille(),
             .ring_repair = ring_repair_.mean(),  // 0 at first
             .root_repair = root_repair_.mean()};
@@ -83,18 +84,18 @@ PolicyState Policy::state() const {
 template <typename Change>
 void Policy::learn(Change change) {
     if (configured_ != Repair::automatic) return;
-    const RepairPlan small = chosen(false), large = chosen(true);
+    const RepairMode small = chosen(false), large = chosen(true);
     change();
     if (chosen(false) != small || chosen(true) != large) ++changes_;
 }
 
-void Policy::note_successor(bool asked) {
-    learn([&] { successor_asks_.sample(asked ? 1000 : 0); });
+void Policy::note_successor(bool sent_nak) {
+    learn([&] { successor_naks_.sample(sent_nak ? 1000 : 0); });
 }
 
-void Policy::note_large(std::uint32_t heard, std::uint32_t fragments) {
+void Policy::note_large(std::uint32_t received, std::uint32_t fragments) {
     learn([&] {
-        const std::uint32_t missed = heard < fragments ? fragments - heard : 0;
+        const std::uint32_t missed = received < fragments ? fragments - received : 0;
         large_missed_.sample(static_cast<std::uint32_t>(std::uint64_t{missed} * 1000 / fragments));
     });
 }
@@ -124,7 +125,7 @@ RootSynchronizer::RootSynchronizer(const GroupConfig& config)
       seed_(static_cast<std::uint64_t>(config.key)),
       delay_(config.root_delay),
       present_(config.root_sync == RootSync::adaptive ? RootSync::none : config.root_sync),
-      troubled_(kMuch, 16) {}
+      degraded_(kMuch, 16) {}
 
 Rank RootSynchronizer::drawn(std::uint64_t operation, Rank root) const {
     if (members_ < 2) return kNoRank;
@@ -142,17 +143,17 @@ Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
 
 // Many NAKs: take the next stronger choice, and none when even the strongest did not help. Few NAKs for a
 // long time: try without.
-void RootSynchronizer::note_operation(bool troubled) {
-    troubled_.sample(troubled ? 1000 : 0);
+void RootSynchronizer::note_operation(bool degraded) {
+    degraded_.sample(degraded ? 1000 : 0);
     ++operations_;
     if (configured_ != RootSync::adaptive) return;
     if (rest_ > 0) --rest_;
     if (operations_ < kJudgeAfter) return;
-    const std::uint32_t share = troubled_.permille();
-    const bool helped = share * 4 < troubled_before_ * 3;
+    const std::uint32_t share = degraded_.permille();
+    const bool helped = share * 4 < degraded_before_ * 3;
     if (present_ == RootSync::none) {
         if (share < kMuch || rest_ > 0) return;
-        troubled_before_ = share;
+        degraded_before_ = share;
         present_ = RootSync::delay;
     } else if (!helped) {
         if (present_ == RootSync::random) rest_ = kRetryAfter;
@@ -166,7 +167,7 @@ void RootSynchronizer::note_operation(bool troubled) {
 }
 
 RootSyncState RootSynchronizer::state() const {
-    return {.present = present_, .troubled = troubled_.permille(), .lateness = lateness_.mean()};
+    return {.present = present_, .degraded = degraded_.permille(), .lateness = lateness_.mean()};
 }
 
 }  // namespace mcastcoll::engine

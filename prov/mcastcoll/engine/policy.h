@@ -1,4 +1,4 @@
-// Decisions that each member makes by itself: one repair mode (`RepairPlan`) per operation, and the wait of a
+// Decisions that each member makes by itself: one repair mode (`RepairMode`) per operation, and the wait of a
 // root before it multicasts.
 //
 // A repair mode is fixed when an operation is posted. The rest of the engine reads the mode and never the
@@ -56,19 +56,19 @@ enum class Route : std::uint8_t {
     root,      // up the report tree to the root, which multicasts again; the supplier after fruitless rounds
 };
 
-struct RepairPlan {
+struct RepairMode {
     Route route = Route::supplier;
     // Requests the whole message from the start, a window at a time, with or without multicast.
     bool chained = false;
-    bool hands_on = false;       // forwards a whole message to its ring successor without a NAK
-    std::uint32_t patience = 1;  // multiple of the usual silence before a NAK
-    bool operator==(const RepairPlan&) const = default;
+    bool forwards = false;             // forwards a whole message to its ring successor without a NAK
+    std::uint32_t silence_factor = 1;  // multiple of the usual silence before a NAK
+    bool operator==(const RepairMode&) const = default;
 };
 
 // Current repair modes, with their measurements.
 struct PolicyState {
-    RepairPlan small, large;
-    std::uint32_t successor_asks = 0;  // NAKs by the ring successor per 1000 small operations
+    RepairMode small, large;
+    std::uint32_t successor_naks = 0;  // NAKs by the ring successor per 1000 small operations
     // Fragments that the multicast did not bring, per 1000 of large operations.
     std::uint32_t large_missed = 0;
     Nanoseconds ring_repair{};  // time of an answer along the ring, 0: not measured
@@ -100,26 +100,26 @@ class Policy {
   public:
     explicit Policy(const GroupConfig& config);
 
-    RepairPlan plan(bool large, std::uint64_t operation) const;
+    RepairMode mode(bool large, std::uint64_t operation) const;
     PolicyState state() const;
     std::uint64_t changes() const { return changes_; }
 
     // Input of the automatic policy: whether the ring successor sent a NAK for a small operation that was not
     // forwarded, after the whole group has finished that operation.
-    void note_successor(bool asked);
+    void note_successor(bool sent_nak);
     // Input at the completion of a large operation: number of fragments received by multicast.
-    void note_large(std::uint32_t heard, std::uint32_t fragments);
+    void note_large(std::uint32_t received, std::uint32_t fragments);
     // A NAK was answered along the ring, or by the root's multicast.
     void note_repair(Route route, Nanoseconds took, Nanoseconds round_trip);
 
   private:
-    RepairPlan chosen(bool large) const;
+    RepairMode chosen(bool large) const;
     template <typename Change>
     void learn(Change change);
 
     const Repair configured_;
     const std::uint32_t members_;
-    Share successor_asks_, large_missed_;
+    Share successor_naks_, large_missed_;
     SmoothedTime ring_repair_{Nanoseconds{}}, root_repair_{Nanoseconds{}};
     Route route_ = Route::supplier;
     std::uint32_t by_ring_ = 0, by_root_ = 0;  // repairs since the route was chosen
@@ -129,7 +129,7 @@ class Policy {
 // State of the root synchronisation: a receiver that has not entered yet may lose early fragments.
 struct RootSyncState {
     RootSync present = RootSync::none;
-    std::uint32_t troubled = 0;  // own operations with a NAK after stage 1, per 1000
+    std::uint32_t degraded = 0;  // own operations with a NAK after stage 1, per 1000
     Nanoseconds lateness{};      // how much later than the root the drawn process enters
 };
 
@@ -140,15 +140,17 @@ class RootSynchronizer {
     // The process for which this root waits under `random`; every member draws the same one.
     Rank drawn(std::uint64_t operation, Rank root) const;
     // Whether the drawn process reports its entry.
-    bool tells() const { return configured_ == RootSync::random || configured_ == RootSync::adaptive; }
+    bool announces_entry() const {
+        return configured_ == RootSync::random || configured_ == RootSync::adaptive;
+    }
     // Longest wait of the root, 0: none; and whether the drawn process's report ends the wait earlier.
     Nanoseconds longest_wait(Nanoseconds round_trip) const;
     bool ends_early() const { return present_ == RootSync::random; }
 
     // The drawn process entered this much later than the root.
     void note_entered(Nanoseconds late) { lateness_.sample(late); }
-    // The whole group has finished an own operation. troubled: a NAK named a multicast fragment.
-    void note_operation(bool troubled);
+    // The whole group has finished an own operation. degraded: a NAK named a multicast fragment.
+    void note_operation(bool degraded);
     RootSyncState state() const;
 
   private:
@@ -158,8 +160,8 @@ class RootSynchronizer {
     const Nanoseconds delay_;
     RootSync present_;
     SmoothedTime lateness_{Nanoseconds{}};
-    Share troubled_;
-    std::uint32_t troubled_before_ = 0;  // in thousandths, when the present choice was made
+    Share degraded_;
+    std::uint32_t degraded_before_ = 0;  // in thousandths, when the present choice was made
     std::uint32_t operations_ = 0;       // since then
     std::uint32_t rest_ = 0;             // operations before the next attempt
 };

@@ -47,14 +47,14 @@ std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std
     return cover;
 }
 
-std::string_view name_of(Plan plan) {
+std::string_view name_of(AddressScheme scheme) {
     constexpr std::string_view kNames[] = {"the parent's address",
                                            "ranges of the parent, one after the other",
                                            "ranges of the parent, as a tree", "an address of its own"};
-    return kNames[static_cast<std::size_t>(plan)];
+    return kNames[static_cast<std::size_t>(scheme)];
 }
 
-PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {
+AddressCosts address_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {
     assert(subset_members > 0 && subset_members <= parent_members && ranges > 0);
     const double foreign = parent_members - subset_members;
     // Depth of the tree: each level of messages doubles the number of ranges that have the fragment.
@@ -64,28 +64,28 @@ PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members,
             .own = 1 + kNewAddress};
 }
 
-PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
-                       std::optional<Plan> wanted) {
-    PlanChoice choice;
+AddressChoice choose_scheme(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
+                            std::optional<AddressScheme> wanted) {
+    AddressChoice choice;
     choice.cover = exact_cover(subset, parent_members);
     const auto ranges = static_cast<std::uint32_t>(choice.cover.size());
-    choice.costs = plan_costs(static_cast<std::uint32_t>(subset.size()), parent_members, ranges);
-    choice.plan = Plan::parent;
+    choice.costs = address_costs(static_cast<std::uint32_t>(subset.size()), parent_members, ranges);
+    choice.scheme = AddressScheme::parent;
     choice.scarce = !room;
     if (!room) return choice;
     const bool few = ranges <= kMaxRanges;
-    if (wanted && (few || *wanted == Plan::parent || *wanted == Plan::own)) {
-        choice.plan = *wanted;
+    if (wanted && (few || *wanted == AddressScheme::parent || *wanted == AddressScheme::own)) {
+        choice.scheme = *wanted;
         return choice;
     }
     // Among equal costs prefer fewer addresses to join.
     double least = choice.costs.parent;
-    for (const auto& [plan, cost] :
-         {std::pair{Plan::own, choice.costs.own}, std::pair{Plan::chained, choice.costs.chained},
-          std::pair{Plan::tree, choice.costs.tree}}) {
-        if (cost >= least || (!few && plan != Plan::own)) continue;
+    for (const auto& [scheme, cost] : {std::pair{AddressScheme::own, choice.costs.own},
+                                       std::pair{AddressScheme::chained, choice.costs.chained},
+                                       std::pair{AddressScheme::tree, choice.costs.tree}}) {
+        if (cost >= least || (!few && scheme != AddressScheme::own)) continue;
         least = cost;
-        choice.plan = plan;
+        choice.scheme = scheme;
     }
     return choice;
 }

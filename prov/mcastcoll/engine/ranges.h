@@ -43,25 +43,25 @@ struct AlignedRange {
 // Among ranges that are equal because the parent's size cuts them, the lowest level.
 std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std::uint32_t parent_members);
 
-enum class Plan : std::uint8_t { parent, chained, tree, own };
-std::string_view name_of(Plan plan);
+enum class AddressScheme : std::uint8_t { parent, chained, tree, own };
+std::string_view name_of(AddressScheme scheme);
 
 // Cost of each scheme to a root per fragment, in units of one multicast to one address.
-struct PlanCosts {
+struct AddressCosts {
     double parent = 0, chained = 0, tree = 0, own = 0;
 };
-PlanCosts plan_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges);
+AddressCosts address_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges);
 
-struct PlanChoice {
-    Plan plan = Plan::own;
+struct AddressChoice {
+    AddressScheme scheme = AddressScheme::own;
     std::vector<AlignedRange> cover;  // exact, for every scheme
-    PlanCosts costs;
+    AddressCosts costs;
     bool scarce = false;  // a member had no room for another address, which left no choice
 };
 
 // room: every member of the subset can join another address. wanted: the user's choice, taken at any cost if
 // possible.
-PlanChoice choose_plan(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
-                       std::optional<Plan> wanted = {});
+AddressChoice choose_scheme(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
+                            std::optional<AddressScheme> wanted = {});
 
 }  // namespace mcastcoll::engine

@@ -7,9 +7,9 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Small messages are sent to deaf members unasked, so a deaf member sends a NAK only after this multiple of
-// the usual time.
-constexpr std::uint32_t kDeafPatience = 4;
+// Small messages are sent to deaf members unsolicited, so a deaf member sends a NAK only after this multiple
+// of the usual time.
+constexpr std::uint32_t kDeafSilenceFactor = 4;
 // Prefetch distance in fragments for the caller's buffer, which is in no cache; a prefetch for the very next
 // fragment is too late (docs/PERF.md).
 constexpr std::uint32_t kAhead = 2;
@@ -31,27 +31,28 @@ void Receiver::adopt_early(Slot& slot, bool keep) {
 void Receiver::begin(Slot& slot) {
     if (slot.complete_here()) return supplier_.on_all_here(slot);
     flow_.update(slot);
-    const bool silent = !core_.hears(slot) || core_.doubts.silent(slot.operation.root);
-    const bool comes_unasked = core_.comes_unasked(slot);
-    const std::int64_t patience = comes_unasked ? std::max(slot.plan.patience, kDeafPatience) : 1;
-    slot.asking.chained = silent || slot.plan.chained;
-    if (slot.asking.chained && (!comes_unasked || slot.base < slot.hearing.revealed))
+    const bool silent = !core_.receives(slot) || core_.suspicion.silent(slot.operation.root);
+    const bool comes_unsolicited = core_.comes_unsolicited(slot);
+    const std::int64_t silence_factor =
+        comes_unsolicited ? std::max(slot.repair_mode.silence_factor, kDeafSilenceFactor) : 1;
+    slot.naks.chained = silent || slot.repair_mode.chained;
+    if (slot.naks.chained && (!comes_unsolicited || slot.base < slot.reception.revealed))
         return repairer_.request(slot, slot.fragments);
-    const bool hole = !comes_unasked && (slot.base < slot.hearing.revealed || later_was_heard(slot));
-    slot.asking.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, patience));
+    const bool hole = !comes_unsolicited && (slot.base < slot.reception.revealed || later_was_received(slot));
+    slot.naks.at = core_.now + (hole ? core_.deadlines.gap() : core_.deadlines.silence(slot, silence_factor));
     // A client's NAK is waiting already.
-    if (slot.has_waiting_client()) repairer_.ask_onward(slot);
+    if (slot.has_waiting_client()) repairer_.forward_nak(slot);
 }
 
 // Returns true, and treats the whole operation as sent, if a packet of a later operation of the same root
 // arrived before this one was posted.
-bool Receiver::later_was_heard(Slot& slot) {
+bool Receiver::later_was_received(Slot& slot) {
     if (core_.large(slot)) return false;
     for (std::uint64_t id = number_of(slot.id) + 1; id < core_.slots.early_end(); ++id) {
         if (core_.slots.at(id).id != operation_of(id) ||
-            core_.slots.at(id).hearing.early_root != slot.operation.root)
+            core_.slots.at(id).reception.early_root != slot.operation.root)
             continue;
-        slot.hearing.revealed = slot.fragments;
+        slot.reception.revealed = slot.fragments;
         return true;
     }
     return false;
@@ -61,10 +62,10 @@ bool Receiver::take_predicted(Bytes packet) {
     Slot* const slot = prediction_.match(packet);
     if (slot == nullptr) return false;
     put(*slot, slot->base, packet.subspan(wire::kHeaderBytes));
-    slot->hearing.revealed = ++slot->base;
-    ++slot->hearing.firsts;
-    ++slot->hearing.stored;
-    ++slot->hearing.count;
+    slot->reception.revealed = ++slot->base;
+    ++slot->reception.firsts;
+    ++slot->reception.stored;
+    ++slot->reception.count;
     ++core_.counters.fragments_by_multicast;
     core_.mark(*slot);
     prediction_.advance();
@@ -78,7 +79,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     Slot* slot = core_.claim(header.operation);
     if (slot == nullptr) return;
     if (slot->state == SlotState::finished) {
-        if (!core_.is_root(*slot) && core_.hears(*slot)) note_late(*slot, is_repeated(header));
+        if (!core_.is_root(*slot) && core_.receives(*slot)) note_late(*slot, is_repeated(header));
         return drop(core_.counters.duplicates);
     }
     const std::uint32_t index = index_of(header.fragment);
@@ -90,18 +91,18 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
     if (wrong_sender || cannot_come(*slot, index) || !fits(*slot, header, 1, payload))
         return drop(core_.counters.bad_fragment);
     if (!posted && !relayed) {
-        slot->hearing.early_root = header.sender;
+        slot->reception.early_root = header.sender;
         core_.slots.note_early(number_of(header.operation));
     }
     slot->note_partial(is_partial(header));
-    slot->hearing.firsts += is_repeated(header) ? 0 : 1;
-    nacker_.on_multicast(*slot, index);
+    slot->reception.firsts += is_repeated(header) ? 0 : 1;
+    root_repairer_.on_multicast(*slot, index);
     if (store(*slot, index, payload)) {
         ++core_.counters.fragments_by_multicast;
-        ++slot->hearing.stored;
+        ++slot->reception.stored;
         if (restorer_.on_fragment(*slot, index)) take_restored(*slot);
     }
-    ++slot->hearing.count;
+    ++slot->reception.count;
     note_multicast(*slot, index + 1);
     after_store(*slot);
 }
@@ -109,11 +110,11 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
 // The fragment was requested as lost, and was only late. The counters do not record which fragments were
 // missing, so in a message of several fragments any late one counts.
 void Receiver::note_late(Slot& slot, bool repeated) {
-    Hearing& hearing = slot.hearing;
-    const std::uint32_t first = !repeated && hearing.firsts < slot.fragments ? 1 : 0;
-    const std::uint32_t any = hearing.stored < slot.fragments ? 1 : 0;
-    hearing.firsts += first;
-    hearing.stored += any;
+    Reception& reception = slot.reception;
+    const std::uint32_t first = !repeated && reception.firsts < slot.fragments ? 1 : 0;
+    const std::uint32_t any = reception.stored < slot.fragments ? 1 : 0;
+    reception.firsts += first;
+    reception.stored += any;
     core_.redundancy.meter().note_late(first, any, slot.fragments);
 }
 
@@ -126,7 +127,7 @@ void Receiver::on_parity(const wire::Header& header, Bytes payload) {
     const std::uint32_t row = index_of(header.fragment) % kBlockFragments;
     const std::uint32_t first = index_of(header.fragment) - row;
     const bool posted = slot->state == SlotState::active;
-    const Rank root = posted ? slot->operation.root : slot->hearing.early_root;
+    const Rank root = posted ? slot->operation.root : slot->reception.early_root;
     const bool wrong = (posted || root != kNoRank) && root != header.sender;
     if (wrong || core_.config.parity_buffers == 0 || row >= kMaxParity ||
         payload.size() != core_.config.fragment_bytes || cannot_come(*slot, first) ||
@@ -134,7 +135,7 @@ void Receiver::on_parity(const wire::Header& header, Bytes payload) {
         return drop(core_.counters.bad_fragment);
     if (posted && core_.is_root(*slot)) return drop(core_.counters.bad_fragment);
     if (!posted) {
-        slot->hearing.early_root = header.sender;
+        slot->reception.early_root = header.sender;
         core_.slots.note_early(number_of(header.operation));
     }
     slot->note_partial(is_partial(header));
@@ -150,7 +151,7 @@ void Receiver::on_parity(const wire::Header& header, Bytes payload) {
 // Marks the restored fragments as received.
 void Receiver::take_restored(Slot& slot) {
     for (const std::uint32_t index : restorer_.restored()) note_here(slot, index);
-    slot.hearing.stored += static_cast<std::uint32_t>(restorer_.restored().size());
+    slot.reception.stored += static_cast<std::uint32_t>(restorer_.restored().size());
 }
 
 bool Receiver::learn_length(Slot& slot, const wire::Header& header) {
@@ -183,33 +184,33 @@ bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
 // A multicast fragment or parity row also proves that the path works and that the root has sent all fragments
 // below `end`.
 void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
-    slot.hearing.lately = true;
-    slot.asking.doubted = false;
-    slot.asking.reach = 0;
-    slot.asking.polled = kNothingPolled;
-    const bool in_order = end > slot.hearing.revealed;  // neither late nor a retransmission
-    slot.hearing.revealed = std::max(slot.hearing.revealed, end);
-    const bool first = !std::exchange(slot.hearing.ever, true);
-    const Nanoseconds before = std::exchange(slot.hearing.at, core_.now);
+    slot.reception.lately = true;
+    slot.naks.suspected = false;
+    slot.naks.reach = 0;
+    slot.naks.tested = kNothingTested;
+    const bool in_order = end > slot.reception.revealed;  // neither late nor a retransmission
+    slot.reception.revealed = std::max(slot.reception.revealed, end);
+    const bool first = !std::exchange(slot.reception.ever, true);
+    const Nanoseconds before = std::exchange(slot.reception.at, core_.now);
     if (slot.state != SlotState::active) return;
     if (first) core_.deadlines.on_first(slot, core_.now);
     if (!first && in_order && core_.now > before) {  // packets read in one turn have no gaps
         core_.deadlines.on_gap(slot, core_.now - before);
-        slot.hearing.longest_gap = std::max(slot.hearing.longest_gap, core_.now - before);
+        slot.reception.longest_gap = std::max(slot.reception.longest_gap, core_.now - before);
     }
-    if (slot.plan.chained || slot.plan.patience > 1) return;
-    slot.asking.chained = false;
-    if (slot.base < slot.hearing.revealed && !awaits_spares(slot))
+    if (slot.repair_mode.chained || slot.repair_mode.silence_factor > 1) return;
+    slot.naks.chained = false;
+    if (slot.base < slot.reception.revealed && !awaits_spares(slot))
         repairer_.arm_gap(slot);
     else
-        slot.asking.at = core_.now + core_.deadlines.silence(slot);
+        slot.naks.at = core_.now + core_.deadlines.silence(slot);
 }
 
 // The missing data may still arrive without a NAK, as copies or parity, as long as the root goes on sending.
 bool Receiver::awaits_spares(const Slot& slot) const {
     if (slot.fragments <= RedundancyPolicy::kMaxCopied) return core_.redundancy.copies(slot.fragments) > 0;
     const std::uint32_t first = slot.base - slot.base % kBlockFragments;
-    return core_.redundancy.parity(kBlockFragments) > 0 && slot.hearing.revealed <= first + kBlockFragments;
+    return core_.redundancy.parity(kBlockFragments) > 0 && slot.reception.revealed <= first + kBlockFragments;
 }
 
 // A root multicasts its small operations in order: a packet of a later operation shows that earlier ones were
@@ -218,8 +219,8 @@ void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     for (std::uint64_t id = core_.slots.first_open(); id < std::min(before, core_.slots.next()); ++id) {
         Slot& slot = core_.slots.at(id);
         if (slot.state != SlotState::active || slot.operation.root != sender || core_.large(slot)) continue;
-        if (slot.plan.patience > 1 || slot.complete_here()) continue;
-        slot.hearing.revealed = slot.fragments;
+        if (slot.repair_mode.silence_factor > 1 || slot.complete_here()) continue;
+        slot.reception.revealed = slot.fragments;
         repairer_.arm_gap(slot);
     }
 }
@@ -261,7 +262,7 @@ void Receiver::note_here(Slot& slot, std::uint32_t index) {
     slot.progress_at = core_.now;
     while (slot.base < slot.fragments && slot.have.test(slot.base)) {
         slot.have.clear(slot.base);
-        slot.asking.asked.clear(slot.base);
+        slot.naks.requested.clear(slot.base);
         ++slot.base;
     }
     core_.mark(slot);  // a client may be waiting for the fragment

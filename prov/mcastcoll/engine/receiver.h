@@ -10,10 +10,11 @@ namespace mcastcoll::engine {
 
 class Receiver {
   public:
-    Receiver(Core& core, FlowControl& flow, Nacker& nacker, Repairer& repairer, Supplier& supplier)
+    Receiver(Core& core, FlowControl& flow, RootRepairer& root_repairer, Repairer& repairer,
+             Supplier& supplier)
         : core_(core),
           flow_(flow),
-          nacker_(nacker),
+          root_repairer_(root_repairer),
           repairer_(repairer),
           supplier_(supplier),
           restorer_(core),
@@ -36,7 +37,7 @@ class Receiver {
     void on_data(const wire::Header& header, Bytes payload);
 
   private:
-    bool later_was_heard(Slot& slot);
+    bool later_was_received(Slot& slot);
     bool fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload);
     bool cannot_come(const Slot& slot, std::uint32_t index) const;
     bool may_relay(Rank sender) const {
@@ -55,7 +56,7 @@ class Receiver {
 
     Core& core_;
     FlowControl& flow_;
-    Nacker& nacker_;
+    RootRepairer& root_repairer_;
     Repairer& repairer_;
     Supplier& supplier_;
     Restorer restorer_;

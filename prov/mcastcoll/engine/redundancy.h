@@ -112,7 +112,7 @@ class RedundancyPolicy {
 
     LossMeter& meter() { return meter_; }
     // A report from a child in the gather tree; and the report of this member's subtree for its parent.
-    void hear(std::uint32_t child, const LossReport& report) { children_[child] = report; }
+    void on_report(std::uint32_t child, const LossReport& report) { children_[child] = report; }
     LossReport subtree() const;
     // Takes over the loss of the whole group.
     void adopt(const LossReport& group);

@@ -9,41 +9,41 @@ constexpr std::uint32_t kFruitlessRounds = 2;
 }  // namespace
 
 // Expected time until the root multicasts again.
-Nanoseconds Nacker::answer_delay(const Slot& slot) const {
+Nanoseconds RootRepairer::answer_delay(const Slot& slot) const {
     std::int64_t hops = 3;  // the hop to the parent, the multicast back, and one as a margin
     for (Rank rank = slot.reporting.parent; rank != kNoRank && rank != slot.operation.root; ++hops)
         rank = core_.graph_of(slot).report_parent(slot.operation.root, rank, core_.config.tree_arity);
-    return core_.deadlines.nack(hops);
+    return core_.deadlines.root_nak(hops);
 }
 
-bool Nacker::asks_root(const Slot& slot) const {
-    return slot.plan.route == Route::root && slot.reporting.parent != kNoRank && !slot.asking.chained &&
-           slot.nacks.rounds < kFruitlessRounds;
+bool RootRepairer::uses_root(const Slot& slot) const {
+    return slot.repair_mode.route == Route::root && slot.reporting.parent != kNoRank && !slot.naks.chained &&
+           slot.root_naks.rounds < kFruitlessRounds;
 }
 
-bool Nacker::ask(Slot& slot, std::uint32_t to) {
-    Nacks& nacks = slot.nacks;
+bool RootRepairer::nak(Slot& slot, std::uint32_t to) {
+    RootNaks& root_naks = slot.root_naks;
     const Nanoseconds delay = answer_delay(slot);
-    nacks.begin_round(core_.now, delay);
-    const bool gained = nacks.answer_by == kNever || slot.base > nacks.base;
-    if (gained) nacks.rounds = 0;
-    if (!gained && core_.now >= nacks.answer_by && ++nacks.rounds >= kFruitlessRounds) return false;
-    if (gained || core_.now >= nacks.answer_by) {
-        nacks.base = slot.base;
-        nacks.asked_at = core_.now;
-        nacks.answer_by = core_.now + delay;
+    root_naks.begin_round(core_.now, delay);
+    const bool gained = root_naks.answer_by == kNever || slot.base > root_naks.base;
+    if (gained) root_naks.rounds = 0;
+    if (!gained && core_.now >= root_naks.answer_by && ++root_naks.rounds >= kFruitlessRounds) return false;
+    if (gained || core_.now >= root_naks.answer_by) {
+        root_naks.base = slot.base;
+        root_naks.sent_at = core_.now;
+        root_naks.answer_by = core_.now + delay;
     }
     for (std::uint32_t index = slot.base; index < to; ++index)
-        if (!slot.has(index)) nacks.add(index);
-    slot.asking.at = nacks.answer_by;
+        if (!slot.has(index)) root_naks.add(index);
+    slot.naks.at = root_naks.answer_by;
     core_.mark(slot);
     return true;
 }
 
 // A NAK from a child in the report tree. The root retransmits only fragments that it has multicast already;
 // the rest is still to come.
-void Nacker::on_nack(const wire::Header& header, Bytes payload) {
-    ++core_.counters.nacks_received;
+void RootRepairer::on_root_nak(const wire::Header& header, Bytes payload) {
+    ++core_.counters.root_naks_received;
     const std::uint64_t root = header.total;
     if (root >= core_.config.members || payload.size() > core_.bits.size())
         return drop(core_.counters.bad_sender);
@@ -53,58 +53,59 @@ void Nacker::on_nack(const wire::Header& header, Bytes payload) {
     const bool self_is_top = top == core_.self();
     const bool posted = slot->state >= SlotState::active;
     if ((posted && slot->operation.root != top) ||
-        (!self_is_top && !core_.graph_of(*slot).hears(top, core_.self())))
+        (!self_is_top && !core_.graph_of(*slot).receives(top, core_.self())))
         return drop(core_.counters.bad_sender);
     if (self_is_top && (!posted || (slot->state == SlotState::finished && !slot->retained))) return;
     if (slot->state == SlotState::vacant) slot->state = SlotState::early;
-    if (self_is_top) slot->multicasting.troubled = true;
-    if (Client* client = slot->find_client(header.sender)) client->asked = true;
-    Nacks& nacks = slot->nacks;
-    nacks.begin_round(core_.now, core_.round_trip.mean());
+    if (self_is_top) slot->multicasting.degraded = true;
+    if (Client* client = slot->find_client(header.sender)) client->sent_nak = true;
+    RootNaks& root_naks = slot->root_naks;
+    root_naks.begin_round(core_.now, core_.round_trip.mean());
     for_each_named(payload, index_of(header.fragment), [&](std::uint32_t index) {
-        if (!self_is_top || slot->multicasting.may_repeat(index)) nacks.add(index);
+        if (!self_is_top || slot->multicasting.may_repeat(index)) root_naks.add(index);
     });
-    slot->nack_root = top;
+    slot->named_root = top;
     core_.mark(*slot);
 }
 
 // A multicast after an own NAK measures the time of an answer.
-void Nacker::measure_answer(const Slot& slot, std::uint32_t index) {
-    if (slot.has(index) || !slot.nacks.said.test(index)) return;
-    const Nanoseconds took = core_.now - slot.nacks.asked_at;
-    core_.deadlines.on_nack_answer(took);
+void RootRepairer::measure_answer(const Slot& slot, std::uint32_t index) {
+    if (slot.has(index) || !slot.root_naks.named.test(index)) return;
+    const Nanoseconds took = core_.now - slot.root_naks.sent_at;
+    core_.deadlines.on_root_nak_answer(took);
     core_.policy.note_repair(Route::root, took, core_.round_trip.mean());
 }
 
 // Sends own and children's NAKs one step up the tree.
-bool Nacker::make_message(Slot& slot, Effect& effect) {
-    Nacks& nacks = slot.nacks;
-    const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.nack_root;
+bool RootRepairer::make_message(Slot& slot, Effect& effect) {
+    RootNaks& root_naks = slot.root_naks;
+    const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.named_root;
     if (top == core_.self()) return false;  // the sender retransmits
     const Rank to = core_.graph_of(slot).report_parent(top, core_.self(), core_.config.tree_arity);
-    const std::uint32_t from = nacks.due.from, end = nacks.due.to;
+    const std::uint32_t from = root_naks.due.from, end = root_naks.due.to;
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});
-    for (std::uint32_t at = nacks.due.first(); at < end; at = nacks.due.after(at)) {
+    for (std::uint32_t at = root_naks.due.first(); at < end; at = root_naks.due.after(at)) {
         wire::set_bit(core_.bits.data(), at - from);
-        nacks.said.set(at);
+        root_naks.named.set(at);
     }
-    nacks.due.clear();
+    root_naks.due.clear();
     if (to == kNoRank) return false;
-    ++core_.counters.nacks_sent;
-    return core_.message(effect, wire::Kind::nack, to, slot.id, from, index_of(top),
+    ++core_.counters.root_naks_sent;
+    return core_.message(effect, wire::Kind::root_nak, to, slot.id, from, index_of(top),
                          Bytes(core_.bits).first((end - from + 7) / 8));
 }
 
 // Nothing of a message of many fragments has arrived. A loss would have spared some, so most likely the
 // message was not multicast yet.
-bool Repairer::is_unheard(const Slot& slot) const {
+bool Repairer::nothing_received(const Slot& slot) const {
     const bool is_long = slot.fragments > RedundancyPolicy::kMaxCopied;
-    return is_long && !slot.hearing.ever && !core_.comes_unasked(slot);
+    return is_long && !slot.reception.ever && !core_.comes_unsolicited(slot);
 }
 
 // The root sends the first window without waiting, unless an earlier message occupies a part of the window.
 bool Repairer::in_first_window(const Slot& slot) const {
-    if (!core_.large(slot) || !slot.hearing.ever || slot.hearing.partial || slot.base >= core_.config.window)
+    if (!core_.large(slot) || !slot.reception.ever || slot.reception.partial ||
+        slot.base >= core_.config.window)
         return false;
     for (std::uint64_t id = core_.slots.first_kept(); id < number_of(slot.id); ++id) {
         const Slot& earlier = core_.slots.at(id);
@@ -119,74 +120,73 @@ std::uint32_t Repairer::expected_to(const Slot& slot) const {
 }
 
 void Repairer::request(Slot& slot, std::uint32_t to) {
-    slot.asking.to =
-        std::max(slot.asking.to, std::min({to, slot.fragments, slot.base + core_.config.window}));
-    slot.asking.due = true;
+    slot.naks.to = std::max(slot.naks.to, std::min({to, slot.fragments, slot.base + core_.config.window}));
+    slot.naks.due = true;
     core_.mark(slot);
 }
 
 void Repairer::arm_gap(Slot& slot) {
-    slot.asking.at = std::min(slot.asking.at, core_.now + core_.deadlines.gap());
+    slot.naks.at = std::min(slot.naks.at, core_.now + core_.deadlines.gap());
 }
 
 Nanoseconds Repairer::next_deadline() const {
     Nanoseconds next = kNever;
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id)
-        if (core_.slots.at(id).state == SlotState::active)
-            next = std::min(next, core_.slots.at(id).asking.at);
+        if (core_.slots.at(id).state == SlotState::active) next = std::min(next, core_.slots.at(id).naks.at);
     return next;
 }
 
 void Repairer::on_timeout() {
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
         Slot& slot = core_.slots.at(id);
-        if (slot.state == SlotState::active && slot.asking.at <= core_.now) on_ask_timer(slot);
+        if (slot.state == SlotState::active && slot.naks.at <= core_.now) on_nak_timer(slot);
     }
 }
 
-void Repairer::on_ask_timer(Slot& slot) {
+void Repairer::on_nak_timer(Slot& slot) {
     if (slot.complete_here()) {
-        slot.asking.at = kNever;
+        slot.naks.at = kNever;
         return;
     }
     // A root without the data cannot retransmit.
-    const bool root_waits = slot.hearing.partial && slot.base >= slot.hearing.revealed;
-    if (root_waits || !nacker_.asks_root(slot)) return ask_supplier(slot);
-    const std::uint32_t to = slot.base < slot.hearing.revealed ? slot.hearing.revealed : expected_to(slot);
-    ask_root(slot, std::min(to, slot.base + core_.config.window));
+    const bool root_waits = slot.reception.partial && slot.base >= slot.reception.revealed;
+    if (root_waits || !root_repairer_.uses_root(slot)) return nak_supplier(slot);
+    const std::uint32_t to =
+        slot.base < slot.reception.revealed ? slot.reception.revealed : expected_to(slot);
+    nak_root(slot, std::min(to, slot.base + core_.config.window));
 }
 
-void Repairer::ask_root(Slot& slot, std::uint32_t to) {
-    if (!nacker_.ask(slot, to)) ask_supplier(slot);
+void Repairer::nak_root(Slot& slot, std::uint32_t to) {
+    if (!root_repairer_.nak(slot, to)) nak_supplier(slot);
 }
 
-void Repairer::ask_supplier(Slot& slot) {
-    const bool hole = slot.base < slot.hearing.revealed && slot.asking.asked_to < slot.hearing.revealed;
-    const bool lately = std::exchange(slot.hearing.lately, false);
+void Repairer::nak_supplier(Slot& slot) {
+    const bool hole = slot.base < slot.reception.revealed && slot.naks.requested_to < slot.reception.revealed;
+    const bool lately = std::exchange(slot.reception.lately, false);
     // Nothing is known to be missing, and no data arrives: the multicast is dead, or the root waits for a
     // slower member, perhaps for this one. A NAK for many fragments would fetch by message data that the root
     // will multicast anyway. So the NAK names a single fragment, and a root keeps that NAK until the fragment
     // has been multicast.
-    if (!hole && (is_unheard(slot) || (core_.large(slot) && !in_first_window(slot)))) {
-        slot.asking.polled = slot.base;
-        slot.asking.at = kNever;
+    if (!hole && (nothing_received(slot) || (core_.large(slot) && !in_first_window(slot)))) {
+        slot.naks.tested = slot.base;
+        slot.naks.at = kNever;
         return request(slot, slot.base + 1);
     }
-    if (!hole && !lately) slot.asking.chained = true;
+    if (!hole && !lately) slot.naks.chained = true;
     // The supplier most likely has the fragment, so the answer measures a round trip.
-    if (hole) slot.asking.asked_at = core_.now;
-    request(slot, hole ? slot.hearing.revealed : expected_to(slot));
-    slot.asking.at = slot.asking.chained ? kNever : core_.now + core_.deadlines.silence(slot);
+    if (hole) slot.naks.sent_at = core_.now;
+    request(slot, hole ? slot.reception.revealed : expected_to(slot));
+    slot.naks.at = slot.naks.chained ? kNever : core_.now + core_.deadlines.silence(slot);
 }
 
 // A member that receives a NAK for missing data does not wait for its own deadline. Of a large message, or a
 // long message of which nothing arrived, only holes count: the rest may not have been sent yet.
-void Repairer::ask_onward(Slot& slot) {
+void Repairer::forward_nak(Slot& slot) {
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return;
-    const bool holes_only = core_.large(slot) || is_unheard(slot);
-    const std::uint32_t to = holes_only ? slot.hearing.revealed : slot.fragments;
+    const bool holes_only = core_.large(slot) || nothing_received(slot);
+    const std::uint32_t to = holes_only ? slot.reception.revealed : slot.fragments;
     if (to <= slot.base) return;
-    if (nacker_.asks_root(slot)) return ask_root(slot, std::min(to, slot.base + core_.config.window));
+    if (root_repairer_.uses_root(slot)) return nak_root(slot, std::min(to, slot.base + core_.config.window));
     request(slot, to);
 }
 
@@ -196,73 +196,73 @@ void Repairer::ask_onward(Slot& slot) {
 // would arrive both by message and by multicast.
 void Repairer::continue_chain(Slot& slot) {
     // The requested fragment was restored by parity: no answer, and no evidence that the multicast works.
-    if (slot.asking.polled != kNothingPolled && slot.has(slot.asking.polled)) {
-        slot.asking.polled = kNothingPolled;
-        slot.asking.at = core_.now + core_.deadlines.silence(slot);
+    if (slot.naks.tested != kNothingTested && slot.has(slot.naks.tested)) {
+        slot.naks.tested = kNothingTested;
+        slot.naks.at = core_.now + core_.deadlines.silence(slot);
     }
-    if (slot.asking.reach > 0 && slot.asking.polled == kNothingPolled && !slot.asking.chained) {
-        std::uint32_t last = std::min(slot.base + slot.asking.reach, slot.fragments) - 1;
+    if (slot.naks.reach > 0 && slot.naks.tested == kNothingTested && !slot.naks.chained) {
+        std::uint32_t last = std::min(slot.base + slot.naks.reach, slot.fragments) - 1;
         while (slot.has(last)) --last;  // ends at the base, which is missing, at the latest
-        slot.asking.polled = last;
+        slot.naks.tested = last;
         return request(slot, last + 1);
     }
-    if (!slot.asking.chained || slot.asking.asked_to >= slot.fragments) return;
-    if (slot.asking.asked_to <= slot.base + core_.config.window / 2) request(slot, slot.fragments);
+    if (!slot.naks.chained || slot.naks.requested_to >= slot.fragments) return;
+    if (slot.naks.requested_to <= slot.base + core_.config.window / 2) request(slot, slot.fragments);
 }
 
 // Evaluates an answer besides its bytes: time of a repair along the ring (unless the root was only late),
 // usual wait of a deaf member, and whether the multicast is dead.
 void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     if (slot.state != SlotState::active) return;
-    const Nanoseconds hole_asked_at = std::exchange(slot.asking.asked_at, kNever);
-    const Nanoseconds asked_at = std::exchange(slot.asking.first_asked_at, kNever);
-    const bool hole = hole_asked_at != kNever;
-    if (hole) core_.round_trip.on_answer(core_.now - hole_asked_at);
-    if (asked_at != kNever && (hole || !slot.hearing.ever))
-        core_.policy.note_repair(Route::supplier, core_.now - asked_at, core_.round_trip.mean());
-    if (!slot.hearing.ever && !core_.hears(slot)) {
-        slot.hearing.ever = true;
+    const Nanoseconds hole_sent_at = std::exchange(slot.naks.sent_at, kNever);
+    const Nanoseconds sent_at = std::exchange(slot.naks.first_sent_at, kNever);
+    const bool hole = hole_sent_at != kNever;
+    if (hole) core_.round_trip.on_answer(core_.now - hole_sent_at);
+    if (sent_at != kNever && (hole || !slot.reception.ever))
+        core_.policy.note_repair(Route::supplier, core_.now - sent_at, core_.round_trip.mean());
+    if (!slot.reception.ever && !core_.receives(slot)) {
+        slot.reception.ever = true;
         core_.deadlines.on_first(slot, core_.now);
     }
-    if (slot.asking.polled == kNothingPolled || slot.asking.polled - first >= count) return;
-    // The message brings the polled fragment, so the multicast is dead. However, a root that sends each
+    if (slot.naks.tested == kNothingTested || slot.naks.tested - first >= count) return;
+    // The message brings the tested fragment, so the multicast is dead. However, a root that sends each
     // fragment as soon as it has that fragment answers often, and the answer may overtake the multicast. With
-    // such a root a second poll must give the same result.
-    slot.asking.polled = kNothingPolled;
-    if (slot.hearing.partial && !std::exchange(slot.asking.doubted, true)) {
-        slot.asking.at = core_.now + core_.deadlines.silence(slot);
+    // such a root a second test must give the same result.
+    slot.naks.tested = kNothingTested;
+    if (slot.reception.partial && !std::exchange(slot.naks.suspected, true)) {
+        slot.naks.at = core_.now + core_.deadlines.silence(slot);
         return;
     }
-    slot.asking.reach = std::max(1U, slot.asking.reach) * 2;
-    if (slot.asking.reach >= core_.config.window) slot.asking.chained = true;
+    slot.naks.reach = std::max(1U, slot.naks.reach) * 2;
+    if (slot.naks.reach >= core_.config.window) slot.naks.chained = true;
 }
 
 bool Repairer::is_stuck(const Slot& slot) const {
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return false;
-    const Asking& asking = slot.asking;
-    if (asking.at != kNever || asking.due) return false;
-    if (asking.chained) return !asking.asked.test(slot.base);
-    return asking.polled == kNothingPolled || slot.has(asking.polled) || !asking.asked.test(asking.polled);
+    const SupplierNaks& naks = slot.naks;
+    if (naks.at != kNever || naks.due) return false;
+    if (naks.chained) return !naks.requested.test(slot.base);
+    return naks.tested == kNothingTested || slot.has(naks.tested) || !naks.requested.test(naks.tested);
 }
 
 bool Repairer::make_message(Slot& slot, Effect& effect) {
-    slot.asking.due = false;
+    slot.naks.due = false;
     if (slot.state != SlotState::active || slot.complete_here() || slot.supplier == kNoRank) return false;
-    const std::uint32_t to = std::min(std::max(slot.asking.to, slot.base), slot.base + core_.config.window);
+    const std::uint32_t to = std::min(std::max(slot.naks.to, slot.base), slot.base + core_.config.window);
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});
     std::uint32_t last = slot.base;
     for (std::uint32_t index = slot.base; index < to; ++index) {
-        if (slot.has(index) || slot.asking.asked.test(index)) continue;
-        slot.asking.asked.set(index);
+        if (slot.has(index) || slot.naks.requested.test(index)) continue;
+        slot.naks.requested.set(index);
         wire::set_bit(core_.bits.data(), index - slot.base);
         last = index + 1;
     }
-    slot.asking.asked_to = std::max(slot.asking.asked_to, to);
+    slot.naks.requested_to = std::max(slot.naks.requested_to, to);
     if (last == slot.base) return false;
-    if (slot.asking.first_asked_at == kNever) slot.asking.first_asked_at = core_.now;
+    if (slot.naks.first_sent_at == kNever) slot.naks.first_sent_at = core_.now;
     const std::size_t length = (last - slot.base + 7) / 8;
-    ++core_.counters.asks_sent;
-    return core_.message(effect, wire::Kind::ask, slot.supplier, slot.id, slot.base, slot.bytes,
+    ++core_.counters.naks_sent;
+    return core_.message(effect, wire::Kind::nak, slot.supplier, slot.id, slot.base, slot.bytes,
                          Bytes(core_.bits).first(length));
 }
 

@@ -1,5 +1,5 @@
 // Stage 2 of the broadcast: data that the multicast did not bring arrives along the virtual ring, by reliable
-// messages. A member with missing data sends a NAK (`ask`) once per fragment to its supplier, which answers
+// messages. A member with missing data sends a NAK (`nak`) once per fragment to its supplier, which answers
 // at once or when the data arrives (supplier.h). The chain of NAKs ends at the root, which has the whole
 // message. Under some repair modes the NAK goes to the root first.
 #pragma once
@@ -9,24 +9,24 @@
 namespace mcastcoll::engine {
 
 // Repair by the root (policy.h: sync), after LA-MPI's broadcast over Quadrics (Yu, Sur, Panda, Aulwes, Graham
-// 2005). NAKs (`nack`) climb the report tree, and the root multicasts again (sender.h); a member that has the
-// fragment already counts a duplicate.
-class Nacker {
+// 2005). NAKs (`root_nak`) climb the report tree, and the root multicasts again (sender.h); a member that has
+// the fragment already counts a duplicate.
+class RootRepairer {
   public:
-    explicit Nacker(Core& core) : core_(core) {}
+    explicit RootRepairer(Core& core) : core_(core) {}
 
     // Whether missing data of this operation is requested from the root.
-    bool asks_root(const Slot& slot) const;
+    bool uses_root(const Slot& slot) const;
     // Sends a NAK for missing fragments below `to`, and sets the timer to the time when the root should have
     // answered. False: the root did not answer in previous rounds.
-    bool ask(Slot& slot, std::uint32_t to);
-    void on_nack(const wire::Header& header, Bytes payload);
+    bool nak(Slot& slot, std::uint32_t to);
+    void on_root_nak(const wire::Header& header, Bytes payload);
     // A multicast fragment arrived that may answer a NAK.
     void on_multicast(const Slot& slot, std::uint32_t index) {
-        if (slot.nacks.asked_at != kNever) measure_answer(slot, index);
+        if (slot.root_naks.sent_at != kNever) measure_answer(slot, index);
     }
     bool next_message(Slot& slot, Effect& effect) {
-        return !slot.nacks.due.empty() && make_message(slot, effect);
+        return !slot.root_naks.due.empty() && make_message(slot, effect);
     }
 
   private:
@@ -39,36 +39,36 @@ class Nacker {
 
 class Repairer {
   public:
-    Repairer(Core& core, Nacker& nacker) : core_(core), nacker_(nacker) {}
+    Repairer(Core& core, RootRepairer& root_repairer) : core_(core), root_repairer_(root_repairer) {}
 
     // The next NAK covers missing fragments below `to`.
     void request(Slot& slot, std::uint32_t to);
     // Starts the short timer for a hole, which may be reordering.
     void arm_gap(Slot& slot);
     // Forwards a client's NAK for data that this member lacks.
-    void ask_onward(Slot& slot);
+    void forward_nak(Slot& slot);
     // Called when more data has arrived.
     void continue_chain(Slot& slot);
     // A message with these fragments has arrived and is not stored yet.
     void on_data(Slot& slot, std::uint32_t first, std::uint32_t count);
     Nanoseconds next_deadline() const;
     void on_timeout();
-    bool next_message(Slot& slot, Effect& effect) { return slot.asking.due && make_message(slot, effect); }
+    bool next_message(Slot& slot, Effect& effect) { return slot.naks.due && make_message(slot, effect); }
     // True if data is missing and neither a deadline nor an expected answer will lead to another NAK. For
     // check_invariants().
     bool is_stuck(const Slot& slot) const;
 
   private:
     bool make_message(Slot& slot, Effect& effect);
-    bool is_unheard(const Slot& slot) const;
+    bool nothing_received(const Slot& slot) const;
     bool in_first_window(const Slot& slot) const;
     std::uint32_t expected_to(const Slot& slot) const;
-    void on_ask_timer(Slot& slot);
-    void ask_root(Slot& slot, std::uint32_t to);
-    void ask_supplier(Slot& slot);
+    void on_nak_timer(Slot& slot);
+    void nak_root(Slot& slot, std::uint32_t to);
+    void nak_supplier(Slot& slot);
 
     Core& core_;
-    Nacker& nacker_;
+    RootRepairer& root_repairer_;
 };
 
 }  // namespace mcastcoll::engine

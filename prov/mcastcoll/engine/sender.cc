@@ -37,8 +37,8 @@ void Holds::release() {
     }
 }
 
-void Holds::tell_entered(Slot& slot) {
-    if (!core_.root_sync.tells() || slot.hearing.ever) return;
+void Holds::send_entered(Slot& slot) {
+    if (!core_.root_sync.announces_entry() || slot.reception.ever) return;
     if (core_.root_sync.drawn(number_of(slot.id), slot.operation.root) != core_.self()) return;
     slot.multicasting.entered_due = core_.graph_of(slot).multicasts(slot.operation.root);
 }
@@ -185,24 +185,25 @@ void Sender::make_fragment(const Slot& slot, std::uint32_t index, Effect& effect
 
 // On the root: whether a NAK requests a retransmission.
 bool Sender::resends(const Slot& slot) const {
-    return !slot.nacks.due.empty() && core_.is_root(slot) && core_.graph_of(slot).multicasts(core_.self());
+    return !slot.root_naks.due.empty() && core_.is_root(slot) &&
+           core_.graph_of(slot).multicasts(core_.self());
 }
 
 // A retransmission goes to every address, relayed or not.
 bool Sender::next_resend(Slot& slot, Effect& effect) {
     if (!resends(slot)) return false;
-    Nacks& nacks = slot.nacks;
-    while (nacks.due.first() < nacks.due.to) {
-        const std::uint32_t index = nacks.due.from;
+    RootNaks& root_naks = slot.root_naks;
+    while (root_naks.due.first() < root_naks.due.to) {
+        const std::uint32_t index = root_naks.due.from;
         const bool wanted = slot.multicasting.may_repeat(index);
         if (wanted) {
             ++core_.counters.fragments_resent;
             make_fragment(slot, index, effect, true);
-            if (!core_.take_target(nacks.target, effect)) return true;
-            nacks.said.set(index);
+            if (!core_.take_target(root_naks.target, effect)) return true;
+            root_naks.named.set(index);
         }
-        nacks.due.drop_below(index + 1);
-        nacks.target = 0;
+        root_naks.due.drop_below(index + 1);
+        root_naks.target = 0;
         if (wanted) return true;
     }
     return false;

@@ -34,7 +34,7 @@ class Holds {
     // On the root of a broadcast that was just posted.
     void begin(Slot& slot);
     // On a receiver: reports to the root that this member has entered, unless the multicast was faster.
-    void tell_entered(Slot& slot);
+    void send_entered(Slot& slot);
     void on_entered(const wire::Header& header);
     // Releases operations from the front of the queue that wait no longer.
     void release();

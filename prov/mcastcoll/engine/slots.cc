@@ -4,8 +4,8 @@ namespace mcastcoll::engine {
 
 Slot::Slot(const GroupConfig& config, std::uint32_t children)
     : have(config.window),
-      asking{WindowBitmap(config.window)},
-      nacks{FragmentSet(config.window), WindowBitmap(config.window)},
+      naks{WindowBitmap(config.window)},
+      root_naks{FragmentSet(config.window), WindowBitmap(config.window)},
       clients(kMaxArity + 1, Client{FragmentSet(config.window)}),
       gathering{std::vector<Contribution>(children, Contribution{WindowBitmap(config.window)})} {}
 
@@ -30,11 +30,11 @@ void Slot::reset(OperationId operation_id) {
     bytes = 0;
     fragments = base = parity_rows = 0;
     posted_at = progress_at = {};
-    plan = {};
-    hearing = {};
-    supplier = nack_root = kNoRank;
-    asking.reset();
-    nacks.reset();
+    repair_mode = {};
+    reception = {};
+    supplier = named_root = kNoRank;
+    naks.reset();
+    root_naks.reset();
     for (Client& client : known_clients()) client.reset();
     client_count = 0;
     multicasting = {};
@@ -65,10 +65,10 @@ void Slot::expect_clients(const RankList& ranks) {
 
 ChildReport* Reporting::of(Rank child) {
     for (std::uint32_t i = 0; i < count; ++i)
-        if (heard[i].rank == child) return &heard[i];
-    if (count == heard.size()) return nullptr;
-    heard[count] = {.rank = child};
-    return &heard[count++];
+        if (reports[i].rank == child) return &reports[i];
+    if (count == reports.size()) return nullptr;
+    reports[count] = {.rank = child};
+    return &reports[count++];
 }
 
 Slots::Slots(const GroupConfig& config, std::uint32_t children)

@@ -64,7 +64,7 @@ struct Client {
     Rank rank = kNoRank;
     bool expected = false;  // by the supply graph, not only by a message before the post
     bool done = false;
-    bool asked = false;      // sent a NAK, to this member or to the root
+    bool sent_nak = false;   // sent a NAK, to this member or to the root
     bool served = false;     // some data was sent
     std::uint32_t base = 0;  // has all fragments below
     bool waiting() const { return !wanted.empty(); }
@@ -76,37 +76,37 @@ struct Client {
     }
 };
 
-// Fragments that the root must multicast again: `due` are still to send, `said` were sent a short while ago.
+// Fragments that the root must multicast again: `due` are still to send, `named` were sent a short while ago.
 // The root sends multicasts; other members send NAKs to their parent in the report tree.
-struct Nacks {
+struct RootNaks {
     FragmentSet due;
-    WindowBitmap said;
+    WindowBitmap named;
     std::uint32_t target = 0;        // on the root: next address for the first fragment
-    Nanoseconds said_until{};        // then `said` is cleared, and missing fragments are named again
+    Nanoseconds named_until{};       // then `named` is cleared, and missing fragments are named again
     std::uint32_t rounds = 0;        // own NAKs without progress
     std::uint32_t base = 0;          // this member's base at its last NAK
-    Nanoseconds asked_at = kNever;   // of the last own NAK, to measure the answer
+    Nanoseconds sent_at = kNever;    // of the last own NAK, to measure the answer
     Nanoseconds answer_by = kNever;  // when that NAK should be answered
     // Starts a period in which no fragment is named twice, unless a period is in progress.
     void begin_round(Nanoseconds now, Nanoseconds lasts) {
-        if (now < said_until) return;
-        said.clear_all();
-        said_until = now + lasts;
+        if (now < named_until) return;
+        named.clear_all();
+        named_until = now + lasts;
     }
     // Adds a fragment, unless it was sent in this period or is too far from the rest.
     void add(std::uint32_t index) {
-        if (!said.test(index)) due.add(index);
+        if (!named.test(index)) due.add(index);
     }
     void reset() {
-        if (said_until == Nanoseconds{}) return;  // no addition precedes a period
+        if (named_until == Nanoseconds{}) return;  // no addition precedes a period
         due.clear();
-        said.clear_all();
-        *this = {std::move(due), std::move(said)};
+        named.clear_all();
+        *this = {std::move(due), std::move(named)};
     }
 };
 
 inline constexpr std::uint32_t kNothingReported = UINT32_MAX;
-inline constexpr std::uint32_t kNothingPolled = UINT32_MAX;
+inline constexpr std::uint32_t kNothingTested = UINT32_MAX;
 
 struct ChildReport {
     Rank rank = kNoRank;
@@ -126,10 +126,10 @@ struct Contribution {
     }
 };
 
-inline constexpr std::uint64_t kNothingTold = UINT64_MAX;
+inline constexpr std::uint64_t kNothingAnnounced = UINT64_MAX;
 
 // Reception of an operation by multicast.
-struct Hearing {
+struct Reception {
     std::uint32_t revealed = 0;  // fragments below were multicast, so a hole there is a loss
     bool lately = false;         // a fragment arrived since the NAK timer last ran
     bool ever = false;           // a fragment arrived; for a deaf member, also by message
@@ -144,21 +144,21 @@ struct Hearing {
 };
 
 // State of the NAKs to the supplier.
-struct Asking {
-    WindowBitmap asked;
-    std::uint32_t asked_to = 0;             // no fragment from here on was requested
-    std::uint32_t polled = kNothingPolled;  // fragment requested to test whether the multicast works
+struct SupplierNaks {
+    WindowBitmap requested;
+    std::uint32_t requested_to = 0;         // no fragment from here on was requested
+    std::uint32_t tested = kNothingTested;  // fragment requested to test whether the multicast works
     std::uint32_t reach = 0;                // fragments in such a NAK; 0: the multicast works
-    bool doubted = false;                   // with a partial root: a message brought the polled fragment once
+    bool suspected = false;                 // with a partial root: a message brought the tested fragment once
     bool chained = false;                   // the multicast is silent: request window after window
     bool due = false;
-    std::uint32_t to = 0;                 // the next NAK covers missing fragments below
-    Nanoseconds at = kNever;              // when to send the next NAK
-    Nanoseconds asked_at = kNever;        // of the last NAK, to measure the answer; kNever once measured
-    Nanoseconds first_asked_at = kNever;  // of the first unanswered NAK, to measure the repair
+    std::uint32_t to = 0;                // the next NAK covers missing fragments below
+    Nanoseconds at = kNever;             // when to send the next NAK
+    Nanoseconds sent_at = kNever;        // of the last NAK, to measure the answer; kNever once measured
+    Nanoseconds first_sent_at = kNever;  // of the first unanswered NAK, to measure the repair
     void reset() {
-        if (asked_to > 0) asked.clear_all();
-        *this = {std::move(asked)};
+        if (requested_to > 0) requested.clear_all();
+        *this = {std::move(requested)};
     }
 };
 
@@ -170,7 +170,7 @@ struct Multicasting {
     bool held = false;               // root synchronisation: must not start yet
     bool entered = false;            // the drawn member has entered
     bool entered_due = false;        // this member was drawn and must report its entry
-    bool troubled = false;           // a NAK named a multicast fragment
+    bool degraded = false;           // a NAK named a multicast fragment
     std::uint32_t copies = 0;        // copies of the whole message still to send
     std::uint32_t copied = 0;        // sent fragments of the current copy
     bool copy_waits = false;         // the time for the copy has not come
@@ -187,9 +187,9 @@ struct Multicasting {
 struct Reporting {
     Rank parent = kNoRank;
     RankList children;
-    std::array<ChildReport, kMaxArity> heard{};
+    std::array<ChildReport, kMaxArity> reports{};
     std::uint32_t count = 0;
-    std::uint32_t told = kNothingReported;
+    std::uint32_t reported = kNothingReported;
     bool due = false;
     // A child's report, added if new; null if the table is full.
     ChildReport* of(Rank child);
@@ -197,7 +197,7 @@ struct Reporting {
         parent = kNoRank;
         children = {};
         count = 0;
-        told = kNothingReported;
+        reported = kNothingReported;
         due = false;
     }
 };
@@ -207,15 +207,15 @@ struct Gathering {
     // Children in the gather tree whose subtrees have contributed; bit i for child i.
     std::uint32_t gathered = 0;
     bool due = false, sent = false;
-    bool awaits_release = false;        // rank 0: the caller has the buffer
-    std::uint64_t told = kNothingTold;  // vector announced before the post
-    std::uint32_t combined = 0;         // number of combined vectors that came inside gathers
-    bool own_combined = false;          // this member's vector is combined
-    std::uint32_t pieces = 0;           // of a longer vector
-    std::uint32_t piece_bytes = 0;      // of each piece but the last
-    std::uint32_t contributed = 0;      // pieces sent to the parent
-    std::uint32_t credit = 0;           // pieces that the parent accepts
-    bool announce_due = false;          // report to the parent that this member waits for a credit
+    bool awaits_release = false;                        // rank 0: the caller has the buffer
+    std::uint64_t announced_total = kNothingAnnounced;  // vector announced before the post
+    std::uint32_t combined = 0;                         // number of combined vectors that came inside gathers
+    bool own_combined = false;                          // this member's vector is combined
+    std::uint32_t pieces = 0;                           // of a longer vector
+    std::uint32_t piece_bytes = 0;                      // of each piece but the last
+    std::uint32_t contributed = 0;                      // pieces sent to the parent
+    std::uint32_t credit = 0;                           // pieces that the parent accepts
+    bool announce_due = false;  // report to the parent that this member waits for a credit
     bool announced = false;
     void reset() {
         for (Contribution& contribution : contributions) contribution.reset();
@@ -243,18 +243,18 @@ struct Slot {
     std::byte* late_copy = nullptr;  // its copy for such peers
     Nanoseconds posted_at{};
     Nanoseconds progress_at{};  // last progress
-    RepairPlan plan;
+    RepairMode repair_mode;
 
     // [0, base) is here; `have` describes [base, base + window).
     std::uint32_t base = 0;
     WindowBitmap have;
-    Hearing hearing;
+    Reception reception;
     Rank supplier = kNoRank;
     std::uint32_t parity_rows = 0;  // rows kept for its blocks
     bool done_due = false;          // report to the supplier that all is here
-    Asking asking;
-    Nacks nacks;
-    Rank nack_root = kNoRank;     // root named by NAKs before the post
+    SupplierNaks naks;
+    RootNaks root_naks;
+    Rank named_root = kNoRank;    // root named by NAKs before the post
     std::vector<Client> clients;  // capacity kMaxArity + 1, entries reused
     std::uint32_t client_count = 0;
     Multicasting multicasting;
@@ -266,19 +266,21 @@ struct Slot {
     }
     bool complete_here() const { return length_known && base == fragments; }
     // The caller has received the completion already.
-    bool told() const { return late_copy != nullptr; }
+    bool completed() const { return late_copy != nullptr; }
     // The data may still be requested, and is here as far as received.
     bool offers() const { return state == SlotState::active || retained; }
     // Fragments may overtake each other: a root with the whole message keeps it.
     void note_partial(bool now_partial) {
-        hearing.whole |= !now_partial;
-        hearing.partial = !hearing.whole;
+        reception.whole |= !now_partial;
+        reception.partial = !reception.whole;
     }
     std::span<Client> known_clients() { return {clients.data(), client_count}; }
     std::span<const Client> known_clients() const { return {clients.data(), client_count}; }
     bool has_waiting_client() const { return std::ranges::any_of(known_clients(), &Client::waiting); }
     // The gather state has been used.
-    bool gathered() const { return gathers(operation.kind) || gathering.told != kNothingTold; }
+    bool gathered() const {
+        return gathers(operation.kind) || gathering.announced_total != kNothingAnnounced;
+    }
     // The entry of a client, added if new; null if the table is full.
     Client* client(Rank rank);
     // The same without adding an entry.

@@ -52,12 +52,12 @@ void FlowControl::update_large(Slot& slot) {
     const std::uint32_t step = core_.config.report_step(slot.fragments);
     // A root that will have to wait needs to learn that this member has posted: a member without any report
     // is blamed for a stall.
-    const bool is_first = slot.reporting.told == kNothingReported;
-    const std::uint32_t before = is_first ? 0 : slot.reporting.told;
+    const bool is_first = slot.reporting.reported == kNothingReported;
+    const std::uint32_t before = is_first ? 0 : slot.reporting.reported;
     const bool due = (is_first && slot.fragments > core_.config.window) || least / step > before / step ||
-                     (least == slot.fragments && (is_first || slot.reporting.told != least));
+                     (least == slot.fragments && (is_first || slot.reporting.reported != least));
     if (!due) return;
-    slot.reporting.told = least;
+    slot.reporting.reported = least;
     slot.reporting.due = true;
     core_.mark(slot);
 }
@@ -88,7 +88,7 @@ bool FlowControl::may_be_needed(const Slot& slot) const {
 // long, and is not waited for if a buffer for a copy is free, so that a late process does not delay its
 // peers.
 void FlowControl::linger(Slot& slot) {
-    if (slot.lingers || slot.told() || slot.operation.kind != CollectiveKind::broadcast ||
+    if (slot.lingers || slot.completed() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
         return;
     const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.least_gap);
@@ -110,12 +110,12 @@ void FlowControl::on_timeout() {
 
 // Where packets are lost, a caller that continues with its computation would answer NAKs late.
 bool FlowControl::may_go_on(const Slot& slot) const {
-    const auto asks = [](const Client& client) { return client.asked && client.unserved(); };
-    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), asks);
+    const auto naks = [](const Client& client) { return client.sent_nak && client.unserved(); };
+    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), naks);
 }
 
 void FlowControl::on_report(const wire::Header& header) {
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     ChildReport* report = slot->reporting.of(header.sender);
     if (report == nullptr) return drop(core_.counters.bad_sender);
@@ -128,7 +128,7 @@ void FlowControl::on_report(const wire::Header& header) {
 }
 
 void FlowControl::on_done(const wire::Header& header) {
-    Slot* slot = core_.hear_of(header.operation);
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     Client* client = slot->client(header.sender);
     if (client == nullptr) return drop(core_.counters.bad_sender);
@@ -141,8 +141,8 @@ void FlowControl::on_done(const wire::Header& header) {
 bool FlowControl::make_message(Slot& slot, Effect& effect) {
     if (std::exchange(slot.reporting.due, false)) {
         ++core_.counters.reports_sent;
-        return core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id, slot.reporting.told,
-                             slot.bytes);
+        return core_.message(effect, wire::Kind::report, slot.reporting.parent, slot.id,
+                             slot.reporting.reported, slot.bytes);
     }
     slot.done_due = false;
     return core_.message(effect, wire::Kind::done, slot.supplier, slot.id, 0, slot.bytes);
@@ -150,15 +150,15 @@ bool FlowControl::make_message(Slot& slot, Effect& effect) {
 
 void Supplier::on_all_here(Slot& slot) {
     assert(slot.state == SlotState::active && slot.complete_here());
-    slot.asking.at = kNever;
+    slot.naks.at = kNever;
     core_.mark(slot);
     if (core_.large(slot)) return flow_.on_all_here(slot);
     if (!core_.is_root(slot) && slot.bytes > 0)
         std::memcpy(slot.operation.buffer, slot.retransmit_buffer, slot.bytes);
     slot.retained = true;
     supply_all(slot, false);
-    if (slot.plan.hands_on) {
-        const bool silent = core_.doubts.silent(slot.operation.root);
+    if (slot.repair_mode.forwards) {
+        const bool silent = core_.suspicion.silent(slot.operation.root);
         const Nanoseconds delay = silent ? Nanoseconds{} : core_.deadlines.gap();
         if (!pushes_.push({slot.id, core_.now + delay})) supply_all(slot, true);
     }
@@ -170,9 +170,9 @@ void Supplier::on_timeout() {
         if (Slot* slot = core_.slots.find(pushes_.front().operation)) supply_all(*slot, true);
 }
 
-void Supplier::on_ask(const wire::Header& header, Bytes payload) {
-    ++core_.counters.asks_received;
-    Slot* slot = core_.hear_of(header.operation);
+void Supplier::on_nak(const wire::Header& header, Bytes payload) {
+    ++core_.counters.naks_received;
+    Slot* slot = core_.claim_early(header.operation);
     if (slot == nullptr) return;
     if (slot->state >= SlotState::active && length_of(header) != slot->bytes)
         // The members disagree about the length, so no member could finish.
@@ -180,11 +180,11 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     Client* client = slot->client(header.sender);
     if (client == nullptr || payload.size() > core_.bits.size()) return drop(core_.counters.bad_sender);
     if (client->done || (slot->state == SlotState::finished && core_.large(*slot))) return;
-    client->asked = true;
+    client->sent_nak = true;
     const bool was_multicast =
         slot->state >= SlotState::active && slot->multicasting.next > index_of(header.fragment);
-    if (was_multicast && core_.graph_of(*slot).hears(core_.self(), header.sender))
-        slot->multicasting.troubled = true;
+    if (was_multicast && core_.graph_of(*slot).receives(core_.self(), header.sender))
+        slot->multicasting.degraded = true;
     // NAKs may overtake each other: an older NAK may name fragments that a newer NAK did not need to repeat.
     const std::uint32_t from = index_of(header.fragment);
     client->base = std::max(client->base, from);
@@ -192,19 +192,20 @@ void Supplier::on_ask(const wire::Header& header, Bytes payload) {
     for_each_named(payload, from, [client](std::uint32_t index) {
         if (index >= client->base) client->wanted.add(index);
     });
-    if (client->waiting()) repairer_.ask_onward(*slot);
+    if (client->waiting()) repairer_.forward_nak(*slot);
     core_.mark(*slot);
 }
 
 // Queues the whole small message for expected clients without a NAK: for clients that receive the root
-// (`hearing`), or for the rest.
-void Supplier::supply_all(Slot& slot, bool hearing) {
+// (`receiving`), or for the rest.
+void Supplier::supply_all(Slot& slot, bool receiving) {
     if (!slot.retained) return;
     for (Client& client : slot.known_clients()) {
-        if (!client.expected || core_.graph_of(slot).hears(slot.operation.root, client.rank) != hearing)
+        if (!client.expected || core_.graph_of(slot).receives(slot.operation.root, client.rank) != receiving)
             continue;
-        if (hearing && (client.served || client.waiting())) continue;  // its NAK names the missing fragments
-        core_.counters.hand_ons += hearing;
+        if (receiving && (client.served || client.waiting()))
+            continue;  // its NAK names the missing fragments
+        core_.counters.messages_forwarded += receiving;
         for (std::uint32_t index = 0; index < slot.fragments; ++index) client.wanted.add(index);
         core_.mark(slot);
     }
@@ -214,7 +215,7 @@ void Supplier::supply_all(Slot& slot, bool hearing) {
 bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const {
     return core_.large(slot) && slot.state == SlotState::active && core_.is_root(slot) &&
            client.wanted.to - fragment == 1 && fragment >= slot.multicasting.next &&
-           core_.graph_of(slot).hears(core_.self(), client.rank);
+           core_.graph_of(slot).receives(core_.self(), client.rank);
 }
 
 // End of the fragments for clients. Leaders multicast received fragments at once, so the root's window limits

@@ -68,7 +68,7 @@ class Supplier {
           repairer_(repairer),
           pushes_(2 * std::size_t{core.config.operation_slots}) {}
 
-    void on_ask(const wire::Header& header, Bytes payload);
+    void on_nak(const wire::Header& header, Bytes payload);
     // A posted operation has all its fragments here.
     void on_all_here(Slot& slot);
     Nanoseconds next_deadline() const { return pushes_.empty() ? kNever : pushes_.front().at; }
@@ -81,7 +81,7 @@ class Supplier {
     bool supply(Slot& slot, Effect& effect);
     bool keeps(const Slot& slot, const Client& client, std::uint32_t fragment) const;
     std::uint32_t supply_limit(const Slot& slot) const;
-    void supply_all(Slot& slot, bool hearing);
+    void supply_all(Slot& slot, bool receiving);
 
     Core& core_;
     FlowControl& flow_;

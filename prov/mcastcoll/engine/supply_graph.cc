@@ -38,17 +38,16 @@ RankList children_in(const RankSet& set, Rank root, Rank rank, std::uint32_t ari
 
 }  // namespace
 
-void SupplyGraph::set_verdict(Verdict verdict) {
-    verdict_ = std::move(verdict);
+void SupplyGraph::set_map(ReachabilityMap map) {
+    map_ = std::move(map);
     leaders_.clear();
     supplied_.clear();
-    healthy_ =
-        verdict_.works && verdict_.deaf.empty() && verdict_.mute.empty() && range_of_.empty() && members_ > 1;
-    if (range_of_.empty() || !verdict_.works) return;
+    healthy_ = map_.works && map_.deaf.empty() && map_.mute.empty() && range_of_.empty() && members_ > 1;
+    if (range_of_.empty() || !map_.works) return;
     // The first member of a range that receives and is received is its leader.
     leaders_.assign(1U + *std::max_element(range_of_.begin(), range_of_.end()), kNoRank);
     std::vector<bool> needs_leader(leaders_.size());
-    const RankSet mute = RankSet::of(verdict_.mute, members_);
+    const RankSet mute = RankSet::of(map_.mute, members_);
     for (std::uint32_t i = 0; i < members_; ++i) {
         const Rank rank = rank_of(i);
         if (deaf(rank)) continue;
@@ -57,7 +56,7 @@ void SupplyGraph::set_verdict(Verdict verdict) {
     }
     for (std::size_t range = 0; range < leaders_.size(); ++range)
         if (needs_leader[range] && leaders_[range] == kNoRank) return;
-    supplied_.assign(leaders_.size(), verdict_.deaf);
+    supplied_.assign(leaders_.size(), map_.deaf);
     for (std::size_t range = 0; range < leaders_.size(); ++range) {
         for (std::size_t other = 0; other < leaders_.size(); ++other)
             if (other != range && leaders_[other] != kNoRank) supplied_[range].push_back(leaders_[other]);
@@ -74,19 +73,19 @@ Rank SupplyGraph::supplier(Rank root, Rank rank, std::uint32_t arity) const {
     if (rank == root) return kNoRank;
 // A fault that the simulator must detect: the ring's last member has no supplier.
 #ifdef MCC_BREAK_LAST_RING_EDGE
-    if (hears(root, rank) && children_in(hearing(root), root, rank, 1).count == 0) return kNoRank;
+    if (receives(root, rank) && children_in(receivers(root), root, rank, 1).count == 0) return kNoRank;
 #endif
-    return hears(root, rank) ? parent_in(hearing(root), root, rank, 1)
-                             : parent_in(fallback(root), root, rank, arity);
+    return receives(root, rank) ? parent_in(receivers(root), root, rank, 1)
+                                : parent_in(fallback(root), root, rank, arity);
 }
 
 RankList SupplyGraph::clients(Rank root, Rank rank, std::uint32_t arity) const {
     RankList result;
     if (rank == root || !on_ring(root, rank)) result = children_in(fallback(root), root, rank, arity);
     if (!on_ring(root, rank)) return result;
-    for (Rank next : children_in(hearing(root), root, rank, 1)) {
+    for (Rank next : children_in(receivers(root), root, rank, 1)) {
 #ifdef MCC_BREAK_LAST_RING_EDGE
-        if (children_in(hearing(root), root, next, 1).count == 0) continue;
+        if (children_in(receivers(root), root, next, 1).count == 0) continue;
 #endif
         result.add(next);
     }
@@ -94,11 +93,11 @@ RankList SupplyGraph::clients(Rank root, Rank rank, std::uint32_t arity) const {
 }
 
 Rank SupplyGraph::report_parent(Rank root, Rank rank, std::uint32_t arity) const {
-    return hears(root, rank) ? parent_in(hearing(root), root, rank, arity) : kNoRank;
+    return receives(root, rank) ? parent_in(receivers(root), root, rank, arity) : kNoRank;
 }
 
 RankList SupplyGraph::report_children(Rank root, Rank rank, std::uint32_t arity) const {
-    return on_ring(root, rank) ? children_in(hearing(root), root, rank, arity) : RankList{};
+    return on_ring(root, rank) ? children_in(receivers(root), root, rank, arity) : RankList{};
 }
 
 Rank tree_parent(Rank rank, std::uint32_t arity) {
@@ -106,7 +105,7 @@ Rank tree_parent(Rank rank, std::uint32_t arity) {
 }
 
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members) {
-    return children_in(RankSet::everybody_but({}, members), rank_of(0), rank, arity);
+    return children_in(RankSet::all_but({}, members), rank_of(0), rank, arity);
 }
 
 std::uint32_t tree_size(Rank rank, std::uint32_t arity, std::uint32_t members) {

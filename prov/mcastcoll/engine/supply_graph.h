@@ -41,23 +41,23 @@ struct RankList {
 // Iterates over a member's children to send each the same message.
 class Round {
   public:
-    explicit Round(const RankList& children) : children_(children), told_(children.count) {}
-    void begin() { told_ = 0; }
+    explicit Round(const RankList& children) : children_(children), informed_(children.count) {}
+    void begin() { informed_ = 0; }
     // All children have been sent the message.
-    bool over() const { return told_ == children_.count; }
-    Rank next() { return over() ? kNoRank : children_.ranks[told_++]; }
+    bool over() const { return informed_ == children_.count; }
+    Rank next() { return over() ? kNoRank : children_.ranks[informed_++]; }
 
   private:
     const RankList children_;
-    std::uint32_t told_;
+    std::uint32_t informed_;
 };
 
 // The reachability map. If the multicast does not work, no member receives any other, and the lists are
 // empty.
-struct Verdict {
+struct ReachabilityMap {
     bool works = false;
     std::vector<Rank> deaf, mute;  // ascending: members that cannot receive; members that cannot be received
-    bool operator==(const Verdict&) const = default;
+    bool operator==(const ReachabilityMap&) const = default;
 };
 
 class SupplyGraph {
@@ -66,24 +66,24 @@ class SupplyGraph {
     // (sender.h).
     explicit SupplyGraph(std::uint32_t members, std::vector<std::uint8_t> range_of = {})
         : members_(members), range_of_(std::move(range_of)) {}
-    void set_verdict(Verdict verdict);
-    const Verdict& verdict() const { return verdict_; }
+    void set_map(ReachabilityMap map);
+    const ReachabilityMap& map() const { return map_; }
 
     // Reachability by the map alone, regardless of leaders.
     bool audible(Rank root) const {
-        return healthy_ || (verdict_.works && !RankSet::of(verdict_.mute, members_).contains(root) &&
+        return healthy_ || (map_.works && !RankSet::of(map_.mute, members_).contains(root) &&
                             has_others(listening(), root));
     }
-    bool can_hear(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
+    bool can_receive(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
     // Leaders relay. Also false if a range has no able leader, so that roots multicast to all ranges.
     bool relayed() const { return !supplied_.empty(); }
     // True if the rank relays this root's fragments to its range.
     bool relays(Rank root, Rank rank) const { return relayed() && leads_towards(root, rank); }
     // True if a multicast of this root reaches any member.
-    bool multicasts(Rank root) const { return healthy_ || reaches_anybody(root); }
+    bool multicasts(Rank root) const { return healthy_ || reaches_any(root); }
     // True if the rank is to receive this root's multicasts.
-    bool hears(Rank root, Rank rank) const {
-        return rank != root && (healthy_ || (reaches_anybody(root) && hearing(root).contains(rank)));
+    bool receives(Rank root, Rank rank) const {
+        return rank != root && (healthy_ || (reaches_any(root) && receivers(root).contains(rank)));
     }
     // The member whose multicasts bring this root's data to the rank.
     Rank brought_by(Rank root, Rank rank) const {
@@ -91,7 +91,7 @@ class SupplyGraph {
         return by_leader ? leaders_[range_of_[index_of(rank)]] : root;
     }
     bool deaf(Rank rank) const { return !listening().contains(rank); }
-    std::uint32_t hearing_count() const { return listening().size(); }
+    std::uint32_t receiver_count() const { return listening().size(); }
 
     // The member that supplies `rank`; kNoRank for the root itself. arity: children per member in the tree of
     // deaf members.
@@ -105,31 +105,32 @@ class SupplyGraph {
 
   private:
     bool leads_towards(Rank root, Rank rank) const;
-    bool reaches_anybody(Rank root) const { return audible(root) && has_others(hearing(root), root); }
+    bool reaches_any(Rank root) const { return audible(root) && has_others(receivers(root), root); }
     static bool has_others(const RankSet& set, Rank root) {
         return set.size() > (set.contains(root) ? 1U : 0U);
     }
     // True for a member of this root's ring, and for a root that has one.
-    bool on_ring(Rank root, Rank rank) const { return rank == root ? multicasts(root) : hears(root, rank); }
+    bool on_ring(Rank root, Rank rank) const {
+        return rank == root ? multicasts(root) : receives(root, rank);
+    }
     RankSet listening() const {
-        return verdict_.works ? RankSet::everybody_but(verdict_.deaf, members_) : RankSet::of({}, members_);
+        return map_.works ? RankSet::all_but(map_.deaf, members_) : RankSet::of({}, members_);
     }
     // Members that are supplied by messages from the start: deaf members, and leaders of other ranges.
     const std::vector<Rank>& supplied(Rank root) const {
-        return relayed() ? supplied_[range_of_[index_of(root)]] : verdict_.deaf;
+        return relayed() ? supplied_[range_of_[index_of(root)]] : map_.deaf;
     }
     // Members that are to receive this root, and the root itself unless deaf.
-    RankSet hearing(Rank root) const {
-        return verdict_.works ? RankSet::everybody_but(supplied(root), members_) : RankSet::of({}, members_);
+    RankSet receivers(Rank root) const {
+        return map_.works ? RankSet::all_but(supplied(root), members_) : RankSet::of({}, members_);
     }
     // Members in the tree below this root.
     RankSet fallback(Rank root) const {
-        return multicasts(root) ? RankSet::of(supplied(root), members_)
-                                : RankSet::everybody_but({}, members_);
+        return multicasts(root) ? RankSet::of(supplied(root), members_) : RankSet::all_but({}, members_);
     }
 
     std::uint32_t members_;
-    Verdict verdict_;
+    ReachabilityMap map_;
     // No member is deaf or mute, and roots multicast to all: the most frequent case needs no search.
     bool healthy_ = false;
     std::vector<std::uint8_t> range_of_;

@@ -19,10 +19,10 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
       host_(host),
       proof_(config.key),
       store_(config.memory, Members::kMaxMembers),
-      outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kEverybody), proof_),
+      outgoing_(config.sends ? config.window : 1, config.payload, header(Kind::data, kAllMembers), proof_),
       pacer_(now),
       meets_until_(now + config.peer_timeout),
-      impatient_until_(now),
+      strict_until_(now),
       probe_at_(now),
       stray_at_(now),
       looked_at_(now),
@@ -32,7 +32,7 @@ Header Feed::header(Kind kind, MemberId to) const {
     return {.kind = kind, .group = config_.group, .from = config_.self, .to = to};
 }
 
-void Feed::tell(Header header, const Place& to, Bytes body) {
+void Feed::send_packet(Header header, const Place& to, Bytes body) {
     std::array<std::byte, kHeaderBytes + kBitmapBytes> packet;
     header.serial = proof_.next_serial();
     const auto front = encode(header);
@@ -40,7 +40,7 @@ void Feed::tell(Header header, const Place& to, Bytes body) {
     std::copy(body.begin(), body.end(), packet.begin() + kHeaderBytes);
     const MutableBytes all(packet.data(), kHeaderBytes + body.size());
     proof_.stamp(all);
-    if (header.to == kEverybody)
+    if (header.to == kAllMembers)
         host_.multicast(all, all.size());
     else
         host_.send(to, all);
@@ -84,7 +84,7 @@ bool Feed::is_from(Member& member, const Header& header, const Place& source) {
 
 void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Nanoseconds now) {
     if (header.group != config_.group || header.from == config_.self) return;
-    if (header.to != kEverybody && header.to != config_.self) return;
+    if (header.to != kAllMembers && header.to != config_.self) return;
     if (!proof_.is_right(packet)) {
         ++counters_.unproven;
         return;
@@ -116,7 +116,7 @@ void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Na
 }
 
 // Whether this member can process data, or a beat about data. If the sender's first packet is not known, a
-// join asks for it.
+// join requests it.
 bool Feed::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
     if (sender != nullptr && sender->incoming) {
         if (sender->incoming->skip_to(header.oldest)) return true;
@@ -149,7 +149,7 @@ void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds
         // A replayed packet is no sign of life.
         if (put != Put::taken) return member.gap.watch(incoming.has_gap(), now);
     }
-    member.heard = now;
+    member.last_received = now;
     member.gap.watch(incoming.has_gap(), now);
 }
 
@@ -169,7 +169,7 @@ void Feed::report_progress(Member& member) {
 }
 
 void Feed::on_beat(Member& member, const Header& header, Nanoseconds now) {
-    member.heard = now;
+    member.last_received = now;
     member.incoming->note_end(header.number);
     // Reported in the next tick, because packets in the socket are not missing.
     if ((header.flags & kReport) != 0) member.report_wanted = true;
@@ -184,7 +184,7 @@ void Feed::report(Member& member, bool holes) {
     const std::size_t used = holes ? member.incoming->missing(bitmap) : 0;
     member.reported = report.number;
     ++counters_.reports;
-    tell(report, member.place, Bytes(bitmap.data(), used));
+    send_packet(report, member.place, Bytes(bitmap.data(), used));
 }
 
 void Feed::deliver() {
@@ -199,7 +199,8 @@ void Feed::deliver() {
 // A silent sender may have no data, or be busy. But a sender must repair data that it owes.
 void Feed::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
-        if (!member->incoming || member->leaving || now - member->heard <= config_.peer_timeout) continue;
+        if (!member->incoming || member->leaving || now - member->last_received <= config_.peer_timeout)
+            continue;
         if (member->incoming->has_gap() || member->incoming->in_message()) bar(*member, Loss::silent);
     }
 }
@@ -210,20 +211,20 @@ void Feed::tick(Nanoseconds now) {
     if (now >= probe_at_ && probes_left_ > 0) {
         --probes_left_;
         probe_at_ = now + kProbePause;
-        send_join(kEverybody, {}, now);
+        send_join(kAllMembers, {}, now);
         if (config_.sends && beat_at_ == kNever) beat_at_ = now + beat_after_;
     }
     for (const auto& member : members_) {
-        const bool asks = now >= member->gap.deadline();
-        if (!member->gone && member->incoming && (asks || member->report_wanted)) report(*member, true);
+        const bool overdue = now >= member->gap.deadline();
+        if (!member->gone && member->incoming && (overdue || member->report_wanted)) report(*member, true);
         member->report_wanted = false;
-        if (!member->gone && asks) member->gap.reported(member->incoming->first_missing(), now);
+        if (!member->gone && overdue) member->gap.reported(member->incoming->first_missing(), now);
     }
-    ask_again(now);
+    repeat_requests(now);
     drop_unanswered(now);
     expel_late(now);
     bar_silent(now);
-    members_.bury();
+    members_.remove_gone();
     if (now >= flush_at_) flush(now);
     // Packets that the system has not accepted yet cannot be missing.
     if (config_.sends && now >= beat_at_ && outgoing_.waiting() == 0) beat(!outgoing_.empty(), now);
@@ -235,7 +236,7 @@ Nanoseconds Feed::next_deadline() const {
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
     bool owed = !outgoing_.empty();
     for (const auto& member : members_) {
-        soonest = std::min({soonest, member->gap.deadline(), member->ask.deadline()});
+        soonest = std::min({soonest, member->gap.deadline(), member->request_timer.deadline()});
         owed = owed || (member->incoming && !member->leaving &&
                         (member->incoming->has_gap() || member->incoming->in_message()));
     }

@@ -88,7 +88,7 @@ class Feed {
     Member* find_or_add(MemberId id, const Place& place, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
     // Sends a packet to header.to, or to all members; `to` is then ignored.
-    void tell(Header header, const Place& to = {}, Bytes body = {});
+    void send_packet(Header header, const Place& to = {}, Bytes body = {});
     void send_join(MemberId to, const Place& place, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;
     void welcome(Member& member);
@@ -99,7 +99,7 @@ class Feed {
     bool is_answer(const Member& member, const Header& header, Bytes body) const;
     void add_receiver(Member& member, const Header& header, Nanoseconds now);
     void add_sender(Member& member, const Header& header);
-    void ask_again(Nanoseconds now);
+    void repeat_requests(Nanoseconds now);
     void bar(Member& member, Loss how);
     bool is_from(Member& member, const Header& header, const Place& source);
     bool takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now);
@@ -139,7 +139,7 @@ class Feed {
     Members members_;
     unsigned probes_left_ = kProbes;
     const Nanoseconds meets_until_;
-    Nanoseconds impatient_until_;
+    Nanoseconds strict_until_;
     RepairBudget repairs_;
     Nanoseconds probe_at_, stray_at_, looked_at_, flush_at_ = kNever, beat_at_ = kNever, beat_after_;
     FeedCounters counters_;

@@ -20,7 +20,7 @@ Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
     Member& added = members_.add(id, place, now);
     // At the beginning the new member may refer to a join that this member has sent to the whole group. Later
     // the member may have been here before and been forgotten: its older packets do not count.
-    added.asked_from = now < meets_until_ ? 1 : proof_.last_serial() + 1;
+    added.answers_from = now < meets_until_ ? 1 : proof_.last_serial() + 1;
     return &added;
 }
 
@@ -35,7 +35,7 @@ Header Feed::introduction(Kind kind, MemberId to) const {
 
 void Feed::send_join(MemberId to, const Place& place, Nanoseconds now) {
     flush(now);
-    tell(introduction(Kind::join, to), place);
+    send_packet(introduction(Kind::join, to), place);
 }
 
 void Feed::welcome(Member& member) {
@@ -44,25 +44,25 @@ void Feed::welcome(Member& member) {
     if (member.receives) one.number = member.start;
     std::array<std::byte, kEchoBytes> echo;
     wire::put(echo.data(), member.introduced);
-    tell(one, member.place, echo);
+    send_packet(one, member.place, echo);
 }
 
 bool Feed::is_answer(const Member& member, const Header& header, Bytes body) const {
     if (header.kind != Kind::welcome || body.size() < kEchoBytes) return false;
     const auto echo = wire::get<std::uint64_t>(body.data());
-    return echo >= member.asked_from && echo <= proof_.last_serial();
+    return echo >= member.answers_from && echo <= proof_.last_serial();
 }
 
 // A join or a welcome: roles of the other member, and the number of its first packet for this member.
 void Feed::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
                            Nanoseconds now) {
     if (member.leaving) return;
-    member.heard = now;
+    member.last_received = now;
     member.introduced = header.serial;
     if (!member.answered) {
         member.place = source;
         member.answered = is_answer(member, header, body);
-        if (member.answered) member.ask.stop();
+        if (member.answered) member.request_timer.stop();
     }
     if (config_.sends && (header.flags & kReceives) != 0) add_receiver(member, header, now);
     if (config_.receives && (header.flags & kSends) != 0 && member.answered) add_sender(member, header);
@@ -72,7 +72,7 @@ void Feed::on_introduction(Member& member, const Header& header, Bytes body, con
 void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
     const bool joins = header.kind == Kind::join;
     // The member would continue at its old position, but packets from there are gone.
-    if (member.expelled && !joins) return tell(this->header(Kind::expelled, member.id), member.place);
+    if (member.expelled && !joins) return send_packet(this->header(Kind::expelled, member.id), member.place);
     if (!member.receives) {
         // The receiver begins with a whole message.
         flush(now);
@@ -93,11 +93,11 @@ void Feed::add_sender(Member& member, const Header& header) {
     member.reported = header.number;
 }
 
-void Feed::ask_again(Nanoseconds now) {
+void Feed::repeat_requests(Nanoseconds now) {
     for (const auto& member : members_) {
-        if (member->gone || now < member->ask.deadline()) continue;
+        if (member->gone || now < member->request_timer.deadline()) continue;
         welcome(*member);
-        member->ask.asked(now);
+        member->request_timer.requested(now);
     }
 }
 

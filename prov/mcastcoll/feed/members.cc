@@ -10,9 +10,9 @@ namespace {
 constexpr Nanoseconds kReportFirst = Nanoseconds::from_us(500);
 constexpr Nanoseconds kReportAgain = Nanoseconds::from_ms(2);
 constexpr Nanoseconds kReportLongest = Nanoseconds::from_ms(64);
-constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(10);
-constexpr Nanoseconds kAskLongest = Nanoseconds::from_ms(20);
-constexpr unsigned kMaxAsks = 20;
+constexpr Nanoseconds kRequestAgain = Nanoseconds::from_ms(10);
+constexpr Nanoseconds kRequestLongest = Nanoseconds::from_ms(20);
+constexpr unsigned kMaxRequests = 20;
 
 bool is_receiver(const std::unique_ptr<Member>& member) {
     return member->receives && !member->gone;
@@ -37,16 +37,17 @@ void GapTimer::reported(std::uint64_t first_missing, Nanoseconds now) {
     pause_ = std::min(pause_ + pause_, kReportLongest);
 }
 
-AskTimer::AskTimer(Nanoseconds now) : at_(now + kAskAgain), pause_(kAskAgain), left_(kMaxAsks) {}
+RequestTimer::RequestTimer(Nanoseconds now)
+    : at_(now + kRequestAgain), pause_(kRequestAgain), left_(kMaxRequests) {}
 
-void AskTimer::asked(Nanoseconds now) {
+void RequestTimer::requested(Nanoseconds now) {
     left_ -= left_ > 0 ? 1 : 0;
-    pause_ = std::min(pause_ + pause_, kAskLongest);
+    pause_ = std::min(pause_ + pause_, kRequestLongest);
     at_ = left_ > 0 ? now + pause_ : kNever;
 }
 
-void AskTimer::resume(Nanoseconds now) {
-    if (at_ == kNever) at_ = now + kAskLongest;
+void RequestTimer::resume(Nanoseconds now) {
+    if (at_ == kNever) at_ = now + kRequestLongest;
 }
 
 Member* Members::find(MemberId id) {
@@ -62,24 +63,24 @@ Member& Members::add(MemberId id, const Place& place, Nanoseconds now) {
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
     // A receiver is expelled, not forgotten.
     const auto stays = [&](const auto& one) {
-        return one->answered && (one->receives || now - one->heard <= peer_timeout);
+        return one->answered && (one->receives || now - one->last_received <= peer_timeout);
     };
     const auto least = std::ranges::min_element(
-        all_, {}, [&](const auto& one) { return std::tuple(stays(one), one->answered, one->heard); });
+        all_, {}, [&](const auto& one) { return std::tuple(stays(one), one->answered, one->last_received); });
     if (least == all_.end() || stays(*least)) return nullptr;
     auto evicted = std::move(*least);
     all_.erase(least);
     return evicted;
 }
 
-void Members::bury() {
+void Members::remove_gone() {
     std::erase_if(all_, [](const auto& member) { return member->gone; });
 }
 
 void Members::forgive(Nanoseconds pause, Nanoseconds now) {
     for (const auto& member : all_) {
         member->moved = std::min(now, member->moved + pause);
-        member->heard = std::min(now, member->heard + pause);
+        member->last_received = std::min(now, member->last_received + pause);
     }
 }
 

@@ -30,12 +30,12 @@ class GapTimer {
 
 // Time of the next request to a member that has not answered. The number of requests is limited, because an
 // id may be forged.
-class AskTimer {
+class RequestTimer {
   public:
-    explicit AskTimer(Nanoseconds now);
+    explicit RequestTimer(Nanoseconds now);
     Nanoseconds deadline() const { return at_; }
     void stop() { at_ = kNever; }
-    void asked(Nanoseconds now);
+    void requested(Nanoseconds now);
     // The member has sent a packet, but no answer.
     void resume(Nanoseconds now);
 
@@ -46,17 +46,17 @@ class AskTimer {
 
 struct Member {
     Member(MemberId its_id, const Place& its_place, Nanoseconds now)
-        : id(its_id), place(its_place), heard(now), ask(now) {}
+        : id(its_id), place(its_place), last_received(now), request_timer(now) {}
 
     const MemberId id;
     Place place;  // fixed once the member has answered
-    Nanoseconds heard;
+    Nanoseconds last_received;
     // The member has answered a recent packet of this member. So the member exists now, and its packets are
     // no replay by a stranger.
     bool answered = false;
-    std::uint64_t asked_from = 0;  // serial of this member's first packet that counts as answered
-    std::uint64_t introduced = 0;  // serial of the member's last join or welcome
-    AskTimer ask;
+    std::uint64_t answers_from = 0;  // serial of this member's first packet that counts as answered
+    std::uint64_t introduced = 0;    // serial of the member's last join or welcome
+    RequestTimer request_timer;
     wire::TakenNumbers serials;
     // A receiver of this member's data.
     bool receives = false;
@@ -73,7 +73,7 @@ struct Member {
     // Messages of this sender are lost, which the host knows: no more of its messages are accepted.
     bool barred = false;
     bool leaving = false;  // all of its data has arrived or is not needed; the member does not come back
-    bool gone = false;     // removed by the next bury()
+    bool gone = false;     // removed by the next remove_gone()
 };
 
 class Members {
@@ -87,7 +87,7 @@ class Members {
     // Removes a member to make room: a member without an answer, or else the member with the longest silence
     // above the peer timeout. Null if no member qualifies.
     std::unique_ptr<Member> evict(Nanoseconds now, Nanoseconds peer_timeout);
-    void bury();
+    void remove_gone();
     // Extends the deadlines by a pause in which the caller did not run this member.
     void forgive(Nanoseconds pause, Nanoseconds now);
 

@@ -44,7 +44,7 @@ Result<Header> decode(Bytes packet) {
     header.number = wire::get<std::uint64_t>(&packet[32]);
     header.oldest = wire::get<std::uint64_t>(&packet[40]);
     header.serial = wire::get<std::uint64_t>(&packet[48]);
-    if (header.from == kEverybody) return Error{EBADMSG, "a packet without a sender"};
+    if (header.from == kAllMembers) return Error{EBADMSG, "a packet without a sender"};
     return header;
 }
 

@@ -29,7 +29,7 @@
 namespace mcastcoll::feed {
 
 enum class MemberId : std::uint64_t {};
-inline constexpr MemberId kEverybody{0};
+inline constexpr MemberId kAllMembers{0};
 
 // Address of a member. Only the host interprets it.
 struct Place {

@@ -17,17 +17,17 @@ constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
 // Lower limit of the window, even below the reported buffers of receivers: the largest message fits.
 constexpr std::size_t kLeastWindow = 64;
 // Share of the peer timeout for which a member without an answer is waited for.
-constexpr std::int64_t kPatienceShare = 20;
+constexpr std::int64_t kLateShare = 20;
 
 }  // namespace
 
 void Feed::leave(Nanoseconds now) {
     flush(now);
-    Header farewell = header(Kind::leave, kEverybody);
+    Header farewell = header(Kind::leave, kAllMembers);
     farewell.number = outgoing_.next();
     // Repeated, because datagrams may be lost. A receiver that misses every copy detects the end of this
     // member by the peer timeout.
-    for (unsigned i = 0; i < kFarewells; ++i) tell(farewell);
+    for (unsigned i = 0; i < kFarewells; ++i) send_packet(farewell);
 }
 
 void Feed::send(Bytes message, Nanoseconds now) {
@@ -71,12 +71,12 @@ void Feed::emit(Nanoseconds now) {
 
 void Feed::on_report(Member* member, const Header& header, Bytes body, const Place& source, Nanoseconds now) {
     if (member == nullptr || !member->receives)
-        return tell(this->header(Kind::expelled, header.from), source);
+        return send_packet(this->header(Kind::expelled, header.from), source);
     if (!member->answered) {
         ++counters_.unanswered;
-        return member->ask.resume(now);
+        return member->request_timer.resume(now);
     }
-    member->heard = now;
+    member->last_received = now;
     if (header.number > member->acked && header.number <= outgoing_.next()) {
         member->acked = header.number;
         member->moved = now;
@@ -121,12 +121,12 @@ void Feed::limit_window() {
 }
 
 void Feed::beat(bool wanted, Nanoseconds now) {
-    Header one = header(Kind::beat, kEverybody);
+    Header one = header(Kind::beat, kAllMembers);
     one.number = outgoing_.next();
     one.oldest = outgoing_.oldest();
     one.flags = wanted ? kReport : 0;
     ++counters_.beats;
-    tell(one);
+    send_packet(one);
     const Nanoseconds idle{config_.peer_timeout.value / 10};
     beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
     beat_after_ = std::min(beat_after_ + beat_after_, kBeatLongest);
@@ -141,7 +141,7 @@ void Feed::expel_late(Nanoseconds now) {
         member->receives = false;
         member->expelled = expelled = true;
         ++counters_.expelled;
-        tell(header(Kind::expelled, member->id), member->place);
+        send_packet(header(Kind::expelled, member->id), member->place);
     }
     if (!expelled) return;
     trim();
@@ -152,18 +152,18 @@ void Feed::expel_late(Nanoseconds now) {
 // together for a quarter of the time.
 void Feed::drop_unanswered(Nanoseconds now) {
     if (!outgoing_.is_crowded()) return;
-    const Nanoseconds patience{config_.peer_timeout.value / kPatienceShare};
+    const Nanoseconds late_after{config_.peer_timeout.value / kLateShare};
     bool dropped = false;
     for (const auto& member : members_) {
         if (!member->receives || member->answered || member->acked == outgoing_.next()) continue;
-        if (now >= impatient_until_ && now - member->moved <= patience) continue;
+        if (now >= strict_until_ && now - member->moved <= late_after) continue;
         // If the member exists, it is informed when it answers.
         member->receives = false;
         member->expelled = dropped = true;
         ++counters_.dropped;
     }
     if (!dropped) return;
-    if (now >= impatient_until_) impatient_until_ = now + Nanoseconds{3 * patience.value};
+    if (now >= strict_until_) strict_until_ = now + Nanoseconds{3 * late_after.value};
     trim();
 }
 

@@ -16,32 +16,32 @@ std::uint64_t last_digit(std::uint64_t rank) {
 
 }  // namespace
 
-Rank greeting_parent(Rank rank) {
+Rank hello_parent(Rank rank) {
     const std::uint64_t number = index_of(rank);
     const std::uint64_t power = last_digit(number) * kBase;
     return rank_of(number / power * power);
 }
 
-std::uint32_t greeting_span(Rank rank, std::uint32_t members) {
+std::uint32_t hello_span(Rank rank, std::uint32_t members) {
     const std::uint64_t number = index_of(rank);
     const std::uint64_t behind = members - number;
     return static_cast<std::uint32_t>(number == 0 ? behind : std::min(behind, last_digit(number)));
 }
 
 Gathering::Gathering(Rank self, std::uint32_t members)
-    : self_(self), members_(members), span_(greeting_span(self, members)) {}
+    : self_(self), members_(members), span_(hello_span(self, members)) {}
 
 bool Gathering::expects(Rank rank) const {
-    return index_of(rank) > index_of(self_) && index_of(rank) < members_ && greeting_parent(rank) == self_;
+    return index_of(rank) > index_of(self_) && index_of(rank) < members_ && hello_parent(rank) == self_;
 }
 
 void Gathering::add(const wire::Hello& hello) {
-    if (greetings_.emplace(hello.rank, hello).second) ++count_;
+    if (hellos_.emplace(hello.rank, hello).second) ++count_;
 }
 
 void Gathering::add_from(Rank from, const std::vector<wire::Hello>& hellos) {
     if (complete() || !expects(from) || of(from) == nullptr) return;
-    const std::size_t first = index_of(from), end = first + greeting_span(from, members_);
+    const std::size_t first = index_of(from), end = first + hello_span(from, members_);
     const auto its_own = [&](const wire::Hello& hello) {
         return index_of(hello.rank) > first && index_of(hello.rank) < end && hello.members == members_;
     };
@@ -50,34 +50,34 @@ void Gathering::add_from(Rank from, const std::vector<wire::Hello>& hellos) {
 }
 
 const wire::Hello* Gathering::of(Rank rank) const {
-    const auto found = greetings_.find(rank);
-    return found == greetings_.end() ? nullptr : &found->second;
+    const auto found = hellos_.find(rank);
+    return found == hellos_.end() ? nullptr : &found->second;
 }
 
 std::vector<Rank> Gathering::missing() const {
     std::vector<Rank> ranks;
     const std::uint64_t end = index_of(self_) + std::uint64_t{span_};
-    for (std::uint64_t rank = index_of(self_) + 1; rank < end; rank += greeting_span(rank_of(rank), members_))
+    for (std::uint64_t rank = index_of(self_) + 1; rank < end; rank += hello_span(rank_of(rank), members_))
         if (of(rank_of(rank)) == nullptr) ranks.push_back(rank_of(rank));
     return ranks;
 }
 
-std::vector<const wire::Hello*> Gathering::heard() const {
-    std::vector<const wire::Hello*> heard;
-    for (const auto& [rank, hello] : greetings_)
-        if (expects(rank)) heard.push_back(&hello);
-    return heard;
+std::vector<const wire::Hello*> Gathering::received() const {
+    std::vector<const wire::Hello*> received;
+    for (const auto& [rank, hello] : hellos_)
+        if (expects(rank)) received.push_back(&hello);
+    return received;
 }
 
-std::vector<wire::Hello> Gathering::guests() const {
-    std::vector<wire::Hello> guests;
-    guests.reserve(greetings_.size());
-    for (const auto& [rank, hello] : greetings_) guests.push_back(hello);
-    return guests;
+std::vector<wire::Hello> Gathering::hellos() const {
+    std::vector<wire::Hello> hellos;
+    hellos.reserve(hellos_.size());
+    for (const auto& [rank, hello] : hellos_) hellos.push_back(hello);
+    return hellos;
 }
 
 void Gathering::passed_on() {
-    std::erase_if(greetings_, [this](const auto& one) { return one.first != self_ && !expects(one.first); });
+    std::erase_if(hellos_, [this](const auto& one) { return one.first != self_ && !expects(one.first); });
 }
 
 }  // namespace mcastcoll::group

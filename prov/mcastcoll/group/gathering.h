@@ -18,9 +18,9 @@
 namespace mcastcoll::group {
 
 // The rank to which this rank (not 0) sends its hello.
-Rank greeting_parent(Rank rank);
+Rank hello_parent(Rank rank);
 // Number of consecutive ranks, starting with this rank, whose hellos reach rank 0 through this rank.
-std::uint32_t greeting_span(Rank rank, std::uint32_t members);
+std::uint32_t hello_span(Rank rank, std::uint32_t members);
 
 // The hellos that one member gathers.
 class Gathering {
@@ -41,16 +41,16 @@ class Gathering {
     const wire::Hello* of(Rank rank) const;
     // The children without a hello here, and the hellos of the rest.
     std::vector<Rank> missing() const;
-    std::vector<const wire::Hello*> heard() const;
+    std::vector<const wire::Hello*> received() const;
     // All hellos of the subtree in the order of ranks, once complete.
-    std::vector<wire::Hello> guests() const;
+    std::vector<wire::Hello> hellos() const;
     // Drops forwarded hellos, except this member's own and the children's.
     void passed_on();
 
   private:
     const Rank self_;
     const std::uint32_t members_, span_;
-    std::map<Rank, wire::Hello> greetings_;
+    std::map<Rank, wire::Hello> hellos_;
     std::uint32_t count_ = 0;
 };
 

@@ -15,14 +15,14 @@ namespace {
 constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
 // The time at which stalled operations become an error. Members of the engine have the engine's timeout.
-Nanoseconds stalled_at(const Patience& patience, const LevelSet& levels) {
-    return levels.waits_outside_engine() ? patience.stalled_at(levels.placement().hosts() > 1) : kNever;
+Nanoseconds stalled_at(const StallTimer& timer, const LevelSet& levels) {
+    return levels.waits_outside_engine() ? timer.stalled_at(levels.placement().hosts() > 1) : kNever;
 }
 
-void tell_of_end([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
-                 [[maybe_unused]] wire::ByteString word) {
+void send_outcome([[maybe_unused]] Port& port, [[maybe_unused]] std::vector<Outbox::Peer> whom,
+                  [[maybe_unused]] wire::ByteString message) {
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
-    port.tell_for_good(std::move(whom), std::move(word));
+    port.queue_final_message(std::move(whom), std::move(message));
 #endif
 }
 
@@ -38,40 +38,41 @@ HostMemoryName memory_name(const wire::Agreement& agreement, const wire::JoinKey
 
 }  // namespace
 
-Group::Group(const Plan& plan, Port& port)
-    : plan_(plan),
+Group::Group(const JoinParameters& parameters, Port& port)
+    : parameters_(parameters),
       port_(port),
-      join_(plan.id, plan.self, plan.members, plan.deadline, port),
-      sequence_(plan.id.sequence),
-      patience_(plan.means.stall_timeout) {}
+      join_(parameters.id, parameters.self, parameters.members, parameters.deadline, port),
+      sequence_(parameters.id.sequence),
+      stall_timer_(parameters.means.stall_timeout) {}
 
 void Group::start(Nanoseconds now) {
-    half_time_ = Nanoseconds{now.value + (plan_.deadline - now).value / 2};
+    half_time_ = Nanoseconds{now.value + (parameters_.deadline - now).value / 2};
     on_join([&](Join& join) { join.start(now); }, now);
 }
 
 void Group::on_join(FunctionRef<void(Join&)> it, Nanoseconds now) {
     it(join_);
-    if (state_ != State::greeting) return;
-    if (join_.complete()) return welcome_everybody(now);
+    if (state_ != State::hello) return;
+    if (join_.complete()) return welcome_members(now);
     if (join_.error() != 0) end_join(join_.error());
 }
 
-void Group::welcome_everybody(Nanoseconds now) {
-    const Guests guests = join_.guests();
-    wire::Welcome welcome = make_welcome(plan_.id, guests, plan_.settings, plan_.policy, plan_.selection);
-    if (const int error = port_.multicast().offer(welcome, guests); error != 0) return end_join(error);
+void Group::welcome_members(Nanoseconds now) {
+    const Hellos hellos = join_.hellos();
+    wire::Welcome welcome =
+        make_welcome(parameters_.id, hellos, parameters_.settings, parameters_.policy, parameters_.selection);
+    if (const int error = port_.multicast().offer(welcome, hellos); error != 0) return end_join(error);
     join_.welcome();
     lead_host(welcome, wire::encode(welcome), now);
 }
 
 void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
     constexpr std::size_t kMaxBeside = 65536;  // beside the member table
-    if (!arrival_.add(part, kMaxBeside + plan_.members * wire::kMaxUnpackedBytes)) return;
+    if (!arrival_.add(part, kMaxBeside + parameters_.members * wire::kMaxUnpackedBytes)) return;
     const wire::ByteString whole = arrival_.take();
-    const auto welcome = wire::decode_welcome(whole, plan_.members);
+    const auto welcome = wire::decode_welcome(whole, parameters_.members);
     if (!welcome) return;
-    const wire::Peer& named = welcome->peers[index_of(plan_.self)];
+    const wire::Peer& named = welcome->peers[index_of(parameters_.self)];
     if (!names_this_process(named.private_address, named.watch_point) || !join_.accept(*welcome)) return;
     if (is_less_secure(*welcome))
         return refuse_less_secure(welcome->peers.front().private_address, welcome->id.sequence);
@@ -86,15 +87,16 @@ void Group::lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now
     const std::vector<std::uint32_t> numbers = levels::Places::lay_out(places_in(map));
     std::vector<std::byte> bytes = MemberTable::lay_out(welcome, numbers);
     const levels::Places places = levels::Places::view(numbers).value();
-    const levels::Ranks here = places.members_of(places.host_of(index_of(plan_.self)));
-    if (here.front() != index_of(plan_.self)) return end_join(EPROTO);
+    const levels::Ranks here = places.members_of(places.host_of(index_of(parameters_.self)));
+    if (here.front() != index_of(parameters_.self)) return end_join(EPROTO);
     std::unique_ptr<HostLevel> host;
     if (here.size() > 1) {
-        auto made = port_.open_host(
-            {.name = memory_name(welcome, plan_.means.key, welcome.peers[index_of(plan_.self)].watch_point),
-             .size = static_cast<std::uint32_t>(here.size()),
-             .clusters = clusters_in_host(map, here),
-             .table = bytes});
+        auto made =
+            port_.open_host({.name = memory_name(welcome, parameters_.means.key,
+                                                 welcome.peers[index_of(parameters_.self)].watch_point),
+                             .size = static_cast<std::uint32_t>(here.size()),
+                             .clusters = clusters_in_host(map, here),
+                             .table = bytes});
         if (!made) return end_without_memory(made.error());
         host = std::move(made).value();
     }
@@ -111,14 +113,15 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     if (is_less_secure(agreement)) return refuse_less_secure(welcome.head.answer_to, welcome.head.sequence);
     leader_address_ = welcome.head.answer_to;
     sequence_ = welcome.head.sequence;
-    HostMembers members{.name = memory_name(agreement, plan_.means.key, welcome.host_point)};
+    HostMembers members{.name = memory_name(agreement, parameters_.means.key, welcome.host_point)};
     const auto shared = port_.find_table(members.name);
     if (!shared) return end_without_memory(shared.error());
     const auto table = MemberTable::view(shared.value());
-    if (!table || table->size() != plan_.members ||
-        !names_this_process(table->address(index_of(plan_.self)), table->watch_point(index_of(plan_.self))))
+    if (!table || table->size() != parameters_.members ||
+        !names_this_process(table->address(index_of(parameters_.self)),
+                            table->watch_point(index_of(parameters_.self))))
         return end_join(EPROTO);
-    const levels::Placement placement(index_of(plan_.self), table->places());
+    const levels::Placement placement(index_of(parameters_.self), table->places());
     members.self = placement.host_self();
     members.size = static_cast<std::uint32_t>(placement.host().size());
     members.memory = shared.value().owner;
@@ -136,7 +139,7 @@ bool Group::names_this_process(const wire::ByteString& address, const wire::Byte
 
 // Rank 0 requests less security than this member.
 bool Group::is_less_secure(const wire::Agreement& agreement) const {
-    return agreement.security < static_cast<std::uint8_t>(plan_.settings.security);
+    return agreement.security < static_cast<std::uint8_t>(parameters_.settings.security);
 }
 
 void Group::refuse_less_secure(const wire::ByteString& leader, std::uint32_t sequence) {
@@ -154,8 +157,8 @@ void Group::end_without_memory(const Error& error) {
 // whole: the encoded welcome, on host leaders only.
 void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
-    roster_.fill(standing.table, plan_.self);
-    if (plan_.means.key) words_key_ = key_of_group(agreement, *plan_.means.key, "words");
+    roster_.fill(standing.table, parameters_.self);
+    if (parameters_.means.key) message_key_ = key_of_group(agreement, *parameters_.means.key, "words");
     agreed_ = {.repair = static_cast<engine::Repair>(agreement.repair),
                .redundancy = static_cast<engine::Redundancy>(agreement.redundancy),
                .channels = agreement.channels,
@@ -163,8 +166,8 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
                .root_delay_us = agreement.root_delay_us};
     // If allocation fails no level exists.
     levels::Owner& owner = *this;
-    auto levels =
-        std::make_unique<LevelSet>(std::move(standing), plan_.self, plan_.means, roster_, port_, owner);
+    auto levels = std::make_unique<LevelSet>(std::move(standing), parameters_.self, parameters_.means,
+                                             roster_, port_, owner);
     pass_on(agreement, levels->placement(), whole);
     levels->start(now);
     levels_ = std::move(levels);
@@ -175,19 +178,20 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
 
 // Addresses each member by the sequence under which the member knows the join.
 void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole) {
-    const auto tell = [&](const std::vector<std::uint32_t>& ranks, auto&& words_to) {
+    const auto send_each = [&](const std::vector<std::uint32_t>& ranks, auto&& messages_to) {
         std::map<std::uint32_t, std::vector<std::uint32_t>> by_sequence;
         for (const std::uint32_t rank : ranks) by_sequence[roster_.table().sequence(rank)].push_back(rank);
         for (const auto& [sequence, alike] : by_sequence) {
-            const wire::WordHead head{{plan_.id.list_hash, sequence}, sequence_, leader_address_};
+            const wire::MessageHead head{{parameters_.id.list_hash, sequence}, sequence_, leader_address_};
             const std::vector<Outbox::Peer> peers = roster_.peers_of(alike, port_);
-            for (wire::ByteString& word : words_to(head)) port_.tell(peers, std::move(word));
+            for (wire::ByteString& message : messages_to(head))
+                port_.queue_message(peers, std::move(message));
         }
     };
     const Below below = whom_to_welcome(placement);
     const wire::ByteString host_point = roster_.watch_point(placement.host().front());
-    tell(below.leaders, [&](const wire::WordHead& head) { return parts_of(whole, head); });
-    tell(below.on_host, [&](const wire::WordHead& head) {
+    send_each(below.leaders, [&](const wire::MessageHead& head) { return parts_of(whole, head); });
+    send_each(below.on_host, [&](const wire::MessageHead& head) {
         return std::vector<wire::ByteString>{wire::encode(wire::HostWelcome{head, host_point, agreement})};
     });
 }
@@ -209,7 +213,7 @@ void Group::on_joined(Nanoseconds now) {
     state_ = State::joined;
     if (engine::Engine* const engine = levels_->engine()) engine->count_stalls_from(now);
     port_.changed();
-    levels_->tell_joined();
+    levels_->log_joined();
     port_.join_ended(0);
 }
 
@@ -227,8 +231,8 @@ void Group::submit(const levels::Request& request, int& refused, Nanoseconds now
     const bool first = !operations_open();
     refused = levels_->planner().submit(request, now);
     if (refused != 0) return;
-    if (first) patience_.begin(now);
-    attempt([&] { levels_->tell_selection(); });
+    if (first) stall_timer_.begin(now);
+    attempt([&] { levels_->log_selection(); });
     move(now);
 }
 
@@ -243,7 +247,7 @@ void Group::move(Nanoseconds now) {
         fail(levels_->engine_failure(), now);
         if (levels_->planner().progress(now)) {
             again = true;
-            patience_.moved(now);
+            stall_timer_.moved(now);
         }
         if (levels_->move_messages()) again = true;
         unfinished_ = again;
@@ -253,7 +257,7 @@ void Group::move(Nanoseconds now) {
     // process is watched, and pump() queries the member while operations wait for it.
     for (const std::uint32_t rank : levels_->take_awaited_long()) {
         if (const auto peer = roster_.peer(rank, port_)) port_.watch(*peer, roster_.watch_point(rank), now);
-        patience_.add_late(rank, now);
+        stall_timer_.add_late(rank, now);
     }
     // A level can fail on its own: the host level does when a process dies.
     if (const int error = levels_->planner().error(); error != 0) fail({levels_->lost_here(), error}, now);
@@ -271,7 +275,7 @@ void Group::close(Nanoseconds now) {
     const State before = std::exchange(state_, State::closed);
     // Peers still wait for this member, whose process stays alive.
     if (before == State::forming) break_off({kNoRank, ECANCELED}, before, now);
-    if (before == State::greeting && !join_.leads()) port_.remember_ended(ECANCELED);
+    if (before == State::hello && !join_.leads()) port_.remember_ended(ECANCELED);
     if (!formed()) return;
     if (levels_->engine() != nullptr) levels_->engine()->close(now);
     move(now);
@@ -282,12 +286,12 @@ bool Group::done() const {
     const engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
     if (engine == nullptr) return true;
     const engine::Phase phase = engine->phase();
-    return phase == engine::Phase::left || (phase == engine::Phase::failed && !telling());
+    return phase == engine::Phase::left || (phase == engine::Phase::failed && !is_informing());
 }
 
-bool Group::telling() const {
+bool Group::is_informing() const {
     const engine::Engine* const engine = formed() ? levels_->engine() : nullptr;
-    return engine != nullptr && engine->phase() == engine::Phase::failed && !engine->failure_told();
+    return engine != nullptr && engine->phase() == engine::Phase::failed && !engine->failure_sent();
 }
 
 bool Group::operations_open() const {
@@ -296,7 +300,7 @@ bool Group::operations_open() const {
 
 bool Group::busy() const {
     if (touched_) return true;
-    if (!formed()) return state_ == State::greeting;
+    if (!formed()) return state_ == State::hello;
     if (unfinished_ || roster_.has_unreached()) return true;
     if (error() != 0) return false;
     const engine::Engine* const engine = levels_->engine();
@@ -304,38 +308,38 @@ bool Group::busy() const {
     return state_ == State::forming || (state_ == State::closed && engine != nullptr) || operations_open();
 }
 
-engine::Expectation Group::expects() const {
-    return operations_open() ? levels_->expects() : engine::kAnything;
+engine::PollHint Group::poll_hint() const {
+    return operations_open() ? levels_->poll_hint() : engine::kPollAll;
 }
 
 Nanoseconds Group::next_deadline() const {
-    if (!formed()) return state_ == State::greeting ? join_.next_deadline() : kNever;
+    if (!formed()) return state_ == State::hello ? join_.next_deadline() : kNever;
     if (unfinished_) return Nanoseconds{};
-    Nanoseconds next = std::min(levels_->next_deadline(), patience_.ask_at());
-    if (operations_open()) next = std::min(next, stalled_at(patience_, *levels_));
-    return state_ == State::forming ? std::min(next, plan_.deadline) : next;
+    Nanoseconds next = std::min(levels_->next_deadline(), stall_timer_.request_at());
+    if (operations_open()) next = std::min(next, stalled_at(stall_timer_, *levels_));
+    return state_ == State::forming ? std::min(next, parameters_.deadline) : next;
 }
 
-// Asks late members by datagram, which needs no connection: the member may just be computing.
-void Group::lose_patience(Nanoseconds now) {
-    if (patience_.ask_at() <= now) {
-        const std::uint32_t attempt = patience_.ask(operations_open(), now);
-        const wire::ByteString question = wire::encode(wire::Waiting{id(), plan_.self});
-        for (const std::uint32_t rank : patience_.late())
-            if (error() == 0 && levels_->needs(rank)) port_.send(rank_of(rank), attempt, question);
+// Sends late members a request by datagram, which needs no connection: the member may just be computing.
+void Group::check_stall(Nanoseconds now) {
+    if (stall_timer_.request_at() <= now) {
+        const std::uint32_t attempt = stall_timer_.next_round(operations_open(), now);
+        const wire::ByteString request = wire::encode(wire::Waiting{id(), parameters_.self});
+        for (const std::uint32_t rank : stall_timer_.late())
+            if (error() == 0 && levels_->needs(rank)) port_.send(rank_of(rank), attempt, request);
     }
-    if (operations_open() && stalled_at(patience_, *levels_) <= now)
+    if (operations_open() && stalled_at(stall_timer_, *levels_) <= now)
         fail({levels_->awaited(), ETIMEDOUT}, now);
 }
 
 void Group::pump(Nanoseconds now) {
     touched_ = false;
-    if (state_ == State::greeting) {
+    if (state_ == State::hello) {
         name_stray(now);
         return on_join([&](Join& join) { join.on_timeout(now); }, now);
     }
     if (!formed()) return;
-    if (state_ == State::forming && plan_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
+    if (state_ == State::forming && parameters_.deadline <= now) fail({kNoRank, ETIMEDOUT}, now);
     levels_->on_timeout(now);
     for (const Roster::Unreached& one : roster_.take_unreached())
         losses_.add(one.rank, one.error, "it cannot be reached: " + one.reason);
@@ -344,8 +348,8 @@ void Group::pump(Nanoseconds now) {
     move(now);
     // Other processes of this host may have ended the group while no operation was open here.
     fail(levels_->host_failure(), now);
-    lose_patience(now);
-    levels_->tell_engine();
+    check_stall(now);
+    levels_->log_engine();
 }
 
 // Early end of a group: lost members, stalled operations, and the messages about the end.
@@ -362,13 +366,13 @@ void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason
 // this engine may close the group and exit once its part of every open operation is done.
 void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
     if (levels_->engine_loses(loss.rank, loss.error, now) || state_ == State::closed) return;
-    if (!joined() || roster_.doubted(loss.rank)) return fail(loss, now);
+    if (!joined() || roster_.suspected(loss.rank)) return fail(loss, now);
     levels_->lose(loss.rank);
     losses_.let_go(loss);
 }
 
-void Group::doubt(Rank rank, Nanoseconds now) {
-    if (error() != 0 || rank == plan_.self || !roster_.doubt(rank, now)) return;
+void Group::suspect(Rank rank, Nanoseconds now) {
+    if (error() != 0 || rank == parameters_.self || !roster_.suspect(rank, now)) return;
     if (const auto peer = roster_.peer(index_of(rank), port_))
         port_.look_at(*peer, roster_.watch_point(index_of(rank)), now);
 }
@@ -381,22 +385,22 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     // An earlier message about the end may have come from a member that did not know the lost rank, or may
     // have named another one.
     if (failure_text_.empty()) attempt([&] { name_lost(loss.rank); });
-    if (loss.rank != kNoRank && state_ != State::over) attempt([&] { tell_others(loss.rank, true); });
+    if (loss.rank != kNoRank && state_ != State::over) attempt([&] { inform_others(loss.rank, true); });
     touched_ = true;
 }
 
 void Group::on_waiting(Rank from) {
     if (error() == 0 || !roster_.answer(from)) return;
     if (const auto peer = roster_.peer(index_of(from), port_))
-        tell_of_end(port_, {*peer}, of_group(ended_word()));
+        send_outcome(port_, {*peer}, of_group(ended_message()));
 }
 
-wire::Ended Group::ended_word() const {
+wire::Ended Group::ended_message() const {
     return {id(), static_cast<std::uint32_t>(failure_.error), failure_.rank};
 }
 
-wire::ByteString Group::of_group(const wire::Ended& word) const {
-    return wire::prove(wire::encode(word), words_key_);
+wire::ByteString Group::of_group(const wire::Ended& message) const {
+    return wire::prove(wire::encode(message), message_key_);
 }
 
 // Waits for half of the join's time, because a hello may belong to another group that is called here shortly.
@@ -404,7 +408,7 @@ void Group::name_stray(Nanoseconds now) {
     if (now < half_time_) return;
     half_time_ = kNever;
     attempt([&] {
-        if (const std::string stray = port_.stray_greeting(); !stray.empty())
+        if (const std::string stray = port_.describe_stray_hello(); !stray.empty())
             port_.warn("half of the join timeout has passed: " + stray);
     });
 }
@@ -413,9 +417,9 @@ void Group::name_stray(Nanoseconds now) {
 // which informs the group. If rank 0 is dead, its waiters detect the death, and the join's deadline ends the
 // rest.
 void Group::end_join(int error) {
-    if (state_ != State::greeting) return;
+    if (state_ != State::hello) return;
     std::string stray;
-    if (error == ETIMEDOUT) attempt([&] { stray = port_.stray_greeting(); });
+    if (error == ETIMEDOUT) attempt([&] { stray = port_.describe_stray_hello(); });
     state_ = State::over;
     attempt([&] {
         port_.warn(
@@ -426,8 +430,9 @@ void Group::end_join(int error) {
         join_.fail(error);
         if (join_.leads() || leader_address_.empty()) return;
         if (const auto leader = port_.peer(leader_address_))
-            port_.tell_for_good({leader.value()},
-                                wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), kNoRank}));
+            port_.queue_final_message(
+                {leader.value()},
+                wire::encode(wire::Ended{id(), static_cast<std::uint32_t>(error), kNoRank}));
     });
     port_.join_ended(error);
 }
@@ -451,7 +456,7 @@ void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
                                more ? ")" : ""));
     });
     levels_->fail(loss.error, loss.rank, now);
-    attempt([&] { tell_others(loss.rank, before != State::forming); });
+    attempt([&] { inform_others(loss.rank, before != State::forming); });
     attempt([&] { levels_->carry_out(now); });
     if (before == State::forming) {
         attempt([&] { port_.warn("join failed: " + port_.text_of(loss.error)); });
@@ -469,15 +474,15 @@ void Group::name_lost(Rank lost) {
 }
 
 // Informs others once for each lost rank.
-void Group::tell_others(Rank lost, bool had_joined) {
-    if (told_deaths_.size() == kMaxDeathsTold || !told_deaths_.insert(lost).second) return;
-    const auto whom = whom_to_tell(levels_->placement(), lost, had_joined);
-    wire::Ended word = ended_word();
-    word.lost = lost;
+void Group::inform_others(Rank lost, bool had_joined) {
+    if (informed_deaths_.size() == kMaxDeathsSent || !informed_deaths_.insert(lost).second) return;
+    const auto whom = whom_to_inform(levels_->placement(), lost, had_joined);
+    wire::Ended message = ended_message();
+    message.lost = lost;
     const std::vector<Outbox::Peer> peers = roster_.peers_of(whom, port_);
-    tell_of_end(port_, peers, of_group(word));
+    send_outcome(port_, peers, of_group(message));
     // Members without a formed group lack the group's key.
-    if (!had_joined && words_key_) tell_of_end(port_, peers, wire::encode(word));
+    if (!had_joined && message_key_) send_outcome(port_, peers, wire::encode(message));
 }
 
 void Group::break_down(int error, Nanoseconds now) noexcept {

@@ -1,6 +1,6 @@
 // The life of one member in a group: join, levels, operations, losses and close.
 //
-//     greeting --> forming --> joined --> failed          The application may close the group in any state.
+//     hello --> forming --> joined --> failed          The application may close the group in any state.
 //         |           |          |          |             A closed group stays until every host leader has
 //         +-> over <--+          +----------+--> closed   closed, because peers may need retransmissions.
 //
@@ -14,7 +14,7 @@
 
 namespace mcastcoll::group {
 
-struct Plan {
+struct JoinParameters {
     wire::JoinId id;
     Rank self{};
     std::size_t members = 0;
@@ -29,19 +29,19 @@ struct Plan {
 class Group final : private levels::Owner {
   public:
     enum class State : std::uint8_t {
-        greeting,  // no welcome yet
-        forming,   // welcomed; the levels are connecting
+        hello,    // no welcome yet
+        forming,  // welcomed; the levels are connecting
         joined,
         failed,  // after the group had joined
         over,    // the join ended without a group
         closed   // by the application
     };
 
-    Group(const Plan& plan, Port& port);
+    Group(const JoinParameters& parameters, Port& port);
 
     // The join id in the group's messages: this member's own id until the welcome, then rank 0's. The two
     // differ after a process was restarted, because a restarted process numbers its joins anew.
-    wire::JoinId id() const { return {plan_.id.list_hash, sequence_}; }
+    wire::JoinId id() const { return {parameters_.id.list_hash, sequence_}; }
     State state() const { return state_; }
     // Whether operations may be submitted. They fail if the group has failed.
     bool joined() const { return state_ == State::joined || state_ == State::failed; }
@@ -51,15 +51,19 @@ class Group final : private levels::Owner {
     int error() const { return failure_.error; }
     // Names the lost member and how the loss was detected. Empty if no member is to blame.
     const std::string& failure_text() const { return failure_text_; }
-    // The message about the group's end for members that ask later.
-    wire::Ended ended_word() const;
+    // The message about the group's end for members that next_round later.
+    wire::Ended ended_message() const;
     // Returns the message with a tag under this group's own key. Join messages of two runs of the same
     // members with the same key file have the same tag key, so a recorded message would be accepted in a
     // later run.
-    wire::ByteString of_group(const wire::Ended& word) const;
-    bool is_of_group(Bytes told) const { return formed() && wire::proven(told, words_key_).has_value(); }
+    wire::ByteString of_group(const wire::Ended& message) const;
+    bool is_of_group(Bytes sealed) const {
+        return formed() && wire::proven(sealed, message_key_).has_value();
+    }
     // While the group forms, members without the group's key can still end it. After the join they cannot.
-    bool takes_words_of_join() const { return !plan_.means.key || !formed() || state_ == State::forming; }
+    bool takes_join_messages() const {
+        return !parameters_.means.key || !formed() || state_ == State::forming;
+    }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }
     // The agreed settings. Valid once formed.
@@ -78,7 +82,7 @@ class Group final : private levels::Owner {
     void on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now);
     // A hello for this rank from another process suggests that the member was replaced. Any host may have
     // sent the hello: only the process watch decides whether the member is gone.
-    void doubt(Rank rank, Nanoseconds now);
+    void suspect(Rank rank, Nanoseconds now);
     // A member reports the end of its part of this group or join. lost: the cause, or kNoRank.
     void on_abort(std::uint32_t error, Rank lost, Nanoseconds now);
 
@@ -108,15 +112,15 @@ class Group final : private levels::Owner {
     // Runs timers and carries out effects.
     void pump(Nanoseconds now);
     // The sources to poll for the open operations, or all sources if unknown.
-    engine::Expectation expects() const;
+    engine::PollHint poll_hint() const;
     // Whether the next pump() should come soon.
     bool busy() const;
     // After a failure: members are still to be informed as soon as there is room for messages.
-    bool telling() const;
+    bool is_informing() const;
     Nanoseconds next_deadline() const;
 
   private:
-    void welcome_everybody(Nanoseconds now);
+    void welcome_members(Nanoseconds now);
     void lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now);
     void begin(Standing&& standing, Bytes whole, Nanoseconds now);
     void pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole);
@@ -131,16 +135,16 @@ class Group final : private levels::Owner {
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
     void on_lost(const Losses::Loss& loss, Nanoseconds now);
     bool operations_open() const;
-    void lose_patience(Nanoseconds now);
+    void check_stall(Nanoseconds now);
     void name_stray(Nanoseconds now);
     void end_join(int error);
     void break_off(const Losses::Loss& loss, State before, Nanoseconds now);
-    void tell_others(Rank lost, bool had_joined);
+    void inform_others(Rank lost, bool had_joined);
     void name_lost(Rank lost);
 
-    const Plan plan_;
+    const JoinParameters parameters_;
     Port& port_;
-    State state_ = State::greeting;
+    State state_ = State::hello;
     Join join_;
     Nanoseconds half_time_ = kNever;  // half of the join's time; kNever once it has passed
     Arrival arrival_;
@@ -149,12 +153,12 @@ class Group final : private levels::Owner {
     Losses losses_;
     Losses::Loss failure_;
     std::string failure_text_;
-    std::set<Rank> told_deaths_;  // lost ranks for which others were informed
+    std::set<Rank> informed_deaths_;  // lost ranks for which others were informed
     GroupSettings agreed_;
-    std::uint32_t sequence_;   // part of the group's join id
-    wire::JoinKey words_key_;  // derived when the group forms, if messages have tags
+    std::uint32_t sequence_;     // part of the group's join id
+    wire::JoinKey message_key_;  // derived when the group forms, if messages have tags
     std::unique_ptr<LevelSet> levels_;
-    Patience patience_;
+    StallTimer stall_timer_;
     bool touched_ = false;     // an event came since the last pump()
     bool unfinished_ = false;  // move() stopped early
 };

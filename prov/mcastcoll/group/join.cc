@@ -11,9 +11,9 @@ namespace {
 // Grace period before a hello for another join of the same list is taken for this join.
 constexpr Nanoseconds kMiscountGrace = Nanoseconds::from_ms(300);
 // Interval between hellos once the parent has acknowledged one.
-constexpr std::int64_t kPatientMs = 500;
+constexpr std::int64_t kSlowMs = 500;
 // Longest interval between hellos before that.
-constexpr std::int64_t kImpatientMs = 20;
+constexpr std::int64_t kFastMs = 20;
 
 }  // namespace
 
@@ -29,47 +29,47 @@ Join::Join(const wire::JoinId& id, Rank self, std::size_t members, Nanoseconds d
 void Join::start(Nanoseconds now) {
     gathering_.add(port_.own_hello());
     if (gathering_.span() > 1) adopt_at_ = now + kMiscountGrace;
-    if (!leads()) return greet(now);
+    if (!leads()) return send_hello(now);
     pass_on_if_complete(now);
 }
 
-void Join::greet(Nanoseconds now) {
+void Join::send_hello(Nanoseconds now) {
     // Hellos are frequent at first, then slow. A parent stores hellos before its join is called, but not
     // before its process runs.
     const std::int64_t wait_ms =
-        acknowledged_ ? kPatientMs
-                      : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), kImpatientMs);
-    greet_at_ = now + Nanoseconds::from_ms(wait_ms);
+        acknowledged_ ? kSlowMs : std::min<std::int64_t>(std::int64_t{1} << std::min(attempt_, 5U), kFastMs);
+    hello_at_ = now + Nanoseconds::from_ms(wait_ms);
     try {
         wire::Hello hello = port_.own_hello();
         hello.gathered = gathering_.complete() ? 1 : 0;
-        port_.greet(parent(), attempt_++, wire::encode(hello));
+        port_.send_hello(parent(), attempt_++, wire::encode(hello));
     } catch (const std::bad_alloc&) {
         // An unsent hello equals a lost one: the next hello follows.
     }
 }
 
 void Join::on_hello(const wire::Hello& hello, Nanoseconds now) {
-    if (state_ == State::greeting && hello.members == members_ && gathers(hello.rank) && take(hello))
+    if (state_ == State::hello && hello.members == members_ && gathers(hello.rank) && take(hello))
         pass_on_if_complete(now);
 }
 
 // Returns false if the hello does not count now. A child with a subtree is asked for the gathered hellos.
 bool Join::take(const wire::Hello& hello) {
     if (hello.gathered == 0 || gathering_.of(hello.rank) != nullptr) return false;
-    if (greeting_span(hello.rank, hello.members) > 1) {
+    if (hello_span(hello.rank, hello.members) > 1) {
         const auto peer = port_.peer(hello.peer.private_address);
         if (!peer) return false;
-        port_.tell({peer.value()}, wire::encode_collect(
-                                       {hello.id, id_.sequence, gathering_.of(self_)->peer.private_address}));
+        port_.queue_message(
+            {peer.value()},
+            wire::encode_collect({hello.id, id_.sequence, gathering_.of(self_)->peer.private_address}));
     }
     gathering_.add(hello);
     return true;
 }
 
-void Join::on_guests(const wire::Guests& guests, Nanoseconds now) {
-    if (state_ != State::greeting || gathering_.complete()) return;
-    gathering_.add_from(guests.from, guests.hellos);
+void Join::on_gathered_hellos(const wire::GatheredHellos& gathered, Nanoseconds now) {
+    if (state_ != State::hello || gathering_.complete()) return;
+    gathering_.add_from(gathered.from, gathered.hellos);
     pass_on_if_complete(now);
 }
 
@@ -80,41 +80,41 @@ void Join::pass_on_if_complete(Nanoseconds now) {
     if (!leads()) {
         acknowledged_ = false;
         attempt_ = 0;
-        return greet(now);
+        return send_hello(now);
     }
-    survey_.lead(gathering_.guests(), deadline_ - Nanoseconds::from_ms(1), now);
+    survey_.lead(gathering_.hellos(), deadline_ - Nanoseconds::from_ms(1), now);
     state_ = State::surveying;
 }
 
-void Join::on_collect(const wire::WordHead& head) {
+void Join::on_collect(const wire::MessageHead& head) {
     const auto peer = port_.peer(head.answer_to);
-    if (!peer || state_ != State::greeting || !gathering_.complete()) return;
+    if (!peer || state_ != State::hello || !gathering_.complete()) return;
     acknowledged_ = true;
-    std::vector<wire::Hello> hellos = gathering_.guests();
+    std::vector<wire::Hello> hellos = gathering_.hellos();
     hellos.erase(hellos.begin());  // the parent has this member's own hello
     tell_gathered(peer.value(), {head.answer_id(), self_, std::move(hellos)});
 }
 
 // Sends the hellos in messages of limited length, splitting lists that are too long in half.
-void Join::tell_gathered(Outbox::Peer to, wire::Guests guests) {
-    if (guests.hellos.size() <= wire::kMaxGuests) {
-        wire::ByteString word = wire::encode(guests);
-        if (word.size() <= wire::kPartBytes || guests.hellos.size() == 1)
-            return port_.tell({to}, std::move(word));
+void Join::tell_gathered(Outbox::Peer to, wire::GatheredHellos gathered) {
+    if (gathered.hellos.size() <= wire::kMaxGatheredHellos) {
+        wire::ByteString message = wire::encode(gathered);
+        if (message.size() <= wire::kPartBytes || gathered.hellos.size() == 1)
+            return port_.queue_message({to}, std::move(message));
     }
-    const auto middle = guests.hellos.begin() + static_cast<std::ptrdiff_t>(guests.hellos.size() / 2);
-    wire::Guests half{guests.id, guests.from, {middle, guests.hellos.end()}};
-    guests.hellos.erase(middle, guests.hellos.end());
-    tell_gathered(to, std::move(guests));
+    const auto middle = gathered.hellos.begin() + static_cast<std::ptrdiff_t>(gathered.hellos.size() / 2);
+    wire::GatheredHellos half{gathered.id, gathered.from, {middle, gathered.hellos.end()}};
+    gathered.hellos.erase(middle, gathered.hellos.end());
+    tell_gathered(to, std::move(gathered));
     tell_gathered(to, std::move(half));
 }
 
-bool Join::greeted_by_another(const wire::Hello& hello) const {
+bool Join::hello_is_of_another(const wire::Hello& hello) const {
     const wire::Hello* known = gathering_.of(hello.rank);
     return known != nullptr && known->peer != hello.peer;
 }
 
-bool Join::has_greeted(const wire::Hello& hello) const {
+bool Join::has_sent(const wire::Hello& hello) const {
     const wire::Hello* known = gathering_.of(hello.rank);
     return known != nullptr && known->peer == hello.peer && known->id.sequence >= hello.id.sequence;
 }
@@ -142,20 +142,20 @@ void Join::on_timeout(Nanoseconds now) {
         return;
     }
     survey_.on_timeout(now);
-    if (state_ == State::greeting && adopt_at_ <= now) adopt_miscounted(now);
-    if (state_ == State::greeting && greet_at_ <= now) greet(now);
+    if (state_ == State::hello && adopt_at_ <= now) adopt_miscounted(now);
+    if (state_ == State::hello && hello_at_ <= now) send_hello(now);
 }
 
 Nanoseconds Join::next_deadline() const {
     if (!under_way()) return kNever;
     const Nanoseconds next = std::min(survey_.next_deadline(), deadline_);
-    return state_ == State::greeting ? std::min({next, greet_at_, adopt_at_}) : next;
+    return state_ == State::hello ? std::min({next, hello_at_, adopt_at_}) : next;
 }
 
 bool Join::accept(const wire::Agreement& agreement) {
     if (leads() || !acceptable(agreement)) return false;
 #ifndef MCC_BREAK_WELCOME_ONCE  // mutation for the simulator: a second welcome is accepted
-    if (state_ != State::greeting) return false;
+    if (state_ != State::hello) return false;
 #endif
     welcome();
     return true;
@@ -164,18 +164,18 @@ bool Join::accept(const wire::Agreement& agreement) {
 void Join::fail(int error) {
     state_ = State::failed;
     if (leads()) port_.withdraw();
-    tell_guests(error);
+    tell_senders(error);
 }
 
 // Informs the children, each by the id under which it knows the join. An unreachable child has its own
 // deadline.
-void Join::tell_guests(int error) {
+void Join::tell_senders(int error) {
     std::map<wire::JoinId, std::vector<Outbox::Peer>> peers;
-    for (const wire::Hello* guest : gathering_.heard())
-        if (auto peer = port_.peer(guest->peer.private_address)) peers[guest->id].push_back(peer.value());
+    for (const wire::Hello* hello : gathering_.received())
+        if (auto peer = port_.peer(hello->peer.private_address)) peers[hello->id].push_back(peer.value());
     for (auto& [id, to] : peers)
-        port_.tell(std::move(to),
-                   wire::encode(wire::Answer{wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)}));
+        port_.queue_message(std::move(to), wire::encode(wire::Answer{wire::JoinKind::abort, id,
+                                                                     static_cast<std::uint32_t>(error)}));
 }
 
 }  // namespace mcastcoll::group

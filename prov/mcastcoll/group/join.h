@@ -18,7 +18,7 @@ namespace mcastcoll::group {
 class Join {
   public:
     enum class State : std::uint8_t {
-        greeting,   // on rank 0: hellos are missing
+        hello,      // on rank 0: hellos are missing
         surveying,  // on rank 0: all hellos are here
         welcomed,
         failed
@@ -32,11 +32,11 @@ class Join {
     // The parent has this member's hello, so this member repeats the hello slowly. An ack does not cover a
     // gathered subtree: for a complete subtree only on_collect() slows the hellos down.
     void on_ack() { acknowledged_ = gathering_.span() == 1 || !gathering_.complete(); }
-    // The parent requests the gathered hellos; on_guests() receives such hellos.
-    void on_collect(const wire::WordHead& head);
-    void on_guests(const wire::Guests& guests, Nanoseconds now);
+    // The parent requests the gathered hellos; on_gathered_hellos() receives such hellos.
+    void on_collect(const wire::MessageHead& head);
+    void on_gathered_hellos(const wire::GatheredHellos& gathered, Nanoseconds now);
     void on_survey(const wire::Survey& survey, Nanoseconds now) {
-        if (state_ == State::greeting) survey_.on_survey(survey, now);
+        if (state_ == State::hello) survey_.on_survey(survey, now);
     }
     void on_echo(const wire::Echo& echo, Nanoseconds now) {
         if (under_way()) survey_.on_echo(echo, now);
@@ -55,7 +55,7 @@ class Join {
     int error() const { return error_; }
 
     // On rank 0 when complete: the hellos by rank, with the sites found by the survey.
-    Guests guests() const { return survey_.settle(gathering_.guests()); }
+    Hellos hellos() const { return survey_.settle(gathering_.hellos()); }
     // On rank 0 when complete: the welcome has been made.
     void welcome() {
         state_ = State::welcomed;
@@ -68,35 +68,35 @@ class Join {
     void fail(int error);
 
     // The rank to which this member sends hellos. Not for rank 0.
-    Rank parent() const { return greeting_parent(self_); }
-    // gathers(): this rank's parent is this member. greeted_by_another(): the rank's known hello is from
+    Rank parent() const { return hello_parent(self_); }
+    // gathers(): this rank's parent is this member. hello_is_of_another(): the rank's known hello is from
     // another process.
     bool gathers(Rank rank) const { return gathering_.expects(rank); }
-    bool greeted_by_another(const wire::Hello& hello) const;
+    bool hello_is_of_another(const wire::Hello& hello) const;
     // The hello of this child is missing.
     bool misses(Rank rank) const { return gathers(rank) && gathering_.of(rank) == nullptr; }
     // Whether the same process has sent a hello here for this join or a later one than the given hello's.
-    bool has_greeted(const wire::Hello& hello) const;
+    bool has_sent(const wire::Hello& hello) const;
     // The hellos of the children so far.
-    std::vector<const wire::Hello*> heard() const { return gathering_.heard(); }
+    std::vector<const wire::Hello*> received() const { return gathering_.received(); }
 
   private:
-    bool under_way() const { return state_ == State::greeting || state_ == State::surveying; }
-    void greet(Nanoseconds now);
+    bool under_way() const { return state_ == State::hello || state_ == State::surveying; }
+    void send_hello(Nanoseconds now);
     bool take(const wire::Hello& hello);
-    void tell_gathered(Outbox::Peer to, wire::Guests guests);
+    void tell_gathered(Outbox::Peer to, wire::GatheredHellos hellos);
     void adopt_miscounted(Nanoseconds now);
     void pass_on_if_complete(Nanoseconds now);
-    void tell_guests(int error);
+    void tell_senders(int error);
 
     const wire::JoinId id_;
     const Rank self_;
     const std::size_t members_;
     const Nanoseconds deadline_;
     JoinPort& port_;
-    State state_ = State::greeting;
+    State state_ = State::hello;
     int error_ = 0;
-    Nanoseconds greet_at_ = kNever;  // of ranks other than 0
+    Nanoseconds hello_at_ = kNever;  // of ranks other than 0
     Nanoseconds adopt_at_ = kNever;  // of a member that gathers
     std::uint32_t attempt_ = 0;
     bool acknowledged_ = false;

@@ -14,12 +14,12 @@ namespace {
 constexpr std::uint32_t kForeignAnswers = 64;
 constexpr Nanoseconds kForeignInterval = Nanoseconds::from_ms(1000);
 
-bool greets(const Group& group) {
-    return group.state() == Group::State::greeting;
+bool awaits_welcome(const Group& group) {
+    return group.state() == Group::State::hello;
 }
 
 bool was_given_up(const Group& group) {
-    return !group.formed() && !greets(group);
+    return !group.formed() && !awaits_welcome(group);
 }
 
 // Passes a join event to this group.
@@ -34,20 +34,20 @@ std::uint64_t process_of(const wire::Hello& hello) {
 
 }  // namespace
 
-void JoinMemory::keep_greeted(std::uint64_t list, const std::vector<const wire::Hello*>& heard) {
-    Greeted now{.list = list};
-    if (const Greeted* before = greeted(list)) now = *before;
-    for (const wire::Hello* hello : heard) {
+void JoinMemory::keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& received) {
+    KnownHellos now{.list = list};
+    if (const KnownHellos* before = known_hellos(list)) now = *before;
+    for (const wire::Hello* hello : received) {
         const std::pair one(process_of(*hello), hello->id.sequence);
         auto& [process, sequence] = now.by.try_emplace(hello->rank, one).first->second;
         if (process != one.first || sequence < one.second) std::tie(process, sequence) = one;
     }
-    greeted_.forget_if([&](const Greeted& one) { return one.list == list; });
-    greeted_.keep(std::move(now));
+    known_hellos_.forget_if([&](const KnownHellos& one) { return one.list == list; });
+    known_hellos_.keep(std::move(now));
 }
 
 bool JoinMemory::comes_late(const wire::Hello& hello) const {
-    const Greeted* list = greeted(hello.id.list_hash);
+    const KnownHellos* list = known_hellos(hello.id.list_hash);
     if (list == nullptr) return false;
     const auto known = list->by.find(hello.rank);
     return known != list->by.end() && known->second.first == process_of(hello) &&
@@ -78,12 +78,12 @@ const wire::JoinKey* Joins::key_of(std::uint64_t list) {
 }
 
 // Verifies a stored hello, which any host may have sent: its list was unknown at arrival.
-bool Joins::is_of(Member& member, const EarlyHello& early) {
-    return wire::proven(early.word, member.key()) && member.comes_from(early.hello.rank, early.source);
+bool Joins::is_of(Member& member, const PendingHello& early) {
+    return wire::proven(early.datagram, member.key()) && member.comes_from(early.hello.rank, early.source);
 }
 
 void Joins::deliver_early(Member& member, Nanoseconds now) {
-    memory_.early().visit([&](const EarlyHello& early) {
+    memory_.early().visit([&](const PendingHello& early) {
         if (early.hello.id == member.join_id() && is_of(member, early))
             member.core().on_join([&](Join& join) { join.on_hello(early.hello, now); }, now);
     });
@@ -96,12 +96,12 @@ void Joins::remove(Member& member) noexcept {
         if (found->second.empty()) members_.erase(found);
     }
     attempt([&] { memory_.keep_key(list, member.key()); });
-    attempt([&] { memory_.keep_greeted(list, member.core().join().heard()); });
+    attempt([&] { memory_.keep_hellos(list, member.core().join().received()); });
     if (member.core().error() == 0) return;
     attempt([&] {
         const Group& group = member.core();
         memory_.keep_failed_group(
-            {group.ended_word(), member.members(), group.roster(), group.of_group(group.ended_word())});
+            {group.ended_message(), member.members(), group.roster(), group.of_group(group.ended_message())});
     });
 }
 
@@ -110,15 +110,15 @@ void Joins::remember_ended(Member& member, int error) {
     if (!member.core().join().leads()) memory_.keep_given_up(member.join_id(), member.members()->front());
 }
 
-void Joins::on_datagram(Bytes word, const Source& source, Nanoseconds now) {
-    const auto list = wire::peek_list(word);
+void Joins::on_datagram(Bytes datagram, const Source& source, Nanoseconds now) {
+    const auto list = wire::peek_list(datagram);
     if (!list) {
-        if (const auto foreign = wire::decode_foreign_hello(word)) on_foreign(*foreign, source, now);
+        if (const auto foreign = wire::decode_foreign_hello(datagram)) on_foreign(*foreign, source, now);
         return;
     }
     const wire::JoinKey* const key = key_of(*list);
-    if (key == nullptr) return on_unknown(word, source);
-    const auto proven = wire::proven(word, *key);
+    if (key == nullptr) return on_unknown(datagram, source);
+    const auto proven = wire::proven(datagram, *key);
     if (!proven) {
         ++foreign_datagrams_;
         return;
@@ -126,7 +126,7 @@ void Joins::on_datagram(Bytes word, const Source& source, Nanoseconds now) {
     const Bytes bytes = *proven;
     const auto kind = wire::join_kind(bytes);
     if (kind == wire::JoinKind::hello) {
-        if (auto hello = wire::decode_hello(bytes)) on_hello(*hello, word, source, now);
+        if (auto hello = wire::decode_hello(bytes)) on_hello(*hello, datagram, source, now);
     } else if (kind == wire::JoinKind::ack || kind == wire::JoinKind::abort) {
         if (auto answer = wire::decode_answer(bytes)) on_answer(*answer, source, now);
     } else if (kind == wire::JoinKind::survey) {
@@ -141,19 +141,19 @@ void Joins::on_datagram(Bytes word, const Source& source, Nanoseconds now) {
 }
 
 // Stores a hello, or an earlier key request, for a future join. The tag is verified when the join is called.
-void Joins::on_unknown(Bytes word, const Source& source) {
-    auto hello = wire::decode_hello(word);
-    if (const auto request = wire::decode_key_request(word)) {
+void Joins::on_unknown(Bytes datagram, const Source& source) {
+    auto hello = wire::decode_hello(datagram);
+    if (const auto request = wire::decode_key_request(datagram)) {
         hello.emplace();
         hello->id = request->id, hello->rank = request->rank, hello->members = request->members;
-    } else if (!hello && word.size() > wire::kTagBytes)
-        hello = wire::decode_hello(word.first(word.size() - wire::kTagBytes));
+    } else if (!hello && datagram.size() > wire::kTagBytes)
+        hello = wire::decode_hello(datagram.first(datagram.size() - wire::kTagBytes));
     if (!hello) {
         ++foreign_datagrams_;
         return;
     }
     ++early_datagrams_;
-    memory_.early().keep({*hello, {word.begin(), word.end()}, source});
+    memory_.early().keep({*hello, {datagram.begin(), datagram.end()}, source});
 }
 
 void Joins::reply(const Source& source, const wire::Answer& answer) {
@@ -161,11 +161,11 @@ void Joins::reply(const Source& source, const wire::Answer& answer) {
 }
 
 // Only for a list that is known here.
-wire::ByteString Joins::prove(const wire::JoinId& id, Bytes word) {
-    return wire::prove(word, *key_of(id.list_hash));
+wire::ByteString Joins::prove(const wire::JoinId& id, Bytes datagram) {
+    return wire::prove(datagram, *key_of(id.list_hash));
 }
 
-void Joins::on_hello(const wire::Hello& hello, Bytes word, const Source& source, Nanoseconds now) {
+void Joins::on_hello(const wire::Hello& hello, Bytes datagram, const Source& source, Nanoseconds now) {
     if (Member* member = find(hello.id); member != nullptr && !was_given_up(member->core())) {
         const Join& known = member->core().join();
         if (!known.gathers(hello.rank) || member->members()->size() != hello.members) return;
@@ -173,16 +173,16 @@ void Joins::on_hello(const wire::Hello& hello, Bytes word, const Source& source,
             ++foreign_datagrams_;
             return;
         }
-        if (!member->core().formed() || !known.greeted_by_another(hello)) {
+        if (!member->core().formed() || !known.hello_is_of_another(hello)) {
             reply(source, {wire::JoinKind::ack, hello.id, 0});
             return bring(*member, now, [&](Join& join) { join.on_hello(hello, now); });
         }
-        member->within(now, [&] { member->core().doubt(hello.rank, now); });
+        member->within(now, [&] { member->core().suspect(hello.rank, now); });
     }
     if (const wire::Answer* failed = memory_.failed(hello.id)) return reply(source, *failed);
     // This process has not called the join yet. The hello is stored but not acknowledged, so the sender
     // repeats the hello in case this process drops it.
-    memory_.early().keep({hello, {word.begin(), word.end()}, source});
+    memory_.early().keep({hello, {datagram.begin(), datagram.end()}, source});
 }
 
 void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now) {
@@ -199,7 +199,7 @@ void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, 
 
 void Joins::on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now) {
     Member* member = find(answer.id);
-    if (member == nullptr || !greets(member->core()) || member->core().join().leads()) return;
+    if (member == nullptr || !awaits_welcome(member->core()) || member->core().join().leads()) return;
     if (!member->comes_from(member->core().join().parent(), source))
         ++foreign_datagrams_;
     else if (answer.kind == wire::JoinKind::ack)
@@ -212,7 +212,7 @@ template <typename Message>
 void Joins::on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
                       const Source& source, Nanoseconds now) {
     Member* member = message ? find(message->head.id) : nullptr;
-    if (member != nullptr && greets(member->core()) && member->comes_from(message->head.from, source))
+    if (member != nullptr && awaits_welcome(member->core()) && member->comes_from(message->head.from, source))
         bring(*member, now, [&](Join& join) { (join.*take)(*message, now); });
     else
         ++foreign_datagrams_;
@@ -232,64 +232,64 @@ void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanos
     if (!port_.may_be((*failed->members)[rank], source) || !failed->roster.answer(waiting.from)) return;
 #ifndef MCC_BREAK_DEATH_PASSED_ON  // mutation for the simulator: failures are not announced
     if (const auto peer = port_.peer(failed->roster.address(index_of(waiting.from))))
-        port_.tell({peer.value()}, prove(waiting.id, failed->told));
+        port_.queue_message({peer.value()}, prove(waiting.id, failed->sealed));
 #endif
 }
 
-bool Joins::on_word(Bytes told, Nanoseconds now) {
-    const auto list = wire::peek_list(told);
+bool Joins::on_join_message(Bytes sealed, Nanoseconds now) {
+    const auto list = wire::peek_list(sealed);
     const wire::JoinKey* const key = list ? key_of(*list) : nullptr;
-    const auto proven = key != nullptr ? wire::proven(told, *key) : std::nullopt;
+    const auto proven = key != nullptr ? wire::proven(sealed, *key) : std::nullopt;
     if (!proven) return false;
-    const Bytes word = *proven;
-    if (const auto part = wire::decode_part(word)) {
+    const Bytes message = *proven;
+    if (const auto part = wire::decode_part(message)) {
         welcome(
             part->head, [&](Group& group) { group.on_part(*part, now); }, now);
-    } else if (const auto here = wire::decode_host_welcome(word)) {
+    } else if (const auto here = wire::decode_host_welcome(message)) {
         welcome(
             here->head, [&](Group& group) { group.on_host_welcome(*here, now); }, now);
-    } else if (const auto head = wire::decode_collect(word)) {
-        on_guests(
+    } else if (const auto head = wire::decode_collect(message)) {
+        on_gathering(
             head->to, [&](Join& join) { join.on_collect(*head); }, now);
-    } else if (const auto guests = wire::decode_guests(word)) {
-        on_guests(
-            guests->id, [&](Join& join) { join.on_guests(*guests, now); }, now);
-    } else if (const auto ended = wire::decode_ended(word)) {
+    } else if (const auto gathered = wire::decode_gathered_hellos(message)) {
+        on_gathering(
+            gathered->id, [&](Join& join) { join.on_gathered_hellos(*gathered, now); }, now);
+    } else if (const auto ended = wire::decode_ended(message)) {
         Member* const member = find_called(ended->id);
         // While this member still joins, the message may be a late one of the failed group with the same
         // number.
         const bool is_late =
             member != nullptr && !member->core().formed() && memory_.failed_group(ended->id) != nullptr;
-        if (member != nullptr && !is_late && member->core().takes_words_of_join())
+        if (member != nullptr && !is_late && member->core().takes_join_messages())
             member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
-    } else if (const auto answer = wire::decode_answer(word);
+    } else if (const auto answer = wire::decode_answer(message);
                answer && answer->kind == wire::JoinKind::abort) {
         Member* const member = find(answer->id);
-        if (member != nullptr && member->core().takes_words_of_join())
+        if (member != nullptr && member->core().takes_join_messages())
             member->within(now, [&] { member->core().on_abort(answer->error, kNoRank, now); });
     } else {
-        return *key && on_word_of_group(word, now);
+        return *key && on_group_message(message, now);
     }
     return true;
 }
 
 // Handles a message that a member of a formed group has tagged with the group's key.
-bool Joins::on_word_of_group(Bytes word, Nanoseconds now) {
-    if (word.size() < wire::kTagBytes) return false;
-    const auto ended = wire::decode_ended(word.first(word.size() - wire::kTagBytes));
+bool Joins::on_group_message(Bytes message, Nanoseconds now) {
+    if (message.size() < wire::kTagBytes) return false;
+    const auto ended = wire::decode_ended(message.first(message.size() - wire::kTagBytes));
     if (!ended) return false;
     Member* const member = find_called(ended->id);
-    if (member != nullptr && member->core().is_of_group(word))
+    if (member != nullptr && member->core().is_of_group(message))
         member->within(now, [&] { member->core().on_abort(ended->error, ended->lost, now); });
     return true;
 }
 
-void Joins::on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now) {
+void Joins::on_gathering(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now) {
     Member* member = find(id);
-    if (member != nullptr && greets(member->core())) bring(*member, now, it);
+    if (member != nullptr && awaits_welcome(member->core())) bring(*member, now, it);
 }
 
-void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now) {
+void Joins::welcome(const wire::MessageHead& head, FunctionRef<void(Group&)> it, Nanoseconds now) {
     Member* member = find(head.to);
     if (member != nullptr && !was_given_up(member->core())) member->within(now, [&] { it(member->core()); });
     if (member != nullptr && !was_given_up(member->core())) return;
@@ -299,25 +299,26 @@ void Joins::welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Na
     const auto leader = memory_.take_given_up(head.to);
     if (!leader || !port_.same_host(*leader, head.answer_to)) return;
     if (auto peer = port_.peer(head.answer_to))
-        port_.tell({peer.value()}, prove(head.to, wire::encode(wire::Ended{head.answer_id(), ECANCELED})));
+        port_.queue_message({peer.value()},
+                            prove(head.to, wire::encode(wire::Ended{head.answer_id(), ECANCELED})));
 }
 
 bool Joins::comes_late(const wire::Hello& hello) const {
     return memory_.comes_late(hello) ||
            std::ranges::any_of(members_of(hello.id.list_hash),
-                               [&](Member* member) { return member->core().join().has_greeted(hello); });
+                               [&](Member* member) { return member->core().join().has_sent(hello); });
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
-    const EarlyHello* found = memory_.early().latest([&](const EarlyHello& early) {
+    const PendingHello* found = memory_.early().latest([&](const PendingHello& early) {
         return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
                is_of(member, early) && !comes_late(early.hello);
     });
     return found == nullptr ? nullptr : &found->hello;
 }
 
-const EarlyHello* Joins::stray_hello(Member& member) {
-    return memory_.early().latest([&](const EarlyHello& early) {
+const PendingHello* Joins::stray_hello(Member& member) {
+    return memory_.early().latest([&](const PendingHello& early) {
         const wire::Hello& hello = early.hello;
         return key_of(hello.id.list_hash) == nullptr && hello.members == member.members()->size() &&
                member.core().join().misses(hello.rank) &&

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "group/early_greetings.h"
 #include "group/group.h"
+#include "group/pending_hellos.h"
 
 namespace mcastcoll::group {
 
@@ -47,7 +47,7 @@ using MemberList = std::shared_ptr<const std::vector<wire::ByteString>>;
 // here yet, and how finished joins and groups ended. The oldest entries are removed.
 class JoinMemory {
   public:
-    EarlyGreetings& early() { return early_; }
+    PendingHellos& early() { return early_; }
 
     // Records a failed join for members that still send hellos.
     void keep_failed(const wire::JoinId& id, int error) {
@@ -74,7 +74,7 @@ class JoinMemory {
 
     // Records the hellos of a finished join: late copies from the same process, for this or an earlier join
     // of the same list, may still arrive.
-    void keep_greeted(std::uint64_t list, const std::vector<const wire::Hello*>& heard);
+    void keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& received);
     bool comes_late(const wire::Hello& hello) const;
 
     // The current or last key of the joins of this list.
@@ -89,15 +89,15 @@ class JoinMemory {
 
     // A failed group that is closed here: peers may still wait for this member.
     struct FailedGroup {
-        wire::Ended word;
+        wire::Ended ended;
         MemberList members;
         Roster roster;
-        wire::ByteString told{};  // the message with the tag of that group
+        wire::ByteString sealed{};  // the message with the tag of that group
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
     // Null: no entry.
     FailedGroup* failed_group(const wire::JoinId& id) {
-        return failed_groups_.latest([&](const FailedGroup& one) { return one.word.id == id; });
+        return failed_groups_.latest([&](const FailedGroup& one) { return one.ended.id == id; });
     }
 
   private:
@@ -110,15 +110,15 @@ class JoinMemory {
         wire::JoinKey key;
     };
     // By rank: its process, and the number of its latest join.
-    struct Greeted {
+    struct KnownHellos {
         std::uint64_t list = 0;
         std::map<Rank, std::pair<std::uint64_t, std::uint32_t>> by{};
     };
-    const Greeted* greeted(std::uint64_t list) const {
-        return greeted_.latest([&](const Greeted& one) { return one.list == list; });
+    const KnownHellos* known_hellos(std::uint64_t list) const {
+        return known_hellos_.latest([&](const KnownHellos& one) { return one.list == list; });
     }
-    EarlyGreetings early_;
-    Recent<Greeted, 64> greeted_;
+    PendingHellos early_;
+    Recent<KnownHellos, 64> known_hellos_;
     Recent<ListKey, 256> keys_;
     Recent<wire::Answer, 64> failed_;
     Recent<GivenUp, 64> given_up_;
@@ -152,7 +152,7 @@ class Joins {
         virtual bool same_host(const wire::ByteString& one, const wire::ByteString& other) const = 0;
         virtual void reply(const Source& source, Bytes datagram) = 0;
         virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
-        virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+        virtual void queue_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
         // A hello has another version of the join protocol. Called once.
         virtual void foreign_version(const Source& source, std::uint8_t version) = 0;
 
@@ -175,17 +175,17 @@ class Joins {
     void on_datagram(Bytes bytes, const Source& source, Nanoseconds now);
     // Takes a reliable message, whose sender knows this process's private address. Returns false if the bytes
     // are no join message.
-    bool on_word(Bytes word, Nanoseconds now);
+    bool on_join_message(Bytes message, Nanoseconds now);
     // The latest hello of this rank for a join of the same list that was not called here, or null.
     const wire::Hello* miscounted_hello(Member& member, Rank rank);
     // The latest hello for an unknown list that a missing member of this join might have sent under another
     // secret (the secret is part of the list hash), or null. The match proves nothing.
-    const EarlyHello* stray_hello(Member& member);
+    const PendingHello* stray_hello(Member& member);
 
     // Datagrams from non-members.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
     // The same, plus hellos for unknown lists: only a later join shows whether their senders are members.
-    std::uint64_t doubtful_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
+    std::uint64_t suspicious_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
 
   private:
     // The joins of one list of members. A list may be joined several times.
@@ -193,25 +193,25 @@ class Joins {
     Member* find(const wire::JoinId& id) const;
     Member* find_called(const wire::JoinId& id) const;
     // Handles a message about a list of members that was never joined here.
-    void on_unknown(Bytes word, const Source& source);
+    void on_unknown(Bytes datagram, const Source& source);
     // Whether the hello is late: its process has sent a hello here for the same join, or for a later join of
     // the list.
     bool comes_late(const wire::Hello& hello) const;
     // Null: no member of such a list is known.
     const wire::JoinKey* key_of(std::uint64_t list);
-    static bool is_of(Member& member, const EarlyHello& early);
+    static bool is_of(Member& member, const PendingHello& early);
     void reply(const Source& source, const wire::Answer& answer);
-    wire::ByteString prove(const wire::JoinId& id, Bytes word);
-    void on_hello(const wire::Hello& hello, Bytes word, const Source& source, Nanoseconds now);
+    wire::ByteString prove(const wire::JoinId& id, Bytes message);
+    void on_hello(const wire::Hello& hello, Bytes datagram, const Source& source, Nanoseconds now);
     void on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now);
     void on_answer(const wire::Answer& answer, const Source& source, Nanoseconds now);
     template <typename Message>
     void on_survey(const std::optional<Message>& message, void (Join::*take)(const Message&, Nanoseconds),
                    const Source& source, Nanoseconds now);
     void on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now);
-    void welcome(const wire::WordHead& head, FunctionRef<void(Group&)> it, Nanoseconds now);
-    bool on_word_of_group(Bytes word, Nanoseconds now);
-    void on_guests(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
+    void welcome(const wire::MessageHead& head, FunctionRef<void(Group&)> it, Nanoseconds now);
+    bool on_group_message(Bytes message, Nanoseconds now);
+    void on_gathering(const wire::JoinId& id, FunctionRef<void(Join&)> it, Nanoseconds now);
 
     Port& port_;
     std::unordered_map<std::uint64_t, std::vector<Member*>> members_;  // by list hash

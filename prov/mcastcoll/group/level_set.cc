@@ -64,7 +64,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.message_bytes = means.message_bytes;
     config.ranges = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(welcome.group_addresses.size()));
     for (const std::uint32_t rank : placement.segment()) config.range_of.push_back(welcome.range_of[rank]);
-    config.relay = static_cast<engine::Plan>(welcome.plan) == engine::Plan::tree;
+    config.relay = static_cast<engine::AddressScheme>(welcome.address_scheme) == engine::AddressScheme::tree;
     if (config.members > 64) config.probes = 2;
     config.stall_timeout = means.stall_timeout;
     return config;
@@ -254,8 +254,8 @@ bool LevelSet::needs(std::uint32_t rank) const {
     return site_level_.needs(rank) || (exchange_level_ && exchange_level_->needs(rank));
 }
 
-engine::Expectation LevelSet::expects() const {
-    engine::Expectation all = engine_ ? engine_->expects() : engine::Expectation{};
+engine::PollHint LevelSet::poll_hint() const {
+    engine::PollHint all = engine_ ? engine_->poll_hint() : engine::PollHint{};
     all.messages |= site_level_.busy() || exchanges();
     return all;
 }

@@ -59,7 +59,7 @@ class LevelSet {
     // The engine's own join is over, or there is no engine.
     bool engine_joined() const { return !engine_ || engine_joined_; }
     // A barrier over all levels can start.
-    bool connected() const { return site_level_.greeted(); }
+    bool connected() const { return site_level_.connected(); }
 
     void on_message(MutableBytes message, Nanoseconds now);
     // Returns true if the datagram was one of the engine's.
@@ -88,7 +88,7 @@ class LevelSet {
     // Block operations among all members are open.
     bool exchanges() const { return exchange_level_ && exchange_level_->busy(); }
     // The sources to poll for the open operations. An empty value means the host's memory.
-    engine::Expectation expects() const;
+    engine::PollHint poll_hint() const;
     // Whether open operations may wait for members outside the engine, and an awaited rank, or kNoRank.
     bool waits_outside_engine() const { return host_level_ || exchanges(); }
     Rank awaited() const;
@@ -97,12 +97,12 @@ class LevelSet {
     void add_counters(engine::Counters& sum, LevelCounters& levels) const;
 
     // Log texts, in news.cc. How the levels were joined.
-    void tell_joined() const;
+    void log_joined() const;
     // The algorithm of an operation, when it was chosen for the first time.
-    void tell_selection();
+    void log_selection();
     // The engine's decisions since the last call: which members receive the multicast, and which repair and
     // root synchronisation the automatic policies chose and why.
-    void tell_engine();
+    void log_engine();
     // Describes the lost member and how this member detected the loss. reason: the process watch's text, or
     // null.
     std::string describe_loss(int error, Rank lost, const std::string* reason) const;
@@ -136,9 +136,9 @@ class LevelSet {
     std::vector<topology::ReportedLevel> connections_;
     std::vector<wire::ByteString> places_;
     // The engine decisions that were last logged.
-    std::uint32_t told_verdict_ = 0;
-    std::uint64_t told_policy_changes_ = 0, told_redundancy_changes_ = 0;
-    engine::RootSync told_root_sync_ = engine::RootSync::none;
+    std::uint32_t logged_map_ = 0;
+    std::uint64_t logged_policy_changes_ = 0, logged_redundancy_changes_ = 0;
+    engine::RootSync logged_root_sync_ = engine::RootSync::none;
 };
 
 }  // namespace mcastcoll::group

@@ -1,8 +1,6 @@
 # The life of a group; makes no system calls.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
 mcc_parts += \
-	%reldir%/attention.h \
-	%reldir%/early_greetings.h \
 	%reldir%/gathering.cc \
 	%reldir%/gathering.h \
 	%reldir%/group.cc \
@@ -19,6 +17,8 @@ mcc_parts += \
 	%reldir%/members.h \
 	%reldir%/news.cc \
 	%reldir%/outbox.h \
+	%reldir%/pending_hellos.h \
+	%reldir%/poll_selector.h \
 	%reldir%/port.h \
 	%reldir%/run_queue.h \
 	%reldir%/secret_exchange.cc \

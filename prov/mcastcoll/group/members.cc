@@ -7,7 +7,7 @@ namespace mcastcoll::group {
 namespace {
 
 // Shortest interval between checks of a member for whose rank another process sends hellos.
-constexpr Nanoseconds kDoubtInterval = Nanoseconds::from_ms(1000);
+constexpr Nanoseconds kSuspicionInterval = Nanoseconds::from_ms(1000);
 
 // An unaffected member informs this many members of each affected kind, because a single receiver may be
 // dead, too.
@@ -80,9 +80,9 @@ std::optional<Outbox::Peer> Roster::peer(std::uint32_t rank, JoinPort& port) {
             ranks_.emplace(reached.value(), rank_of(rank));
         else
             unreached_.push_back({rank_of(rank), reached.error().code, reached.error().message});
-        known = peers_.emplace(rank, reached ? reached.value() : kNobody).first;
+        known = peers_.emplace(rank, reached ? reached.value() : kUnreachable).first;
     }
-    return known->second == kNobody ? std::nullopt : std::optional(known->second);
+    return known->second == kUnreachable ? std::nullopt : std::optional(known->second);
 }
 
 std::vector<Outbox::Peer> Roster::peers_of(std::span<const std::uint32_t> ranks, JoinPort& port) {
@@ -99,14 +99,14 @@ std::vector<Rank> Roster::ranks_at(Outbox::Peer peer) const {
     return ranks;
 }
 
-bool Roster::doubt(Rank rank, Nanoseconds now) {
+bool Roster::suspect(Rank rank, Nanoseconds now) {
     Nanoseconds& look_again_at = look_again_at_[rank];
     if (now < look_again_at) return false;
-    look_again_at = now + kDoubtInterval;
+    look_again_at = now + kSuspicionInterval;
     return true;
 }
 
-std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined) {
+std::vector<std::uint32_t> whom_to_inform(const levels::Placement& placement, Rank lost, bool joined) {
     const std::uint32_t self = placement.self();
     Ranks whom;
     if (joined) {
@@ -116,9 +116,9 @@ std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank
         for (const Ranks& ranks : bereaved.beyond_levels_of(placement))
             whom.insert(whom.end(), ranks.begin(), ranks.begin() + std::min(ranks.size(), most));
     } else {
-        Ranks everybody(placement.members());
-        std::iota(everybody.begin(), everybody.end(), 0U);
-        add_beside(whom, everybody, self);
+        Ranks all(placement.members());
+        std::iota(all.begin(), all.end(), 0U);
+        add_beside(whom, all, self);
         whom.push_back(0);
     }
     std::sort(whom.begin(), whom.end());

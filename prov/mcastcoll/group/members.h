@@ -43,23 +43,23 @@ class Roster {
 
     // Whether to check now if this member is alive, because another process sends hellos for the rank.
     // Limited to one check per interval.
-    bool doubt(Rank rank, Nanoseconds now);
+    bool suspect(Rank rank, Nanoseconds now);
     // Whether another process has sent hellos for this rank: the member was then killed and did not close the
     // group in order.
-    bool doubted(Rank rank) const { return look_again_at_.contains(rank); }
+    bool suspected(Rank rank) const { return look_again_at_.contains(rank); }
 
-    // Whether to answer a member that asks how the group ended. Messages are reliable, so one answer is
-    // enough.
+    // Whether to answer a member that requests the outcome of the group. Messages are reliable, so one answer
+    // is enough.
     bool answer(Rank rank) {
         return index_of(rank) < size() && rank != self_ && answered_.insert(rank).second;
     }
 
   private:
-    static constexpr Outbox::Peer kNobody = UINT64_MAX;
+    static constexpr Outbox::Peer kUnreachable = UINT64_MAX;
 
     Rank self_ = kNoRank;
     std::optional<MemberTable> table_;                       // once filled
-    std::unordered_map<std::uint32_t, Outbox::Peer> peers_;  // kNobody: cannot be reached
+    std::unordered_map<std::uint32_t, Outbox::Peer> peers_;  // kUnreachable: cannot be reached
     std::multimap<Outbox::Peer, Rank> ranks_;                // several may share one peer
     std::vector<Unreached> unreached_;
     std::map<Rank, Nanoseconds> look_again_at_;  // next check of ranks with suspicious hellos
@@ -107,25 +107,25 @@ class Losses {
 // remaining informed members send the news to a few of these neighbours. While the group forms a member's
 // levels may be missing: each member then informs rank 0, and its neighbours in a ring and a tree over all
 // members.
-std::vector<std::uint32_t> whom_to_tell(const levels::Placement& placement, Rank lost, bool joined);
+std::vector<std::uint32_t> whom_to_inform(const levels::Placement& placement, Rank lost, bool joined);
 
 // The maximum number of lost ranks, kNoRank included, for which one member informs others: the news may
 // arrive first without the lost rank, or for two ranks.
-constexpr std::size_t kMaxDeathsTold = 3;
+constexpr std::size_t kMaxDeathsSent = 3;
 
 // Tracks late members, for which an operation has waited for long. While an operation is open each late
-// member is asked every second whether its part of the group has failed, because no other member may be left
-// to report the failure. Also implements the user's stall timeout, which ends a group with stalled
-// operations.
-class Patience {
+// member gets a request every second to report whether its part of the group has failed, because no other
+// member may be left to report the failure. Also implements the user's stall timeout, which ends a group with
+// stalled operations.
+class StallTimer {
   public:
     // kNever: operations may stall forever.
-    explicit Patience(Nanoseconds stall_timeout) : stall_timeout_(stall_timeout) {}
+    explicit StallTimer(Nanoseconds stall_timeout) : stall_timeout_(stall_timeout) {}
 
     // The first operation was opened.
     void begin(Nanoseconds now) {
         moved_at_ = now;
-        if (!late_.empty()) ask_at_ = now + kAskInterval;
+        if (!late_.empty()) request_at_ = now + kRequestInterval;
     }
     // Operations made progress.
     void moved(Nanoseconds now) { moved_at_ = now; }
@@ -139,24 +139,24 @@ class Patience {
     // A member has just become late. The next request is due at once.
     void add_late(std::uint32_t rank, Nanoseconds now) {
         late_.push_back(rank);
-        ask_at_ = now;
+        request_at_ = now;
     }
     const std::vector<std::uint32_t>& late() const { return late_; }
-    Nanoseconds ask_at() const { return ask_at_; }
+    Nanoseconds request_at() const { return request_at_; }
     // Counts a round of requests and schedules the next, if again. Returns the number of the round.
-    std::uint32_t ask(bool again, Nanoseconds now) {
-        ask_at_ = again ? now + kAskInterval : kNever;
-        return asked_++;
+    std::uint32_t next_round(bool again, Nanoseconds now) {
+        request_at_ = again ? now + kRequestInterval : kNever;
+        return rounds_++;
     }
 
   private:
-    static constexpr Nanoseconds kAskInterval = Nanoseconds::from_ms(1000);
+    static constexpr Nanoseconds kRequestInterval = Nanoseconds::from_ms(1000);
 
     const Nanoseconds stall_timeout_;
     Nanoseconds moved_at_{};  // when an operation last started or made progress
     std::vector<std::uint32_t> late_;
-    Nanoseconds ask_at_ = kNever;
-    std::uint32_t asked_ = 0;
+    Nanoseconds request_at_ = kNever;
+    std::uint32_t rounds_ = 0;
 };
 
 }  // namespace mcastcoll::group

@@ -8,18 +8,18 @@
 namespace mcastcoll::group {
 namespace {
 
-std::string describe(const engine::RepairPlan& plan) {
-    if (plan.chained) return "forwarding along the ring from the start";
+std::string describe(const engine::RepairMode& mode) {
+    if (mode.chained) return "forwarding along the ring from the start";
     const char* first =
-        plan.route == engine::Route::root ? "requests to the root" : "requests along the ring";
-    return fmt::format("{}{}", first, plan.hands_on ? " and forwarding" : "");
+        mode.route == engine::Route::root ? "requests to the root" : "requests along the ring";
+    return fmt::format("{}{}", first, mode.forwards ? " and forwarding" : "");
 }
 
 std::string about_repair(const engine::PolicyState& policy) {
     return fmt::format(
         "repair is now {} for small, {} for large messages: per 1000, the ring successor requested {} small "
         "messages and {} large fragments were lost; a repair takes {} us along the ring, {} us by the root",
-        describe(policy.small), describe(policy.large), policy.successor_asks, policy.large_missed,
+        describe(policy.small), describe(policy.large), policy.successor_naks, policy.large_missed,
         policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
 }
 
@@ -43,48 +43,47 @@ std::string about_redundancy(const engine::RedundancyState& state) {
 // ranks: the group ranks of the engine's members.
 std::string about_multicast(const engine::Engine& engine, std::span<const std::uint32_t> ranks) {
     const engine::SupplyGraph& graph = engine.graph();
-    const engine::Verdict& verdict = graph.verdict();
+    const engine::ReachabilityMap& map = graph.map();
     std::string who;
-    for (const auto& [what, members] :
-         {std::pair{"not receiving", &verdict.deaf}, {"not received", &verdict.mute}}) {
+    for (const auto& [what, members] : {std::pair{"not receiving", &map.deaf}, {"not received", &map.mute}}) {
         if (members->empty()) continue;
         who += fmt::format("; {} {}: rank {}", members->size(), what, ranks[index_of(members->front())]);
         if (members->size() > 1) who += ", ...";
     }
     const std::string reach =
-        verdict.works ? fmt::format("{} of {} members receive", graph.hearing_count(), ranks.size())
-                      : std::string("no member receives, so all data goes point-to-point");
-    return fmt::format("multicast reachability changed (election {}): {}{}", engine.verdict_version(), reach,
+        map.works ? fmt::format("{} of {} members receive", graph.receiver_count(), ranks.size())
+                  : std::string("no member receives, so all data goes point-to-point");
+    return fmt::format("multicast reachability changed (election {}): {}{}", engine.map_version(), reach,
                        who);
 }
 
 }  // namespace
 
-void LevelSet::tell_engine() {
+void LevelSet::log_engine() {
     if (!engine_) return;
-    if (engine_->counters().policy_changes != told_policy_changes_) {
-        told_policy_changes_ = engine_->counters().policy_changes;
+    if (engine_->counters().policy_changes != logged_policy_changes_) {
+        logged_policy_changes_ = engine_->counters().policy_changes;
         port_.explain(about_repair(engine_->policy()));
     }
-    if (engine_->counters().redundancy_changes != told_redundancy_changes_) {
-        told_redundancy_changes_ = engine_->counters().redundancy_changes;
+    if (engine_->counters().redundancy_changes != logged_redundancy_changes_) {
+        logged_redundancy_changes_ = engine_->counters().redundancy_changes;
         port_.explain(about_redundancy(engine_->redundancy()));
     }
     if (engine_->config().root_sync == engine::RootSync::adaptive &&
-        engine_->root_sync().present != told_root_sync_) {
+        engine_->root_sync().present != logged_root_sync_) {
         const engine::RootSyncState sync = engine_->root_sync();
-        told_root_sync_ = sync.present;
+        logged_root_sync_ = sync.present;
         port_.explain(
             fmt::format("root synchronisation is now {}: per 1000 own broadcasts, data of {} was requested; "
                         "other members enter {} us later",
-                        name_of(sync.present), sync.troubled, sync.lateness.value / 1000));
+                        name_of(sync.present), sync.degraded, sync.lateness.value / 1000));
     }
-    if (engine_->verdict_version() == told_verdict_) return;
-    told_verdict_ = engine_->verdict_version();
+    if (engine_->map_version() == logged_map_) return;
+    logged_map_ = engine_->map_version();
     port_.explain(about_multicast(*engine_, placement_.segment()));
 }
 
-void LevelSet::tell_joined() const {
+void LevelSet::log_joined() const {
     if (placement_.members() == 1) return port_.explain("joined as the only member");
     const std::vector<std::uint32_t>& segment = placement_.segment();
     std::string text = fmt::format("joined as rank {}", placement_.self());
@@ -99,11 +98,11 @@ void LevelSet::tell_joined() const {
     if (placement_.hosts() > 1) text += fmt::format("; {}", protection_.describe());
     if (!engine_) return port_.explain(text);
     const engine::GroupConfig& config = engine_->config();
-    const std::size_t hearing = engine_->graph().hearing_count();
-    const std::string reach = hearing == 0
+    const std::size_t receiving = engine_->graph().receiver_count();
+    const std::string reach = receiving == 0
                                   ? std::string("no multicast, so all data goes point-to-point")
                                   : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
-                                                hearing, config.members, several() ? "hosts" : "members");
+                                                receiving, config.members, several() ? "hosts" : "members");
     port_.explain(fmt::format(
         "{}: {}{}; fragments of {} bytes, window {}, repair {}, redundancy {}, root synchronisation {}, "
         "round trip {} us",
@@ -111,14 +110,14 @@ void LevelSet::tell_joined() const {
         config.fragment_bytes, config.window, engine::name_of(config.repair),
         engine::name_of(config.redundancy), engine::name_of(config.root_sync),
         engine_->round_trip().value / 1000));
-    if (hearing == 0 || hearing == segment.size()) return;
+    if (receiving == 0 || receiving == segment.size()) return;
     for (std::size_t i = 0; i < segment.size(); ++i)
         if (engine_->graph().deaf(rank_of(i)))
             port_.explain(fmt::format(
                 "rank {} does not receive the multicast and gets its data point-to-point", segment[i]));
 }
 
-void LevelSet::tell_selection() {
+void LevelSet::log_selection() {
     const auto news = planner_->poll_news();
     if (!news || placement_.members() == 1) return;
     port_.explain(
@@ -148,14 +147,14 @@ std::string LevelSet::describe_loss(int error, Rank lost, const std::string* rea
 void LevelSet::add_counters(engine::Counters& sum, LevelCounters& levels) const {
     if (engine_) engine::add(sum, engine_->counters());
     if (host_level_) host_level_->add_counters(levels);
-    const levels::PlanCounters& plans = planner_->counters();
-    levels.group_operations += plans.operations;
-    levels.group_bytes += plans.bytes;
-    levels.plans_reduction += plans.reductions;
+    const levels::CompositeCounters& composites = planner_->counters();
+    levels.group_operations += composites.operations;
+    levels.group_bytes += composites.bytes;
+    levels.operations_by_reduction += composites.reductions;
     levels.unproven_packets += unproven_;
-    levels.plans_chains += plans.chains;
-    levels.plans_split += plans.splits;
-    levels.block_bytes_broadcast += plans.block_bytes_broadcast;
+    levels.operations_by_chains += composites.chains;
+    levels.operations_by_split += composites.splits;
+    levels.block_bytes_broadcast += composites.block_bytes_broadcast;
     const levels::PieceCounters& between_sites = site_level_.counters();
     levels.site_pieces_sent += between_sites.pieces_sent;
     levels.site_bytes_sent += between_sites.bytes_sent;
@@ -177,15 +176,15 @@ topology::ReportedGroup LevelSet::report() const {
     report.levels = connections_;
     for (topology::ReportedLevel& level : report.levels) {
         if (level.level == topology::Level::host && host_level_) {
-            level.lane = "shared memory";
+            level.transport = "shared memory";
             level.why = host_level_->explain();
         } else if (level.level == topology::Level::segment && engine_ && engine_joined_) {
-            const std::size_t hearing = engine_->graph().hearing_count();
-            level.lane = hearing > 0 ? "multicast" : "messages";
+            const std::size_t receiving = engine_->graph().receiver_count();
+            level.transport = receiving > 0 ? "multicast" : "messages";
             level.algorithm = std::string(engine::name_of(engine_->config().repair));
             level.why = no_multicast_.empty()
                             ? fmt::format("multicast {} reaches {} of {} hosts", port_.multicast().name(),
-                                          hearing, engine_->config().members)
+                                          receiving, engine_->config().members)
                             : no_multicast_;
         }
     }

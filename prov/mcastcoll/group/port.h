@@ -24,7 +24,8 @@ struct LevelCounters {
     // host_operations.
     std::uint64_t group_operations = 0, group_bytes = 0;
     std::uint64_t host_operations = 0, host_bytes = 0, host_single_copies = 0, host_sleeps = 0;
-    std::uint64_t plans_reduction = 0, plans_chains = 0, plans_split = 0, block_bytes_broadcast = 0;
+    std::uint64_t operations_by_reduction = 0, operations_by_chains = 0, operations_by_split = 0,
+                  block_bytes_broadcast = 0;
     std::uint64_t site_pieces_sent = 0, site_bytes_sent = 0, site_bad_pieces = 0;
     std::uint64_t unproven_packets = 0;  // failed authentication
     std::uint64_t exchange_pieces_sent = 0, exchange_bytes_sent = 0, exchange_bad_pieces = 0;
@@ -41,9 +42,9 @@ inline constexpr NamedLevelCounter kLevelCounters[] = {
     {"host_bytes", &LevelCounters::host_bytes},
     {"host_single_copies", &LevelCounters::host_single_copies},
     {"host_sleeps", &LevelCounters::host_sleeps},
-    {"plans_reduction", &LevelCounters::plans_reduction},
-    {"plans_chains", &LevelCounters::plans_chains},
-    {"plans_split", &LevelCounters::plans_split},
+    {"operations_by_reduction", &LevelCounters::operations_by_reduction},
+    {"operations_by_chains", &LevelCounters::operations_by_chains},
+    {"operations_by_split", &LevelCounters::operations_by_split},
     {"block_bytes_broadcast", &LevelCounters::block_bytes_broadcast},
     {"site_pieces_sent", &LevelCounters::site_pieces_sent},
     {"site_bytes_sent", &LevelCounters::site_bytes_sent},
@@ -103,8 +104,8 @@ class JoinPort {
     // This member's hello for this join.
     virtual wire::Hello own_hello() const = 0;
     // Sends a hello to the likely service address of a member: each attempt tries another port.
-    virtual void greet(Rank to, std::uint32_t attempt, Bytes hello) = 0;
-    // Sends a datagram to the address from which a member last sent. Before that, like greet().
+    virtual void send_hello(Rank to, std::uint32_t attempt, Bytes hello) = 0;
+    // Sends a datagram to the address from which a member last sent. Before that, like send_hello().
     virtual void send(Rank to, std::uint32_t attempt, Bytes datagram) = 0;
     // The latest hello of this rank for a join of the same list that this process has not called, or null.
     virtual const wire::Hello* miscounted_hello(Rank rank) = 0;
@@ -113,7 +114,7 @@ class JoinPort {
 
     // Inserts a member's private address for reliable messages. The error's code is an errno.
     virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
-    virtual void tell(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+    virtual void queue_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
     // Drops the messages of this join that are not being sent yet.
     virtual void withdraw() = 0;
 
@@ -125,14 +126,14 @@ class JoinPort {
 };
 
 // The hellos of all members, by rank.
-using Guests = std::vector<wire::Hello>;
+using Hellos = std::vector<wire::Hello>;
 
 // The multicast addresses of a group, chosen by rank 0 and joined by the host leaders.
 class Multicast {
   public:
     // On rank 0: fills in the key, epoch, multicast addresses and datagram size of an otherwise complete
     // welcome. Returns 0 or FI_E*.
-    virtual int offer(wire::Welcome& welcome, const Guests& guests) = 0;
+    virtual int offer(wire::Welcome& welcome, const Hellos& hellos) = 0;
     // On a host leader, once. Afterwards joined() is true, or why_not() gives the reason.
     virtual void join(const wire::Welcome& welcome, const levels::Placement& placement) = 0;
     virtual bool joined() const = 0;
@@ -177,8 +178,8 @@ class Port : public JoinPort {
     // Messages are reliable and in order. Call send_message() only when can_send().
     virtual bool can_send() const = 0;
     virtual void send_message(Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) = 0;
-    // Like tell(), but withdraw() does not apply.
-    virtual void tell_for_good(std::vector<Outbox::Peer> to, wire::ByteString word) = 0;
+    // Like queue_message(), but withdraw() does not apply.
+    virtual void queue_final_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
 
     // Group::on_peer_lost() follows when this process is gone.
     virtual void watch(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;
@@ -204,7 +205,7 @@ class Port : public JoinPort {
 
     // Describes a hello for an unknown group, received while this join waits for a hello: a clause of a log
     // sentence, or "".
-    virtual std::string stray_greeting() = 0;
+    virtual std::string describe_stray_hello() = 0;
     // warn() logs a sentence for the user; address_of() gives a member's address for such a sentence.
     virtual void warn(std::string_view sentence) = 0;
     virtual std::string address_of(Rank rank) const = 0;

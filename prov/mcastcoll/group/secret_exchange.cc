@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kPurpose = "mcastcoll: the secret of a group\n";
 // Longest interval between two requests, and between requests after refused credentials: munged has others to
 // serve.
-constexpr std::int64_t kMaxAskMs = 20, kMaxRefusedMs = 500;
+constexpr std::int64_t kMaxRequestMs = 20, kMaxRefusedMs = 500;
 
 wire::JoinKey reply_key(const wire::Key& secret) {
     return wire::derive(secret, "key reply");
@@ -35,7 +35,7 @@ std::optional<wire::Key> secret_in(Bytes payload) {
 
 bool SecretExchange::may_answer(const wire::KeyRequest& request, const Source& source) {
     return request.members == own_.members && request.rank != rank_of(0) &&
-           greeting_parent(request.rank) == own_.rank && port_.comes_from(request.rank, source);
+           hello_parent(request.rank) == own_.rank && port_.comes_from(request.rank, source);
 }
 
 void SecretExchange::answer(const wire::KeyRequest& request, const Source& source, Nanoseconds now) {
@@ -48,7 +48,7 @@ void SecretExchange::answer(const wire::KeyRequest& request, const Source& sourc
 
 bool SecretExchange::on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source) {
     if (reply.nonce != own_.nonce || reply.to != own_.rank || own_.rank == rank_of(0)) return false;
-    if (!port_.comes_from(greeting_parent(own_.rank), source)) return false;
+    if (!port_.comes_from(hello_parent(own_.rank), source)) return false;
     // One reply at a time: a flood of forged replies causes little work, and a genuine reply comes again.
     if (secret_ || !opening_.empty()) return true;
     opening_.assign(datagram.begin(), datagram.end());
@@ -64,12 +64,12 @@ bool SecretExchange::on_opened(const std::optional<wire::Key>& secret) {
 }
 
 void SecretExchange::on_timeout(Nanoseconds now) {
-    if (secret_ || now < ask_at_) return;
+    if (secret_ || now < request_at_) return;
     const std::int64_t wait_ms = refusals_ == 0
-                                     ? std::min(std::int64_t{1} << std::min(attempt_, 5U), kMaxAskMs)
-                                     : std::min(kMaxAskMs << std::min(refusals_, 5U), kMaxRefusedMs);
-    ask_at_ = now + Nanoseconds::from_ms(wait_ms);
-    port_.ask(greeting_parent(own_.rank), attempt_++, wire::encode(own_));
+                                     ? std::min(std::int64_t{1} << std::min(attempt_, 5U), kMaxRequestMs)
+                                     : std::min(kMaxRequestMs << std::min(refusals_, 5U), kMaxRefusedMs);
+    request_at_ = now + Nanoseconds::from_ms(wait_ms);
+    port_.send_request(hello_parent(own_.rank), attempt_++, wire::encode(own_));
 }
 
 bool SecretExchanges::on_datagram(Bytes datagram, const Source& source, Nanoseconds now) {

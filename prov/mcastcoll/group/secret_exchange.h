@@ -2,7 +2,7 @@
 //
 //     rank 0     draws the secret and obtains a MUNGE credential with the secret, which only processes of the
 //                same user can decode (ports/munge.h)
-//     others     request the credential from their parent in the hello tree (greeting_parent()), repeatedly;
+//     others     request the credential from their parent in the hello tree (hello_parent()), repeatedly;
 //                decode it, and answer the requests of their own children
 //
 // A reply carries a tag under a key derived from the secret, over the request's nonce: so its sender has the
@@ -32,7 +32,7 @@ class SecretExchange {
     class Port {
       public:
         // Sends a request to the likely service address of this member: each attempt tries another port.
-        virtual void ask(Rank whom, std::uint32_t attempt, Bytes request) = 0;
+        virtual void send_request(Rank whom, std::uint32_t attempt, Bytes request) = 0;
         // Whether a datagram from this source may be this member's.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
         virtual void answer(const Source& source, Bytes reply) = 0;
@@ -62,14 +62,14 @@ class SecretExchange {
     bool on_opened(const std::optional<wire::Key>& secret);
 
     void on_timeout(Nanoseconds now);
-    Nanoseconds next_deadline() const { return secret_ ? kNever : ask_at_; }
+    Nanoseconds next_deadline() const { return secret_ ? kNever : request_at_; }
 
   private:
     const wire::KeyRequest own_;
     Port& port_;
     std::optional<wire::Key> secret_;
     wire::ByteString opening_;  // the reply whose credential is being decoded
-    Nanoseconds ask_at_{};
+    Nanoseconds request_at_{};
     std::uint32_t attempt_ = 0, refusals_ = 0;
 };
 

@@ -9,15 +9,15 @@ namespace {
 constexpr std::int64_t kFirstWaitMs = 20;
 constexpr std::uint32_t kMaxDoublings = 5;
 
-// Longer than a member's kPatience, so that partial results still count.
-constexpr Nanoseconds kSurveyPatience = Surveyor::kPatience + Nanoseconds::from_ms(500);
+// Longer than a member's kTimeout, so that partial results still count.
+constexpr Nanoseconds kSurveyTimeout = Surveyor::kTimeout + Nanoseconds::from_ms(500);
 // A request or an answer may be lost: rank 0 repeats the request.
-constexpr Nanoseconds kAskAgain = Nanoseconds::from_ms(100);
+constexpr Nanoseconds kRequestAgain = Nanoseconds::from_ms(100);
 
-std::vector<topology::Place> places_of(const Guests& guests) {
+std::vector<topology::Place> places_of(const Hellos& hellos) {
     std::vector<topology::Place> places;
-    places.reserve(guests.size());
-    for (const auto& hello : guests) places.push_back(decode_place(hello.peer.place));
+    places.reserve(hellos.size());
+    for (const auto& hello : hellos) places.push_back(decode_place(hello.peer.place));
     return places;
 }
 
@@ -25,7 +25,7 @@ std::vector<topology::Place> places_of(const Guests& guests) {
 
 Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey, JoinPort& port,
                    Nanoseconds now)
-    : id_(id), self_(self), asked_(survey.head), port_(port), deadline_(now + kPatience) {
+    : id_(id), self_(self), survey_(survey.head), port_(port), deadline_(now + kTimeout) {
     for (const wire::Survey::Target& whom : survey.targets)
         send_echo(targets_.emplace_back(Target{.whom = whom}), now);
     pump(now);
@@ -66,7 +66,7 @@ void Surveyor::pump(Nanoseconds now) {
 }
 
 wire::Surveyed Surveyor::result() const {
-    wire::Surveyed result{{{asked_.id.list_hash, asked_.sequence}, id_.sequence, self_}, {}};
+    wire::Surveyed result{{{survey_.id.list_hash, survey_.sequence}, id_.sequence, self_}, {}};
     for (const Target& target : targets_) result.round_trips_ns.push_back(target.best_ns);
     return result;
 }
@@ -81,36 +81,36 @@ Nanoseconds Surveyor::next_deadline() const {
 SurveyRound::SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port)
     : id_(id), self_(self), members_(members), port_(port) {}
 
-void SurveyRound::lead(const Guests& guests, Nanoseconds until, Nanoseconds now) {
-    sites_.emplace(places_of(guests));
-    const auto sequence_of = [&](Rank rank) { return guests[index_of(rank)].id.sequence; };
+void SurveyRound::lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now) {
+    sites_.emplace(places_of(hellos));
+    const auto sequence_of = [&](Rank rank) { return hellos[index_of(rank)].id.sequence; };
     for (std::size_t one = 0; one < sites_->networks(); ++one) {
         const Rank whom = sites_->representative(one);
-        wire::Survey ask{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
+        wire::Survey request{{{id_.list_hash, sequence_of(whom)}, id_.sequence, self_}, {}};
         for (std::size_t other = one + 1; other < sites_->networks(); ++other) {
             const Rank target = sites_->representative(other);
             if (const auto known = port_.round_trips().find(sites_->identity(one), sites_->identity(other)))
                 sites_->learn(one, other, *known);
             else
-                ask.targets.push_back({target, sequence_of(target)});
+                request.targets.push_back({target, sequence_of(target)});
         }
-        if (!ask.targets.empty()) asks_.push_back({one, std::move(ask)});
+        if (!request.targets.empty()) requests_.push_back({one, std::move(request)});
     }
-    if (asks_.empty()) return;
-    until_ = std::min(now + kSurveyPatience, until);
-    ask(now);
+    if (requests_.empty()) return;
+    until_ = std::min(now + kSurveyTimeout, until);
+    request(now);
 }
 
-void SurveyRound::ask(Nanoseconds now) {
-    ask_again_at_ = now + kAskAgain;
-    for (const Ask& ask : asks_) {
-        const Rank whom = sites_->representative(ask.network);
+void SurveyRound::request(Nanoseconds now) {
+    request_again_at_ = now + kRequestAgain;
+    for (const Request& request : requests_) {
+        const Rank whom = sites_->representative(request.network);
         if (whom != self_)
-            port_.send(whom, ask_attempt_, wire::encode(ask.survey));
+            port_.send(whom, request_attempt_, wire::encode(request.survey));
         else if (!surveyor_)
-            surveyor_.emplace(id_, self_, ask.survey, port_, now);
+            surveyor_.emplace(id_, self_, request.survey, port_, now);
     }
-    ++ask_attempt_;
+    ++request_attempt_;
 }
 
 // A repeated request of rank 0 means that the answer was lost.
@@ -119,13 +119,13 @@ void SurveyRound::on_survey(const wire::Survey& survey, Nanoseconds now) {
     for (const wire::Survey::Target& target : survey.targets)
         if (index_of(target.rank) >= members_ || target.rank == self_) return;
     if (!surveyor_) surveyor_.emplace(id_, self_, survey, port_, now);
-    tell();
+    report();
 }
 
 void SurveyRound::on_echo(const wire::Echo& echo, Nanoseconds now) {
     if (echo.back) {
         if (surveyor_) surveyor_->on_echo(echo, now);
-        return tell();
+        return report();
     }
     if (echoes_answered_ >= kMaxEchoes) return;
     ++echoes_answered_;
@@ -133,18 +133,18 @@ void SurveyRound::on_echo(const wire::Echo& echo, Nanoseconds now) {
     port_.send(echo.head.from, 0, wire::encode(wire::Echo{head, echo.stamp, true}));
 }
 
-void SurveyRound::tell() {
+void SurveyRound::report() {
     if (!surveyor_ || !surveyor_->over()) return;
     if (leads()) return on_surveyed(surveyor_->result());
     port_.send(rank_of(0), 0, wire::encode(surveyor_->result()));
 }
 
 void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
-    const auto ask = std::find_if(asks_.begin(), asks_.end(), [&](const Ask& one) {
+    const auto request = std::find_if(requests_.begin(), requests_.end(), [&](const Request& one) {
         return sites_->representative(one.network) == surveyed.head.from;
     });
-    if (ask == asks_.end()) return;  // already answered, or not asked
-    const std::size_t one = ask->network;
+    if (request == requests_.end()) return;  // already answered, or not requested
+    const std::size_t one = request->network;
     std::size_t next = 0;
     for (std::size_t other = one + 1; other < sites_->networks() && next < surveyed.round_trips_ns.size();
          ++other) {
@@ -156,31 +156,31 @@ void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
         sites_->learn(one, other, round_trip);
         port_.round_trips().keep(sites_->identity(one), sites_->identity(other), round_trip);
     }
-    asks_.erase(ask);
+    requests_.erase(request);
 }
 
 void SurveyRound::on_timeout(Nanoseconds now) {
-    if (until_ <= now) asks_.clear();
-    if (asks_.empty()) ask_again_at_ = until_ = kNever;
-    if (ask_again_at_ <= now) ask(now);
+    if (until_ <= now) requests_.clear();
+    if (requests_.empty()) request_again_at_ = until_ = kNever;
+    if (request_again_at_ <= now) request(now);
     if (!surveyor_ || surveyor_->next_deadline() > now) return;
     surveyor_->pump(now);
-    tell();
+    report();
 }
 
 Nanoseconds SurveyRound::next_deadline() const {
-    const Nanoseconds next = asks_.empty() ? kNever : std::min(until_, ask_again_at_);
+    const Nanoseconds next = requests_.empty() ? kNever : std::min(until_, request_again_at_);
     return surveyor_ ? std::min(next, surveyor_->next_deadline()) : next;
 }
 
-Guests SurveyRound::settle(Guests guests) const {
-    std::vector<topology::Place> places = places_of(guests);
+Hellos SurveyRound::settle(Hellos hellos) const {
+    std::vector<topology::Place> places = places_of(hellos);
     sites_->apply(places);
     for (const std::string& line : sites_->explain()) port_.explain(line);
     for (std::size_t rank = 0; rank < places.size(); ++rank)
-        if (wire::ByteString& place = guests[rank].peer.place; !place.empty())
+        if (wire::ByteString& place = hellos[rank].peer.place; !place.empty())
             place = topology::encode(places[rank]);
-    return guests;
+    return hellos;
 }
 
 }  // namespace mcastcoll::group

@@ -17,7 +17,7 @@ namespace mcastcoll::group {
 // answered by then counts as not measured. Members are named by rank; the port has their addresses.
 class Surveyor {
   public:
-    static constexpr Nanoseconds kPatience = Nanoseconds::from_ms(1500);
+    static constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(1500);
     // Echoes per target. A busy host answers some echoes late, but not all.
     static constexpr unsigned kEchoes = 8;
 
@@ -45,7 +45,7 @@ class Surveyor {
 
     const wire::JoinId id_;
     const Rank self_;
-    const wire::SurveyHead asked_;
+    const wire::SurveyHead survey_;
     JoinPort& port_;
     std::vector<Target> targets_;
     const Nanoseconds deadline_;
@@ -62,11 +62,11 @@ class SurveyRound {
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);
 
     // On rank 0 when all hellos are here: sends the requests, and waits for answers until then.
-    void lead(const Guests& guests, Nanoseconds until, Nanoseconds now);
+    void lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now);
     // On rank 0: no answers are outstanding, or the time is up.
-    bool over() const { return asks_.empty(); }
+    bool over() const { return requests_.empty(); }
     // On rank 0: the same hellos, with the found sites in their places.
-    Guests settle(Guests guests) const;
+    Hellos settle(Hellos hellos) const;
 
     // Datagrams from members.
     void on_survey(const wire::Survey& survey, Nanoseconds now);
@@ -77,22 +77,22 @@ class SurveyRound {
 
   private:
     // A request to measure the round trips of one network.
-    struct Ask {
+    struct Request {
         std::size_t network = 0;
         wire::Survey survey;
     };
     bool leads() const { return self_ == rank_of(0); }
-    void ask(Nanoseconds now);
-    void tell();
+    void request(Nanoseconds now);
+    void report();
 
     const wire::JoinId id_;
     const Rank self_;
     const std::size_t members_;
     JoinPort& port_;
     std::optional<topology::SiteSurvey> sites_;  // on rank 0, once it leads
-    std::vector<Ask> asks_;                      // not answered yet
-    std::uint32_t ask_attempt_ = 0;
-    Nanoseconds ask_again_at_ = kNever, until_ = kNever;
+    std::vector<Request> requests_;              // not answered yet
+    std::uint32_t request_attempt_ = 0;
+    Nanoseconds request_again_at_ = kNever, until_ = kNever;
     std::optional<Surveyor> surveyor_;  // this member's own measurement
     std::size_t echoes_answered_ = 0;
 };

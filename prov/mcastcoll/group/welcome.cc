@@ -38,7 +38,7 @@ std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& ma
     return result;
 }
 
-wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
+wire::Welcome make_welcome(const wire::JoinId& id, const Hellos& hellos, const GroupSettings& settings,
                            const topology::Policy& policy, std::span<const levels::Row> selection) {
     wire::Welcome welcome;
     welcome.id = id;
@@ -50,14 +50,14 @@ wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const G
     welcome.security = static_cast<std::uint8_t>(settings.security);
     const auto encoded = topology::encode(policy);
     welcome.policy.assign(encoded.begin(), encoded.end());
-    welcome.peers.reserve(guests.size());
-    for (const auto& guest : guests) {
-        welcome.peers.push_back(guest.peer);
-        welcome.sequences.push_back(guest.id.sequence);
+    welcome.peers.reserve(hellos.size());
+    for (const auto& hello : hellos) {
+        welcome.peers.push_back(hello.peer);
+        welcome.sequences.push_back(hello.id.sequence);
     }
     const levels::Placement placement = placement_of(welcome);
     // Traffic inside a host carries too few tags to pay for the setup of GMAC.
-    const bool gmac = placement.hosts() > 1 && std::ranges::all_of(guests, &wire::Hello::gmac);
+    const bool gmac = placement.hosts() > 1 && std::ranges::all_of(hellos, &wire::Hello::gmac);
     welcome.mac = static_cast<std::uint8_t>(gmac ? wire::MacKind::gmac : wire::MacKind::umac64);
     welcome.selection = levels::Selection(selection, placement.members(), placement.hosts()).encode();
     return welcome;
@@ -81,11 +81,11 @@ levels::Placement placement_of(const wire::Welcome& welcome) {
     return {0, places_in(make_map(welcome))};
 }
 
-Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& placement) {
-    const wire::VerbsOffer& own = guests.front().verbs;
-    for (std::uint32_t rank = 0; rank < guests.size(); ++rank) {
+Hindrance hindrance_to_verbs(const Hellos& hellos, const levels::Placement& placement) {
+    const wire::VerbsOffer& own = hellos.front().verbs;
+    for (std::uint32_t rank = 0; rank < hellos.size(); ++rank) {
         if (placement.host_leader(rank) != rank) continue;
-        const wire::VerbsOffer& offer = guests[rank].verbs;
+        const wire::VerbsOffer& offer = hellos[rank].verbs;
         const char* why = offer.datagram_bytes < kLeastDatagram      ? "has none"
                           : offer.room == 0                          ? "can join no more groups"
                           : offer.source.size() != own.source.size() ? "is on another type of fabric"
@@ -95,12 +95,12 @@ Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& plac
     return {};
 }
 
-void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
+void fit_datagrams(wire::Welcome& welcome, const Hellos& hellos, const levels::Placement& placement,
                    bool verbs) {
     std::uint32_t datagram = kMaxFragment + wire::kHeaderBytes, window = kMaxWindow;
-    const std::uint8_t family = guests.front().address_family;
-    for (std::uint32_t rank = 0; rank < guests.size(); ++rank) {
-        const wire::Hello& hello = guests[rank];
+    const std::uint8_t family = hellos.front().address_family;
+    for (std::uint32_t rank = 0; rank < hellos.size(); ++rank) {
+        const wire::Hello& hello = hellos[rank];
         if (placement.host_leader(rank) != rank) continue;
         if (verbs) {
             datagram = std::min(datagram, hello.verbs.datagram_bytes);
@@ -147,7 +147,7 @@ bool Arrival::add(const wire::WelcomePart& part, std::size_t most_bytes) {
     return bytes_.size() == part.total;
 }
 
-std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::WordHead& head) {
+std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::MessageHead& head) {
     std::vector<wire::ByteString> parts;
     for (std::size_t offset = 0; offset < welcome.size(); offset += wire::kPartBytes) {
         const Bytes bytes = welcome.subspan(offset, std::min(wire::kPartBytes, welcome.size() - offset));

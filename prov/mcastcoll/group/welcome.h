@@ -45,7 +45,7 @@ inline constexpr std::uint32_t kLeastWindow = 16, kMaxWindow = 512;
 inline constexpr std::uint32_t kLeastDatagram = kLeastFragment + wire::kHeaderBytes;
 
 // Builds the welcome from all hellos with rank 0's settings. selection: the user's rows.
-wire::Welcome make_welcome(const wire::JoinId& id, const Guests& guests, const GroupSettings& settings,
+wire::Welcome make_welcome(const wire::JoinId& id, const Hellos& hellos, const GroupSettings& settings,
                            const topology::Policy& policy, std::span<const levels::Row> selection);
 // The members to which a member forwards a welcome: host leaders forward along a tree of hosts, and the
 // members of a host along a tree of their own. The welcome so takes O(log members) steps, with a bounded
@@ -64,11 +64,11 @@ struct Hindrance {
     const char* why = nullptr;
     std::uint32_t rank = 0;
 };
-Hindrance hindrance_to_verbs(const Guests& guests, const levels::Placement& placement);
+Hindrance hindrance_to_verbs(const Hellos& hellos, const levels::Placement& placement);
 
 // Sets a fragment size and a window that every host leader can take. With verbs, also sets the leaders'
 // multicast sources.
-void fit_datagrams(wire::Welcome& welcome, const Guests& guests, const levels::Placement& placement,
+void fit_datagrams(wire::Welcome& welcome, const Hellos& hellos, const levels::Placement& placement,
                    bool verbs);
 
 // Derives a key for one group and one purpose. The group key and epoch in the derivation are drawn by rank 0
@@ -90,6 +90,6 @@ class Arrival {
     wire::ByteString bytes_;
 };
 // Splits a welcome into parts, addressed by the join id in the head.
-std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::WordHead& head);
+std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::MessageHead& head);
 
 }  // namespace mcastcoll::group

@@ -38,14 +38,14 @@ struct Operation {
 };
 
 // Converts the request of a level or of a blocking call.
-inline Operation operation_of(const Collective& asked) {
-    return {.kind = asked.kind,
-            .root = index_of(asked.root),
-            .buffer = asked.buffer,
-            .input = asked.input,
-            .bytes = asked.bytes,
-            .combiner = asked.combiner,
-            .ready = std::min<std::size_t>(asked.ready, asked.bytes)};
+inline Operation operation_of(const Collective& collective) {
+    return {.kind = collective.kind,
+            .root = index_of(collective.root),
+            .buffer = collective.buffer,
+            .input = collective.input,
+            .bytes = collective.bytes,
+            .combiner = collective.combiner,
+            .ready = std::min<std::size_t>(collective.ready, collective.bytes)};
 }
 
 // Whether a reduction has an operator and whole elements.

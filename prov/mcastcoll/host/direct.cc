@@ -115,9 +115,9 @@ Advance copy_blocks(Context& c, Operation& operation) {
             return moved_or_idle(c.rings.failure() == 0);
     }
     // The readers of this member's input: all members, the root, or none.
-    const bool by_root = gathers && !is_root, by_nobody = gathers ? is_root : scatters && !is_root;
+    const bool by_root = gathers && !is_root, by_none = gathers ? is_root : scatters && !is_root;
     if (at.phase != Phase::left) leave_to_readers(c, by_root ? operation.root : 0);
-    return await_readers(c, by_nobody ? 0 : by_root ? operation.root + 1 : c.size);
+    return await_readers(c, by_none ? 0 : by_root ? operation.root + 1 : c.size);
 }
 
 // Large reductions, directly between memories: each member combines its slice out of the inputs in rank

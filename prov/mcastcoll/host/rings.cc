@@ -65,7 +65,7 @@ bool Alarm::enroll() {
 
 void Alarm::fail(int error, std::uint32_t lost) {
     std::uint32_t none = 0;
-    // kNobody becomes 0, so that the word's initial value means no failure.
+    // kNoMember becomes 0, so that the word's initial value means no failure.
     const std::uint32_t word = (lost + 1) << kErrorBits | (static_cast<std::uint32_t>(error) & kErrorMask);
     if (failure_.compare_exchange_strong(none, word, std::memory_order_acq_rel)) ring_all();
 }

@@ -36,7 +36,7 @@ struct Nap {
 
 class Alarm {
   public:
-    static constexpr std::uint32_t kNobody = UINT32_MAX;
+    static constexpr std::uint32_t kNoMember = UINT32_MAX;
 
     Alarm(Header& header, const Areas& areas, std::uint32_t self)
         : failure_(header.failure.word),
@@ -60,11 +60,11 @@ class Alarm {
     // Call after a change for which members may wait at any bell.
     void ring_all();
     int failure() const { return static_cast<int>(failure_.load(std::memory_order_acquire) & kErrorMask); }
-    // The lost member that caused the failure, or kNobody.
+    // The lost member that caused the failure, or kNoMember.
     std::uint32_t lost() const { return (failure_.load(std::memory_order_acquire) >> kErrorBits) - 1; }
     // Only the first failure is stored.
-    void fail(int error, std::uint32_t lost = kNobody);
-    // The rank of a lost member of another host, or kNobody. Stored before the team fails because of this
+    void fail(int error, std::uint32_t lost = kNoMember);
+    // The rank of a lost member of another host, or kNoMember. Stored before the team fails because of this
     // member.
     std::uint32_t lost_elsewhere() const { return far_rank_.load(std::memory_order_relaxed) - 1; }
     void name_lost_elsewhere(std::uint32_t rank) { far_rank_.store(rank + 1, std::memory_order_relaxed); }

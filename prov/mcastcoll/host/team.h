@@ -60,12 +60,12 @@ class Team {
     // The member for which the oldest open operation waits.
     std::uint32_t awaited() const { return context_.rings.awaited(); }
     // Poisons the team: open and later operations of all members end with this error.
-    void fail(int error, std::uint32_t lost = Alarm::kNobody) { context_.rings.alarm.fail(error, lost); }
+    void fail(int error, std::uint32_t lost = Alarm::kNoMember) { context_.rings.alarm.fail(error, lost); }
     // After a failure: ends the open operations here once no member writes into their buffers any more, or
     // after one second.
     void end_open();
     int failure() const { return context_.rings.failure(); }
-    // The member that caused the failure, or Alarm::kNobody.
+    // The member that caused the failure, or Alarm::kNoMember.
     std::uint32_t lost() const { return context_.rings.alarm.lost(); }
     // The rank of a lost member of another host.
     std::uint32_t lost_elsewhere() const { return context_.rings.alarm.lost_elsewhere(); }

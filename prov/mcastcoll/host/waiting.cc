@@ -22,7 +22,7 @@ constexpr Nanoseconds kCrowdedTime = Nanoseconds::from_ms(1);
 constexpr Nanoseconds kSecondWind = Nanoseconds::from_us(100);
 constexpr Nanoseconds kShortestSleep = Nanoseconds::from_us(500);
 constexpr Nanoseconds kLongestSleep = Nanoseconds::from_ms(10);
-constexpr std::uint32_t kMaxPatience = 1U << 16;
+constexpr std::uint32_t kMaxChecks = 1U << 16;
 
 }  // namespace
 
@@ -70,10 +70,10 @@ Backoff::Turn Backoff::next() {
 bool Backoff::on_core(bool shared) {
     shares_core_ = shared;
     if (!shared) shared_looks_ = 0;
-    if (!shared || ++shared_looks_ < patience_) return false;
+    if (!shared || ++shared_looks_ < checks_before_move_) return false;
     shared_looks_ = 0;
     // Moves become rare if other programs use the other cores.
-    patience_ = std::min(2 * patience_, kMaxPatience);
+    checks_before_move_ = std::min(2 * checks_before_move_, kMaxChecks);
     return true;
 }
 

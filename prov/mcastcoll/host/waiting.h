@@ -23,7 +23,7 @@ bool is_alive(std::uint32_t pid, std::uint64_t start_time);
 // some idle polls only. Makes no system calls: Team runs the check.
 class FailureDetector {
   public:
-    static constexpr Nanoseconds kPatience = Nanoseconds::from_ms(50);
+    static constexpr Nanoseconds kCheckInterval = Nanoseconds::from_ms(50);
 
     void on_progress() {
         state_ = State::moving;
@@ -38,7 +38,7 @@ class FailureDetector {
             state_ = State::idle;
             idle_since_ = checked_at_ = now;
         }
-        if (now - checked_at_ < kPatience) return false;
+        if (now - checked_at_ < kCheckInterval) return false;
         checked_at_ = now;
         return true;
     }
@@ -104,7 +104,7 @@ class Backoff {
     bool looks_soon_ = false;  // the core was shared when the last operation ended
     std::uint32_t turns_ = 0;
     std::uint32_t shared_looks_ = 0;
-    std::uint32_t patience_ = 64;  // consecutive checks with a shared core before a move
+    std::uint32_t checks_before_move_ = 64;  // consecutive checks with a shared core before a move
     Nanoseconds quiet_since_, next_sleep_;
 };
 

@@ -37,62 +37,68 @@ struct Node {
 // Builds one schedule.
 struct Maker {
     Schedule& schedule;
-    const Leg& leg;
+    const LevelOperation& operation;
     std::uint32_t self, members;
 
     std::uint32_t around(std::uint64_t rank) const { return static_cast<std::uint32_t>(rank % members); }
-    BlockMap circle(std::uint32_t first) const { return {Pattern::circle, first, members, leg.bytes}; }
-    BlockMap digit(std::uint32_t bit) const { return {Pattern::digit, bit, members, leg.bytes}; }
-    std::byte* result(std::uint32_t rank) const { return leg.buffer + rank * leg.bytes; }
+    BlockMap circle(std::uint32_t first) const { return {Pattern::circle, first, members, operation.bytes}; }
+    BlockMap digit(std::uint32_t bit) const { return {Pattern::digit, bit, members, operation.bytes}; }
+    std::byte* result(std::uint32_t rank) const { return operation.buffer + rank * operation.bytes; }
 
     void gather_linear() {
-        if (self != index_of(leg.root)) return schedule.send(index_of(leg.root), 0, 0, leg.input, leg.bytes);
-        move_block(result(self), leg.input, leg.bytes);
+        if (self != index_of(operation.root))
+            return schedule.send(index_of(operation.root), 0, 0, operation.input, operation.bytes);
+        move_block(result(self), operation.input, operation.bytes);
         for (std::uint32_t i = 1; i < members; ++i)
-            schedule.receive(around(self + i), 0, result(around(self + i)), leg.bytes);
+            schedule.receive(around(self + i), 0, result(around(self + i)), operation.bytes);
     }
 
     void scatter_linear() {
-        if (self != index_of(leg.root)) return schedule.receive(index_of(leg.root), 0, leg.buffer, leg.bytes);
-        move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
+        if (self != index_of(operation.root))
+            return schedule.receive(index_of(operation.root), 0, operation.buffer, operation.bytes);
+        move_block(operation.buffer, operation.input + self * operation.bytes, operation.bytes);
         for (std::uint32_t i = 1; i < members; ++i)
-            schedule.send(around(self + i), 0, 0, leg.input + around(self + i) * leg.bytes, leg.bytes);
+            schedule.send(around(self + i), 0, 0, operation.input + around(self + i) * operation.bytes,
+                          operation.bytes);
     }
 
     // The largest subtree takes longest, so it is served last in a gather, and first in a scatter.
     void gather_binomial() {
-        const Node node(self, index_of(leg.root), members);
-        const std::uint32_t parent = around(node.parent + index_of(leg.root));
-        if (node.place > 0 && node.subtree == 1) return schedule.send(parent, 0, 0, leg.input, leg.bytes);
+        const Node node(self, index_of(operation.root), members);
+        const std::uint32_t parent = around(node.parent + index_of(operation.root));
+        if (node.place > 0 && node.subtree == 1)
+            return schedule.send(parent, 0, 0, operation.input, operation.bytes);
         const bool root = node.place == 0;
-        std::byte* blocks = root ? leg.buffer : schedule.room(node.subtree * leg.bytes);
-        move_block(root ? result(self) : blocks, leg.input, leg.bytes);
+        std::byte* blocks = root ? operation.buffer : schedule.room(node.subtree * operation.bytes);
+        move_block(root ? result(self) : blocks, operation.input, operation.bytes);
         for (std::uint32_t step = 1; step < node.subtree; step <<= 1) {
-            const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
+            const std::size_t bytes = std::min(step, node.subtree - step) * operation.bytes;
             const std::uint32_t child = around(self + step);
-            schedule.receive(child, 0, blocks + (root ? 0 : step * leg.bytes), bytes,
+            schedule.receive(child, 0, blocks + (root ? 0 : step * operation.bytes), bytes,
                              root ? circle(child) : BlockMap{});
         }
-        if (!root) schedule.send(parent, 0, schedule.receives.size(), blocks, node.subtree * leg.bytes);
+        if (!root) schedule.send(parent, 0, schedule.receives.size(), blocks, node.subtree * operation.bytes);
     }
 
     void scatter_binomial() {
-        const Node node(self, index_of(leg.root), members);
-        const std::uint32_t parent = around(node.parent + index_of(leg.root));
-        if (node.place > 0 && node.subtree == 1) return schedule.receive(parent, 0, leg.buffer, leg.bytes);
+        const Node node(self, index_of(operation.root), members);
+        const std::uint32_t parent = around(node.parent + index_of(operation.root));
+        if (node.place > 0 && node.subtree == 1)
+            return schedule.receive(parent, 0, operation.buffer, operation.bytes);
         const bool root = node.place == 0;
-        const std::byte* blocks = leg.input;
+        const std::byte* blocks = operation.input;
         if (root) {
-            move_block(leg.buffer, leg.input + self * leg.bytes, leg.bytes);
+            move_block(operation.buffer, operation.input + self * operation.bytes, operation.bytes);
         } else {
-            schedule.receive(parent, 0, schedule.room(node.subtree * leg.bytes), node.subtree * leg.bytes);
+            schedule.receive(parent, 0, schedule.room(node.subtree * operation.bytes),
+                             node.subtree * operation.bytes);
             blocks = schedule.scratch.data();
-            schedule.copied_bytes = leg.bytes;
+            schedule.copied_bytes = operation.bytes;
         }
         for (std::uint32_t step = std::bit_floor(node.subtree - 1); step > 0; step >>= 1) {
-            const std::size_t bytes = std::min(step, node.subtree - step) * leg.bytes;
+            const std::size_t bytes = std::min(step, node.subtree - step) * operation.bytes;
             const std::uint32_t child = around(self + step);
-            schedule.send(child, 0, root ? 0 : 1, blocks + (root ? 0 : step * leg.bytes), bytes,
+            schedule.send(child, 0, root ? 0 : 1, blocks + (root ? 0 : step * operation.bytes), bytes,
                           root ? circle(child) : BlockMap{});
         }
     }
@@ -101,16 +107,16 @@ struct Maker {
     // member skips the round in which the formula yields the member itself. Sending to and receiving from the
     // same partner lets the result overwrite the input.
     void alltoall_pairwise(std::size_t overlapping) {
-        const bool in_place = leg.input == leg.buffer;
+        const bool in_place = operation.input == operation.buffer;
         if (in_place) schedule.order = Schedule::Order::in_place;
-        move_block(result(self), leg.input + self * leg.bytes, leg.bytes);
+        move_block(result(self), operation.input + self * operation.bytes, operation.bytes);
         for (std::uint32_t round = 0; round < members; ++round) {
             const std::uint32_t partner = around(std::uint64_t{round} + members - self);
             if (partner == self) continue;
             const std::size_t before = schedule.receives.size();
             schedule.send(partner, 0, before > overlapping ? before - overlapping : 0,
-                          leg.input + partner * leg.bytes, leg.bytes);
-            schedule.receive(partner, 0, result(partner), leg.bytes);
+                          operation.input + partner * operation.bytes, operation.bytes);
+            schedule.receive(partner, 0, result(partner), operation.bytes);
         }
     }
 
@@ -118,56 +124,57 @@ struct Maker {
     void alltoall_bruck() {
         schedule.order = Schedule::Order::in_turn;
         schedule.unrotates = true;
-        std::byte* blocks = schedule.room(members * leg.bytes);
-        const std::size_t first = (members - self) * leg.bytes, rest = self * leg.bytes;
-        move_block(blocks, leg.input + rest, first);
-        move_block(blocks + first, leg.input, rest);
+        std::byte* blocks = schedule.room(members * operation.bytes);
+        const std::size_t first = (members - self) * operation.bytes, rest = self * operation.bytes;
+        move_block(blocks, operation.input + rest, first);
+        move_block(blocks + first, operation.input, rest);
         for (std::uint32_t bit = 0; (std::uint32_t{1} << bit) < members; ++bit) {
             const std::uint32_t step = std::uint32_t{1} << bit, remainder = members % (2 * step);
             const std::uint32_t count =
                 members / (2 * step) * step + (remainder > step ? remainder - step : 0);
-            schedule.send(around(self + step), bit, bit, blocks, count * leg.bytes, digit(bit));
-            schedule.receive(around(std::uint64_t{self} + members - step), bit, blocks, count * leg.bytes,
-                             digit(bit));
+            schedule.send(around(self + step), bit, bit, blocks, count * operation.bytes, digit(bit));
+            schedule.receive(around(std::uint64_t{self} + members - step), bit, blocks,
+                             count * operation.bytes, digit(bit));
         }
     }
 
     void allgather_ring() {
-        move_block(result(self), leg.input, leg.bytes);
+        move_block(result(self), operation.input, operation.bytes);
         const std::uint32_t right = around(self + 1), left = around(self + members - 1);
         for (std::uint32_t round = 0; round + 1 < members; ++round) {
-            schedule.send(right, round, round, result(around(self + members - round)), leg.bytes);
-            schedule.receive(left, round, result(around(left + members - round)), leg.bytes);
+            schedule.send(right, round, round, result(around(self + members - round)), operation.bytes);
+            schedule.receive(left, round, result(around(left + members - round)), operation.bytes);
         }
     }
 
     // A member's range of blocks, starting with its own, doubles in each round. Blocks are written to their
     // final places, so no rotation is needed at the end.
     void allgather_bruck() {
-        move_block(result(self), leg.input, leg.bytes);
+        move_block(result(self), operation.input, operation.bytes);
         std::uint32_t round = 0;
         for (std::uint32_t have = 1; have < members; have *= 2, ++round) {
-            const std::size_t bytes = std::min(have, members - have) * leg.bytes;
-            schedule.send(around(self + members - have), round, round, leg.buffer, bytes, circle(self));
-            schedule.receive(around(self + have), round, leg.buffer, bytes, circle(around(self + have)));
+            const std::size_t bytes = std::min(have, members - have) * operation.bytes;
+            schedule.send(around(self + members - have), round, round, operation.buffer, bytes, circle(self));
+            schedule.receive(around(self + have), round, operation.buffer, bytes,
+                             circle(around(self + have)));
         }
     }
 
     // Each member sends each slice to the slice's owner, which combines the slices in the order of ranks.
     void reduce_scatter() {
-        const std::size_t elements = leg.bytes / leg.combiner.element_bytes;
+        const std::size_t elements = operation.bytes / operation.combiner.element_bytes;
         const auto slice = [&](std::uint32_t rank) {
-            return slice_of(rank, members, elements, leg.combiner.element_bytes);
+            return slice_of(rank, members, elements, operation.combiner.element_bytes);
         };
         for (std::uint32_t i = 1; i < members; ++i) {
             const std::uint32_t owner = around(self + i);
             if (slice(owner).bytes > 0)
-                schedule.send(owner, 0, 0, leg.input + slice(owner).offset, slice(owner).bytes);
+                schedule.send(owner, 0, 0, operation.input + slice(owner).offset, slice(owner).bytes);
         }
         const Slice own = slice(self);
         if (own.bytes == 0) return;
-        std::byte* sum = leg.buffer;
-        if (overlap(sum, own.bytes, leg.input, leg.bytes)) {
+        std::byte* sum = operation.buffer;
+        if (overlap(sum, own.bytes, operation.input, operation.bytes)) {
             sum = schedule.room(own.bytes);
             schedule.copied_bytes = own.bytes;
         }
@@ -175,30 +182,30 @@ struct Maker {
             schedule.receive(rank, 0, sum, own.bytes);
             schedule.receives.back().combined = rank > 0;
         }
-        schedule.receives[self].own = leg.input + own.offset;
+        schedule.receives[self].own = operation.input + own.offset;
     }
 
     void make(ExchangeAlgorithm algorithm) {
-        if (leg.bytes == 0) return;
+        if (operation.bytes == 0) return;
         switch (algorithm) {
             case ExchangeAlgorithm::linear:
-                if (leg.kind == Kind::gather) return gather_linear();
-                if (leg.kind == Kind::scatter) return scatter_linear();
+                if (operation.kind == Kind::gather) return gather_linear();
+                if (operation.kind == Kind::scatter) return scatter_linear();
                 return alltoall_pairwise(members);
             case ExchangeAlgorithm::binomial:
-                return leg.kind == Kind::gather ? gather_binomial() : scatter_binomial();
+                return operation.kind == Kind::gather ? gather_binomial() : scatter_binomial();
             case ExchangeAlgorithm::pairwise:
-                if (leg.kind == Kind::reduce_scatter) return reduce_scatter();
-                return alltoall_pairwise(std::max(kLeastOverlap, kOverlapBytes / leg.bytes));
+                if (operation.kind == Kind::reduce_scatter) return reduce_scatter();
+                return alltoall_pairwise(std::max(kLeastOverlap, kOverlapBytes / operation.bytes));
             case ExchangeAlgorithm::bruck:
-                return leg.kind == Kind::alltoall ? alltoall_bruck() : allgather_bruck();
+                return operation.kind == Kind::alltoall ? alltoall_bruck() : allgather_bruck();
             case ExchangeAlgorithm::ring:
                 return allgather_ring();
         }
     }
 };
 
-// The same on all members. `bytes` as in a `Leg`.
+// The same on all members. `bytes` as in a `LevelOperation`.
 ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     using enum ExchangeAlgorithm;
     if (kind == Kind::reduce_scatter) return pairwise;
@@ -227,15 +234,17 @@ ExchangeLevel::ExchangeLevel(const ExchangeConfig& config)
                                          .kind_bits = 4,
                                          .message_bits = message_bits(config.members)}) {}
 
-int ExchangeLevel::post(Leg& leg, Nanoseconds now) {
-    return moves_blocks(leg.kind) ? post(leg, choose(leg.kind, leg.bytes, config_.members), now) : ENOSYS;
+int ExchangeLevel::post(LevelOperation& operation, Nanoseconds now) {
+    return moves_blocks(operation.kind)
+               ? post(operation, choose(operation.kind, operation.bytes, config_.members), now)
+               : ENOSYS;
 }
 
-int ExchangeLevel::post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now) {
+int ExchangeLevel::post(LevelOperation& operation, ExchangeAlgorithm algorithm, Nanoseconds now) {
     if (own_failure() != 0) return own_failure();
-    if (const unsigned bits = format_.kind_bits + format_.message_bits; leg.number > UINT64_MAX >> bits)
+    if (const unsigned bits = format_.kind_bits + format_.message_bits; operation.number > UINT64_MAX >> bits)
         return EOVERFLOW;
-    Maker{begin(leg, now), leg, config_.self, config_.members}.make(algorithm);
+    Maker{begin(operation, now), operation, config_.self, config_.members}.make(algorithm);
     carry_out();
     return 0;
 }

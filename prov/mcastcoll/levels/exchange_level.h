@@ -41,9 +41,9 @@ class ExchangeLevel final : public MessageLevel {
   public:
     explicit ExchangeLevel(const ExchangeConfig& config);
 
-    int post(Leg& leg, Nanoseconds now) override;
+    int post(LevelOperation& operation, Nanoseconds now) override;
     // Uses the given algorithm, which must be the same on all members.
-    int post(Leg& leg, ExchangeAlgorithm algorithm, Nanoseconds now);
+    int post(LevelOperation& operation, ExchangeAlgorithm algorithm, Nanoseconds now);
 };
 
 }  // namespace mcastcoll::levels

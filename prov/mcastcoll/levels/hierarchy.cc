@@ -27,12 +27,12 @@ int Hierarchy::submit(const Request& request, Nanoseconds now) {
     operation.source = -1;
     operation.result = request.buffer;
     if (request.kind == Kind::broadcast)
-        plan_broadcast(operation);
+        set_up_broadcast(operation);
     else
-        plan_reduction(operation);
+        set_up_reduction(operation);
     ++next_;
     if (request.kind == Kind::broadcast) relay(operation, now);
-    post_legs(now);
+    post_level_operations(now);
     return 0;
 }
 
@@ -44,18 +44,18 @@ void Hierarchy::let_go(std::uint64_t number, Nanoseconds now) {
     relay(operation, now);
 }
 
-Leg& Hierarchy::want(Operation& operation, std::size_t level, std::uint32_t root) {
+LevelOperation& Hierarchy::want(Operation& operation, std::size_t level, std::uint32_t root) {
     operation.wanted[level] = true;
-    Leg& leg = operation.legs[level];
-    leg = Leg{operation.request};
-    leg.number = next_;
-    leg.root = rank_of(root);
-    leg.buffer = operation.result;
-    if (leg.kind == Kind::broadcast) leg.ready = 0;
-    return leg;
+    LevelOperation& level_operation = operation.level_operations[level];
+    level_operation = LevelOperation{operation.request};
+    level_operation.number = next_;
+    level_operation.root = rank_of(root);
+    level_operation.buffer = operation.result;
+    if (level_operation.kind == Kind::broadcast) level_operation.ready = 0;
+    return level_operation;
 }
 
-void Hierarchy::plan_broadcast(Operation& operation) {
+void Hierarchy::set_up_broadcast(Operation& operation) {
     const std::uint32_t root = index_of(operation.request.root), self = placement_.self();
     const std::uint32_t host_root = placement_.host_root(root), segment_root = placement_.segment_root(root);
     if (placement_.host().size() > 1) want(operation, kHost, host_root);
@@ -73,7 +73,7 @@ void Hierarchy::plan_broadcast(Operation& operation) {
         operation.source = kHost;
 }
 
-void Hierarchy::plan_reduction(Operation& operation) {
+void Hierarchy::set_up_reduction(Operation& operation) {
     const Request& request = operation.request;
     const bool to_root = request.kind == Kind::reduce;
     const std::uint32_t root = index_of(request.root);
@@ -97,10 +97,10 @@ void Hierarchy::plan_reduction(Operation& operation) {
     }
     // The contribution to an outer level is the result of the inner one.
     const auto inward = [&](std::size_t level) {
-        Leg& leg = want(operation, level, 0);
+        LevelOperation& level_operation = want(operation, level, 0);
         for (std::size_t inner = 0; inner < level; ++inner)
-            if (operation.wanted[inner]) leg.input = operation.result;
-        return &leg;
+            if (operation.wanted[inner]) level_operation.input = operation.result;
+        return &level_operation;
     };
     if (placement_.host().size() > 1) inward(kHost)->hold = !to_root;
     const bool several_segments = placement_.segments().size() > 1;
@@ -120,14 +120,14 @@ bool Hierarchy::gathered_below(const Operation& operation, std::size_t level) co
     const bool wait_for_end = level == kSite && !placement_.leads_segment();
     for (std::size_t inner = 0; inner < level; ++inner) {
         if (!operation.wanted[inner]) continue;
-        const Leg& leg = operation.legs[inner];
-        if (!leg.done && (wait_for_end || !leg.gathered)) return false;
+        const LevelOperation& level_operation = operation.level_operations[inner];
+        if (!level_operation.done && (wait_for_end || !level_operation.gathered)) return false;
     }
     return true;
 }
 
 // Posts in the order of operations on each level, because members distinguish level operations by counting.
-bool Hierarchy::post_legs(Nanoseconds now) {
+bool Hierarchy::post_level_operations(Nanoseconds now) {
     bool moved = false;
     for (std::size_t level = 0; level < kLevels; ++level) {
         std::uint64_t& number = next_to_post_[level];
@@ -135,7 +135,7 @@ bool Hierarchy::post_legs(Nanoseconds now) {
             Operation& operation = at(number);
             if (!operation.wanted[level] || operation.over) continue;
             if (operation.request.kind != Kind::broadcast && !gathered_below(operation, level)) break;
-            const int error = levels_[level]->post(operation.legs[level], now);
+            const int error = levels_[level]->post(operation.level_operations[level], now);
             if (error == EAGAIN) break;
             if (error != 0) return fail(error, now), true;
             operation.posted[level] = moved = true;
@@ -148,17 +148,18 @@ bool Hierarchy::post_legs(Nanoseconds now) {
 bool Hierarchy::relay(Operation& operation, Nanoseconds now) {
     std::size_t here = std::min(operation.request.ready, operation.request.bytes);
     if (operation.source >= 0) {
-        const Leg& source = operation.legs[static_cast<std::size_t>(operation.source)];
+        const LevelOperation& source = operation.level_operations[static_cast<std::size_t>(operation.source)];
         if (!source.done) here = source.arrived;
     }
     bool moved = false;
     for (std::size_t level = 0; level < kLevels; ++level) {
-        Leg& leg = operation.legs[level];
-        if (!operation.wanted[level] || static_cast<int>(level) == operation.source || leg.ready >= here)
+        LevelOperation& level_operation = operation.level_operations[level];
+        if (!operation.wanted[level] || static_cast<int>(level) == operation.source ||
+            level_operation.ready >= here)
             continue;
-        leg.ready = here;
+        level_operation.ready = here;
         moved = true;
-        if (operation.posted[level] && !leg.done) levels_[level]->advance(leg, now);
+        if (operation.posted[level] && !level_operation.done) levels_[level]->advance(level_operation, now);
     }
     return moved;
 }
@@ -167,13 +168,13 @@ bool Hierarchy::relay(Operation& operation, Nanoseconds now) {
 bool Hierarchy::release(Operation& operation, Nanoseconds now) {
     bool moved = false, outer_done = true;
     for (std::size_t level = kLevels; level-- > 0;) {
-        Leg& leg = operation.legs[level];
+        LevelOperation& level_operation = operation.level_operations[level];
         if (!operation.wanted[level]) continue;
-        if (outer_done && leg.hold && leg.gathered && !leg.released) {
-            leg.released = moved = true;
-            levels_[level]->advance(leg, now);
+        if (outer_done && level_operation.hold && level_operation.gathered && !level_operation.released) {
+            level_operation.released = moved = true;
+            levels_[level]->advance(level_operation, now);
         }
-        outer_done = outer_done && leg.done;
+        outer_done = outer_done && level_operation.done;
     }
     return moved;
 }
@@ -184,12 +185,12 @@ bool Hierarchy::step(Operation& operation, Nanoseconds now) {
     bool all_done = !operation.request.held();
     for (std::size_t level = 0; level < kLevels; ++level) {
         if (!operation.wanted[level]) continue;
-        const Leg& leg = operation.legs[level];
-        if (leg.done && leg.error != 0) {
-            fail(leg.error, now);
+        const LevelOperation& level_operation = operation.level_operations[level];
+        if (level_operation.done && level_operation.error != 0) {
+            fail(level_operation.error, now);
             return true;
         }
-        all_done = all_done && leg.done;
+        all_done = all_done && level_operation.done;
     }
     if (!all_done) return moved;
     operation.over = true;
@@ -203,7 +204,7 @@ bool Hierarchy::progress(Nanoseconds now) {
     bool moved = false;
     for (Level* level : levels_)
         if (level != nullptr) moved |= level->progress(now);
-    moved |= post_legs(now);
+    moved |= post_level_operations(now);
     for (std::uint64_t number = first_open_; number < next_ && error_ == 0; ++number)
         if (Operation& operation = at(number); !operation.over) moved |= step(operation, now);
     for (const Level* level : levels_)

@@ -64,7 +64,7 @@ class Hierarchy {
     struct Operation {
         Request request;
         bool over = false;
-        std::array<Leg, kLevels> legs;
+        std::array<LevelOperation, kLevels> level_operations;
         std::array<bool, kLevels> wanted{}, posted{};
         int source = -1;                 // broadcast: the level of arrival; -1: on the root
         std::byte* result = nullptr;     // reductions: the buffer in which this member combines
@@ -72,11 +72,11 @@ class Hierarchy {
     };
 
     Operation& at(std::uint64_t number) { return operations_[(number - base_) % operations_.size()]; }
-    void plan_broadcast(Operation& operation);
-    void plan_reduction(Operation& operation);
-    Leg& want(Operation& operation, std::size_t level, std::uint32_t root);
+    void set_up_broadcast(Operation& operation);
+    void set_up_reduction(Operation& operation);
+    LevelOperation& want(Operation& operation, std::size_t level, std::uint32_t root);
     bool gathered_below(const Operation& operation, std::size_t level) const;
-    bool post_legs(Nanoseconds now);
+    bool post_level_operations(Nanoseconds now);
     bool relay(Operation& operation, Nanoseconds now);
     bool release(Operation& operation, Nanoseconds now);
     bool step(Operation& operation, Nanoseconds now);

@@ -1,9 +1,10 @@
 // The interface of each level of the hierarchy, whatever its transport: shared memory inside a host, the
 // engine's multicast among the hosts of a segment, messages between segments and sites.
 //
-// A level operation (`Leg`) is the part of one operation on one level. The hierarchy (hierarchy.h) posts
-// level operations and moves data from one level to the next; each level runs independently. The members of a
-// level are numbered from 0 in the order of their ranks in the group, and member 0 is the leader.
+// A level operation (`LevelOperation`) is the part of one operation on one level. The hierarchy (hierarchy.h)
+// posts level operations and moves data from one level to the next; each level runs independently. The
+// members of a level are numbered from 0 in the order of their ranks in the group, and member 0 is the
+// leader.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace mcastcoll::levels {
 using Kind = CollectiveKind;
 
 // An operation whose root is a member of this level.
-struct Leg : Collective {
+struct LevelOperation : Collective {
     std::uint64_t number = 0;  // of the operation in its group
 
     // Set by the hierarchy, which then calls Level::advance(). The same holds for `ready`.
@@ -34,11 +35,11 @@ struct Leg : Collective {
 class Level {
   public:
     virtual ~Level() = default;
-    // The leg must stay valid until `done`. All members post in the same order. Returns 0, or EAGAIN if there
-    // is no room now.
-    virtual int post(Leg& leg, Nanoseconds now) = 0;
-    // The leg's ready or released has changed.
-    virtual void advance(Leg& leg, Nanoseconds now) = 0;
+    // The operation must stay valid until `done`. All members post in the same order. Returns 0, or EAGAIN if
+    // there is no room now.
+    virtual int post(LevelOperation& operation, Nanoseconds now) = 0;
+    // `ready` or `released` of the operation has changed.
+    virtual void advance(LevelOperation& operation, Nanoseconds now) = 0;
     // Makes progress; returns true if there was any.
     virtual bool progress(Nanoseconds now) = 0;
     virtual Nanoseconds next_deadline() const = 0;

@@ -35,13 +35,13 @@ std::uint64_t MessageLevel::cost_of(std::uint64_t bytes) const {
 }
 
 void MessageLevel::use(Peer& one, std::size_t bytes) {
-    lent_ -= lent_to(one);
+    borrowed_ -= borrowed_by(one);
     one.kept -= cost_of(bytes);
     one.used += cost_of(bytes);
-    lent_ += lent_to(one);
+    borrowed_ += borrowed_by(one);
 }
 
-std::uint64_t MessageLevel::lent_to(const Peer& one) const {
+std::uint64_t MessageLevel::borrowed_by(const Peer& one) const {
     const std::uint64_t first = one.used + config_.window_bytes;
     return one.allowed > first ? one.allowed - first : 0;
 }
@@ -65,26 +65,27 @@ std::uint64_t MessageLevel::allowance(const Peer& one) const {
     const std::uint64_t first = one.used + config_.window_bytes;
     if (format_.grants_early) return first;
     const std::uint64_t left = one.allowed - one.used;
-    const std::uint64_t cost = outstanding(one, std::max<std::uint64_t>(left, longest_loan_));
+    const std::uint64_t cost = outstanding(one, std::max<std::uint64_t>(left, max_borrowed_));
     if (cost <= left) return one.allowed;
-    return first + std::min({cost, std::uint64_t{longest_loan_}, config_.lent_bytes - lent_ + lent_to(one)});
+    return first + std::min({cost, std::uint64_t{max_borrowed_},
+                             config_.borrowed_credit_bytes - borrowed_ + borrowed_by(one)});
 }
 
 // A grant is due if it raises the credit then available by at least a quarter.
 bool MessageLevel::grant_due(const Peer& one) const {
-    if (one.is_greeted) return true;
+    if (one.first_grant_due) return true;
     const std::uint32_t window = config_.window_bytes;
-    if (one.allowed > one.used + longest_loan_ + window - window / 4) return false;
+    if (one.allowed > one.used + max_borrowed_ + window - window / 4) return false;
     const std::uint64_t next = allowance(one);
     return next > one.allowed && next - one.allowed >= (next - one.used) / 4;
 }
 
 void MessageLevel::grant(Peer& one) {
     const std::uint64_t next = allowance(one);
-    lent_ -= lent_to(one);
-    one.is_greeted = false;
+    borrowed_ -= borrowed_by(one);
+    one.first_grant_due = false;
     one.allowed = std::max(one.allowed, next);
-    lent_ += lent_to(one);
+    borrowed_ += borrowed_by(one);
 }
 
 }  // namespace mcastcoll::levels

@@ -22,7 +22,7 @@ MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& for
       unit_bytes_(unit_of(config)),
       least_piece_bytes_(std::min(unit_bytes_, longest_of(config))),
       piece_bytes_(piece_of(config)),
-      longest_loan_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
+      max_borrowed_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
     assert(config.self < config.members && piece_bytes_ > 0);
 }
 
@@ -47,18 +47,18 @@ void MessageLevel::enqueue_sends(const Transfer& transfer) {
         if (!out.finished) enqueue(peer(out.peer));
 }
 
-void MessageLevel::greet(Peer& one) {
-    one.is_greeted = moved_ = true;
+void MessageLevel::send_hello(Peer& one) {
+    one.first_grant_due = moved_ = true;
     enqueue(one);
 }
 
-Schedule& MessageLevel::begin(Leg& leg, Nanoseconds now) {
+Schedule& MessageLevel::begin(LevelOperation& level_operation, Nanoseconds now) {
     if (spare_transfers_.empty()) spare_transfers_.emplace_back();
     transfers_.splice(transfers_.end(), spare_transfers_, spare_transfers_.begin());
     Transfer& transfer = transfers_.back();
-    transfer.leg = &leg;
-    transfer.word = leg.number << format_.kind_bits;
-    if (format_.kind_bits > 0) transfer.word |= static_cast<std::uint64_t>(leg.kind);
+    transfer.level_operation = &level_operation;
+    transfer.word = level_operation.number << format_.kind_bits;
+    if (format_.kind_bits > 0) transfer.word |= static_cast<std::uint64_t>(level_operation.kind);
     transfer.complete = transfer.due = 0;
     transfer.dirty = transfer.moved = true;
     transfer.watched = false;
@@ -81,14 +81,14 @@ void MessageLevel::carry_out() {
     for (std::uint32_t i = 0; i < schedule.sends.size(); ++i)
         peer(schedule.sends[i].peer).sends.push_back({&transfer, i});
     enqueue_sends(transfer);
-    posted_below_ = transfer.leg->number + 1;
+    posted_below_ = transfer.level_operation->number + 1;
     moved_ = true;
     check_kept();
 }
 
-void MessageLevel::advance(Leg& leg, Nanoseconds) {
+void MessageLevel::advance(LevelOperation& level_operation, Nanoseconds) {
     for (const Transfer& transfer : transfers_)
-        if (transfer.leg == &leg) enqueue_sends(transfer);
+        if (transfer.level_operation == &level_operation) enqueue_sends(transfer);
     moved_ = true;
 }
 
@@ -106,8 +106,8 @@ bool MessageLevel::progress(Nanoseconds now) {
             watch_still(transfer);
         }
         if (transfer.open_sends > 0 || transfer.open_receives > 0) continue;
-        transfer.schedule.finish(*transfer.leg, config_.self, config_.members);
-        transfer.leg->done = true;
+        transfer.schedule.finish(*transfer.level_operation, config_.self, config_.members);
+        transfer.level_operation->done = true;
         spare_transfers_.splice(spare_transfers_.begin(), transfers_, at);
         moved = true;
     }
@@ -157,7 +157,7 @@ const MessageLevel::Turn* MessageLevel::expected(const Peer& from, std::uint64_t
 bool MessageLevel::contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const {
     if (operation >> format_.message_bits >> format_.kind_bits >= posted_below_) return false;
     const Turn* turn = expected(from, operation);
-    return turn == nullptr || of != static_cast<std::uint32_t>(turn->transfer->leg->bytes);
+    return turn == nullptr || of != static_cast<std::uint32_t>(turn->transfer->level_operation->bytes);
 }
 
 // Number of leading bytes of a receive that may be written now.
@@ -178,7 +178,7 @@ std::size_t MessageLevel::takeable(const Transfer& transfer, std::size_t index) 
 
 bool MessageLevel::take(const Turn& turn, Bytes bytes) {
     Transfer& transfer = *turn.transfer;
-    Leg& leg = *transfer.leg;
+    LevelOperation& level_operation = *transfer.level_operation;
     Inbound& in = transfer.schedule.receives[turn.index];
     // An empty message is one piece, too.
     if (bytes.size() > in.bytes - in.done || bytes.empty() != (in.bytes == 0)) {
@@ -187,7 +187,7 @@ bool MessageLevel::take(const Turn& turn, Bytes bytes) {
     }
     if (in.done + bytes.size() > takeable(transfer, turn.index)) return false;
     if (in.combined) {
-        leg.combiner(in.data + in.done, bytes.data(), bytes.size());
+        level_operation.combiner(in.data + in.done, bytes.data(), bytes.size());
         in.done += bytes.size();
     } else {
         for (Bytes rest = bytes; !rest.empty();) {
@@ -199,7 +199,7 @@ bool MessageLevel::take(const Turn& turn, Bytes bytes) {
         }
     }
     in.finished = in.done == in.bytes;
-    if (leg.kind == Kind::broadcast) leg.arrived = in.done;
+    if (level_operation.kind == Kind::broadcast) level_operation.arrived = in.done;
     if (transfer.schedule.streams) enqueue_sends(transfer);
     transfer.moved = true;
     return true;
@@ -332,10 +332,11 @@ bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
     if (to.sends.empty()) return false;
     const Turn turn = to.sends.front();
     Transfer& transfer = *turn.transfer;
-    const Leg& leg = *transfer.leg;
+    const LevelOperation& level_operation = *transfer.level_operation;
     Outbound& out = transfer.schedule.sends[turn.index];
     if (transfer.complete < out.after) return false;
-    std::size_t bytes = std::min<std::size_t>(transfer.schedule.sendable(leg, out) - out.done, piece_bytes_);
+    std::size_t bytes =
+        std::min<std::size_t>(transfer.schedule.sendable(level_operation, out) - out.done, piece_bytes_);
     if (out.done + bytes < out.bytes && bytes < std::min(kLeastPiece, piece_bytes_)) return false;
     if (const std::uint64_t room = to.granted - to.sent; cost_of(bytes) > room) {
         bytes = room / cost_of(least_piece_bytes_) * least_piece_bytes_;
@@ -355,7 +356,8 @@ bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
         }
         message.payload = Bytes(staging_).first(bytes);
     }
-    message.header = header(format_.piece, word_of(transfer, out), leg.bytes, out.done, message.payload);
+    message.header =
+        header(format_.piece, word_of(transfer, out), level_operation.bytes, out.done, message.payload);
     to.sent += cost_of(bytes);
     ++counters_.pieces_sent;
     counters_.bytes_sent += bytes;
@@ -428,8 +430,8 @@ void MessageLevel::fail(int error, Nanoseconds) {
     }
     ready_.clear();
     for (const Transfer& transfer : transfers_) {
-        transfer.leg->done = true;
-        transfer.leg->error = error;
+        transfer.level_operation->done = true;
+        transfer.level_operation->error = error;
     }
     transfers_.clear();
     spare_bytes_.clear();

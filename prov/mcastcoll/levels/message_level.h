@@ -50,7 +50,7 @@ struct MessageConfig {
     std::uint32_t message_bytes = 65536;   // longest message, header included
     std::uint32_t window_bytes = 1 << 20;  // per sender, for stored pieces
     // The longest window of a sender with expected data, and the limit of borrowed credit for all senders.
-    std::uint32_t long_window_bytes = 128 << 10, lent_bytes = 16 << 20;
+    std::uint32_t long_window_bytes = 128 << 10, borrowed_credit_bytes = 16 << 20;
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);
 };
 
@@ -66,7 +66,7 @@ struct MessageFormat {
 
 class MessageLevel : public Level {
   public:
-    void advance(Leg& leg, Nanoseconds now) override;
+    void advance(LevelOperation& level_operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
     void fail(int error, Nanoseconds now) override;
@@ -92,7 +92,7 @@ class MessageLevel : public Level {
   protected:
     // The state of an open level operation. Transfers are reused with their allocated memory.
     struct Transfer {
-        Leg* leg = nullptr;
+        LevelOperation* level_operation = nullptr;
         std::uint64_t word = 0;  // number and kind, as in a header
         Schedule schedule;
         std::size_t complete = 0, due = 0;  // leading complete receives; leading unblocked sends
@@ -123,21 +123,22 @@ class MessageLevel : public Level {
         Queue<Turn> receives{};  // expected from it
         bool queued = false;     // in ready_
         bool watched = false;
-        bool greeted = false, is_greeted = false;  // peer has sent a grant; a grant to the peer is due
+        bool has_granted = false;      // peer has sent a grant
+        bool first_grant_due = false;  // a grant to the peer is due
     };
 
     MessageLevel(const MessageConfig& config, const MessageFormat& format);
 
     // Returns an empty schedule, to be filled in before carry_out().
-    Schedule& begin(Leg& leg, Nanoseconds now);
+    Schedule& begin(LevelOperation& level_operation, Nanoseconds now);
     void carry_out();
     Peer& peer(std::uint32_t rank);
-    void greet(Peer& one);
+    void send_hello(Peer& one);
     virtual void on_grant(Peer&) {}
 
     const MessageConfig config_;
     const MessageFormat format_;
-    const std::uint32_t unit_bytes_, least_piece_bytes_, piece_bytes_, longest_loan_;
+    const std::uint32_t unit_bytes_, least_piece_bytes_, piece_bytes_, max_borrowed_;
 
   private:
     void enqueue(Peer& one);
@@ -162,7 +163,7 @@ class MessageLevel : public Level {
     static std::uint32_t piece_of(const MessageConfig& config);
     std::uint64_t cost_of(std::uint64_t bytes) const;
     void use(Peer& one, std::size_t bytes);
-    std::uint64_t lent_to(const Peer& one) const;
+    std::uint64_t borrowed_by(const Peer& one) const;
     std::uint64_t outstanding(const Peer& one, std::uint64_t most) const;
     std::uint64_t allowance(const Peer& one) const;
     bool grant_due(const Peer& one) const;
@@ -179,7 +180,7 @@ class MessageLevel : public Level {
     std::vector<std::uint32_t> watches_;               // returned by poll_watch()
     PieceCounters counters_;
     std::uint64_t posted_below_ = 0;  // lower operations on this level are posted
-    std::uint64_t lent_ = 0;          // to all peers
+    std::uint64_t borrowed_ = 0;      // by all peers
     int error_ = 0, failure_ = 0;
     bool moved_ = false;
 };

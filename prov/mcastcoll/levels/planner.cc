@@ -24,7 +24,7 @@ Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels,
       selection_(std::move(selection)),
       owner_(owner),
       hierarchy_(placement, levels, most_open, *this),
-      plans_(most_open) {}
+      composites_(most_open) {}
 
 // The selection's choice, unless this group lacks a required level.
 Selection::Decision Planner::decide(const Request& request) const {
@@ -46,36 +46,36 @@ int Planner::submit(const Request& request, Nanoseconds now) {
     const Choice choice = decide(request).choice;
     const bool direct = choice.algorithm == Algorithm::levels || choice.algorithm == Algorithm::messages;
     if (direct && !hierarchy_.supports(request.kind)) return ENOSYS;
-    if (next_ - first_open_ == plans_.size()) return EAGAIN;
+    if (next_ - first_open_ == composites_.size()) return EAGAIN;
     if (open_ == 0) base_ = next_;  // reuses memory that is in the cache
-    Plan& plan = at(next_);
-    plan = {.request = request, .choice = choice, .scratch = std::move(plan.scratch)};
-    tell(request, choice);
-    if (!direct) set_up(plan);
+    CompositeOperation& composite = at(next_);
+    composite = {.request = request, .choice = choice, .scratch = std::move(composite.scratch)};
+    note_choice(request, choice);
+    if (!direct) set_up(composite);
     ++next_;
     ++open_;
     post_parts(now);
     return 0;
 }
 
-void Planner::tell(const Request& request, const Choice& choice) {
+void Planner::note_choice(const Request& request, const Choice& choice) {
     const std::size_t bit =
         static_cast<std::size_t>(request.kind) * kAlgorithms + static_cast<std::size_t>(choice.algorithm);
-    if ((told_ >> bit & 1U) != 0) return;
-    told_ |= std::uint64_t{1} << bit;
+    if ((noted_ >> bit & 1U) != 0) return;
+    noted_ |= std::uint64_t{1} << bit;
     news_ = News{request.kind, choice, longest(request)};
 }
 
 // Converts a request into the form of its parts, and copies this member's block into place.
-void Planner::set_up(Plan& plan) {
-    Request& request = plan.request;
+void Planner::set_up(CompositeOperation& composite) {
+    Request& request = composite.request;
     const std::size_t result = longest(request);
     if (result == 0) {  // no data moves, but a member that disagrees about the length must be detected
         request.kind = Kind::barrier;
-        plan.choice = {};
+        composite.choice = {};
         return;
     }
-    if (plan.choice.algorithm != Algorithm::reduction) return set_up_chains(plan);
+    if (composite.choice.algorithm != Algorithm::reduction) return set_up_chains(composite);
     ++counters_.reductions;
     const std::uint32_t self = placement_.self();
     std::byte* place = request.buffer + self * request.bytes;
@@ -88,25 +88,25 @@ void Planner::set_up(Plan& plan) {
     request.combiner = {&or_bytes, 1};
 }
 
-void Planner::set_up_chains(Plan& plan) {
-    const Request& request = plan.request;
-    const std::uint32_t self = placement_.self(), chains = plan.choice.chains;
-    const bool split = plan.choice.algorithm == Algorithm::split;
+void Planner::set_up_chains(CompositeOperation& composite) {
+    const Request& request = composite.request;
+    const std::uint32_t self = placement_.self(), chains = composite.choice.chains;
+    const bool split = composite.choice.algorithm == Algorithm::split;
     ++(split ? counters_.splits : counters_.chains);
-    plan.parts = placement_.members() + (split ? 1 : 0);
-    plan.window = kOpenPerChain * chains + (split ? 1 : 0);
-    plan.awaiting_slice = split;
-    const std::size_t own_bytes = block_bytes(plan, self);
+    composite.parts = placement_.members() + (split ? 1 : 0);
+    composite.window = kOpenPerChain * chains + (split ? 1 : 0);
+    composite.awaiting_slice = split;
+    const std::size_t own_bytes = block_bytes(composite, self);
     counters_.block_bytes_broadcast += own_bytes;
     if (own_bytes == 0) return;
-    plan.own = self + (split ? 1 : 0);
+    composite.own = self + (split ? 1 : 0);
     if (self >= chains) {
-        plan.awaited = plan.own - chains;
-        plan.awaiting_part = true;
+        composite.awaited = composite.own - chains;
+        composite.awaiting_part = true;
     }
     if (split) {
-        if (request.input == request.buffer && plan.scratch.size() < own_bytes)
-            plan.scratch.resize(own_bytes);
+        if (request.input == request.buffer && composite.scratch.size() < own_bytes)
+            composite.scratch.resize(own_bytes);
         return;
     }
     const std::size_t offset = self * own_bytes;
@@ -114,39 +114,40 @@ void Planner::set_up_chains(Plan& plan) {
         std::memcpy(request.buffer + offset, request.input, own_bytes);
 }
 
-std::size_t Planner::block_bytes(const Plan& plan, std::uint32_t root) const {
-    return plan.choice.algorithm == Algorithm::split ? slice_for(plan, root).bytes : plan.request.bytes;
+std::size_t Planner::block_bytes(const CompositeOperation& composite, std::uint32_t root) const {
+    return composite.choice.algorithm == Algorithm::split ? slice_for(composite, root).bytes
+                                                          : composite.request.bytes;
 }
 
-Slice Planner::slice_for(const Plan& plan, std::uint32_t member) const {
-    const std::size_t element_bytes = plan.request.combiner.element_bytes;
-    return slice_of(member, placement_.members(), plan.request.bytes / element_bytes, element_bytes);
+Slice Planner::slice_for(const CompositeOperation& composite, std::uint32_t member) const {
+    const std::size_t element_bytes = composite.request.combiner.element_bytes;
+    return slice_of(member, placement_.members(), composite.request.bytes / element_bytes, element_bytes);
 }
 
 // Builds the reduce_scatter of a split. For an in-place allreduce the slice is combined in scratch memory,
 // because its place still holds contributions.
-Request Planner::scatter_part(Plan& plan) const {
-    Request part = plan.request;
+Request Planner::scatter_part(CompositeOperation& composite) const {
+    Request part = composite.request;
     part.kind = Kind::reduce_scatter;
-    const Slice own = slice_for(plan, placement_.self());
+    const Slice own = slice_for(composite, placement_.self());
     const bool in_place = part.input == part.buffer && own.bytes > 0;
-    part.buffer = in_place ? plan.scratch.data() : part.buffer + own.offset;
+    part.buffer = in_place ? composite.scratch.data() : part.buffer + own.offset;
     return part;
 }
 
 // Builds the next part.
-Request Planner::part_of(Plan& plan) const {
-    const std::uint32_t part = plan.posted;
-    const bool split = plan.choice.algorithm == Algorithm::split;
-    if (split && part == 0) return scatter_part(plan);
-    Request request = plan.request;
-    if (plan.parts == 1) return request;
+Request Planner::part_of(CompositeOperation& composite) const {
+    const std::uint32_t part = composite.posted;
+    const bool split = composite.choice.algorithm == Algorithm::split;
+    if (split && part == 0) return scatter_part(composite);
+    Request request = composite.request;
+    if (composite.parts == 1) return request;
     request.kind = Kind::broadcast;
     request.root = rank_of(part - (split ? 1 : 0));
-    request.bytes = block_bytes(plan, index_of(request.root));
-    request.buffer += plan.next_offset;
+    request.bytes = block_bytes(composite, index_of(request.root));
+    request.buffer += composite.next_offset;
     request.input = nullptr;
-    if (part == plan.own && !plan.may_begin()) request.ready = 0;
+    if (part == composite.own && !composite.may_begin()) request.ready = 0;
     return request;
 }
 
@@ -154,24 +155,25 @@ Request Planner::part_of(Plan& plan) const {
 bool Planner::post_parts(Nanoseconds now) {
     bool moved = false;
     while (next_to_post_ < next_ && hierarchy_.error() == 0) {
-        Plan& plan = at(next_to_post_);
-        while (plan.posted < plan.parts && plan.posted - plan.ended < plan.window) {
-            Request part = part_of(plan);
-            part.cookie = static_cast<std::uint64_t>(&plan - plans_.data()) << 32 | plan.posted;
-            const bool empty = plan.parts > 1 && part.bytes == 0;
+        CompositeOperation& composite = at(next_to_post_);
+        while (composite.posted < composite.parts && composite.posted - composite.ended < composite.window) {
+            Request part = part_of(composite);
+            part.cookie =
+                static_cast<std::uint64_t>(&composite - composites_.data()) << 32 | composite.posted;
+            const bool empty = composite.parts > 1 && part.bytes == 0;
             const int error = empty ? 0 : hierarchy_.submit(part, now);
             if (error == EAGAIN) return moved;
             if (error != 0) return hierarchy_.fail(error, now), moved;
-            if (part.kind == Kind::broadcast) plan.next_offset += part.bytes;
-            if (plan.posted == plan.own) {
-                plan.held = part.held();
-                plan.number = hierarchy_.last_number();
+            if (part.kind == Kind::broadcast) composite.next_offset += part.bytes;
+            if (composite.posted == composite.own) {
+                composite.held = part.held();
+                composite.number = hierarchy_.last_number();
             }
-            ++plan.posted;
+            ++composite.posted;
             if (empty) on_complete(part.cookie, 0, now);
             moved = true;
         }
-        if (plan.posted < plan.parts) break;
+        if (composite.posted < composite.parts) break;
         ++next_to_post_;
     }
     return moved;
@@ -179,30 +181,30 @@ bool Planner::post_parts(Nanoseconds now) {
 
 // A part has completed successfully.
 void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
-    Plan& plan = plans_[cookie >> 32];
+    CompositeOperation& composite = composites_[cookie >> 32];
     const auto part = static_cast<std::uint32_t>(cookie);
-    ++plan.ended;
-    if (part == plan.awaited) plan.awaiting_part = false;
-    if (plan.awaiting_slice && part == 0) {
-        plan.awaiting_slice = false;
-        const Slice own = slice_for(plan, placement_.self());
-        if (plan.request.input == plan.request.buffer && own.bytes > 0)
-            std::memcpy(plan.request.buffer + own.offset, plan.scratch.data(), own.bytes);
+    ++composite.ended;
+    if (part == composite.awaited) composite.awaiting_part = false;
+    if (composite.awaiting_slice && part == 0) {
+        composite.awaiting_slice = false;
+        const Slice own = slice_for(composite, placement_.self());
+        if (composite.request.input == composite.request.buffer && own.bytes > 0)
+            std::memcpy(composite.request.buffer + own.offset, composite.scratch.data(), own.bytes);
     }
-    if (plan.held && plan.may_begin()) {
-        plan.held = false;
-        hierarchy_.let_go(plan.number, now);
+    if (composite.held && composite.may_begin()) {
+        composite.held = false;
+        hierarchy_.let_go(composite.number, now);
     }
-    if (plan.ended == plan.parts) finish(plan, 0, now);
+    if (composite.ended == composite.parts) finish(composite, 0, now);
 }
 
-void Planner::finish(Plan& plan, int error, Nanoseconds now) {
-    plan.over = true;
+void Planner::finish(CompositeOperation& composite, int error, Nanoseconds now) {
+    composite.over = true;
     --open_;
     counters_.operations += error == 0;
-    counters_.bytes += error == 0 ? plan.request.bytes : 0;
+    counters_.bytes += error == 0 ? composite.request.bytes : 0;
     while (first_open_ < next_ && at(first_open_).over) ++first_open_;
-    owner_.on_complete(plan.request.cookie, error, now);
+    owner_.on_complete(composite.request.cookie, error, now);
 }
 
 bool Planner::progress(Nanoseconds now) {
@@ -223,7 +225,7 @@ void Planner::fail(int error, Nanoseconds now) {
 void Planner::end_all(Nanoseconds now) {
     error_ = hierarchy_.error();
     for (std::uint64_t number = first_open_; number < next_; ++number)
-        if (Plan& plan = at(number); !plan.over) finish(plan, error_, now);
+        if (CompositeOperation& composite = at(number); !composite.over) finish(composite, error_, now);
 }
 
 }  // namespace mcastcoll::levels

@@ -1,7 +1,7 @@
 // Composite operations: operations that consist of several.
 //
 // The hierarchy below runs one operation through the levels. Some operations are faster as a composite
-// operation (`Plan`), a sequence of such operations (its parts):
+// operation (`CompositeOperation`), a sequence of such operations (its parts):
 //
 //   chains     An allgather becomes one broadcast of each member's block, directly into its place in the
 //              result: each member multicasts its block once, where a ring of messages sends it n - 1 times.
@@ -36,7 +36,7 @@
 
 namespace mcastcoll::levels {
 
-struct PlanCounters {
+struct CompositeCounters {
     // Successful operations, and the bytes of their messages, vectors or blocks.
     std::uint64_t operations = 0, bytes = 0;
     // Operations per algorithm; bytes of this member's own blocks and slices, as broadcast.
@@ -67,11 +67,11 @@ class Planner final : private Owner {
         std::uint64_t bytes = 0;  // of the longest buffer
     };
     std::optional<News> poll_news() { return std::exchange(news_, {}); }
-    const PlanCounters& counters() const { return counters_; }
+    const CompositeCounters& counters() const { return counters_; }
 
   private:
     static constexpr std::uint32_t kNoPart = UINT32_MAX;
-    struct Plan {
+    struct CompositeOperation {
         Request request;
         Choice choice;
         bool over = false;
@@ -86,34 +86,36 @@ class Planner final : private Owner {
         bool may_begin() const { return !awaiting_part && !awaiting_slice; }
     };
 
-    Plan& at(std::uint64_t number) { return plans_[(number - base_) % plans_.size()]; }
-    void tell(const Request& request, const Choice& choice);
-    void set_up(Plan& plan);
-    void set_up_chains(Plan& plan);
-    std::size_t block_bytes(const Plan& plan, std::uint32_t root) const;
+    CompositeOperation& at(std::uint64_t number) {
+        return composites_[(number - base_) % composites_.size()];
+    }
+    void note_choice(const Request& request, const Choice& choice);
+    void set_up(CompositeOperation& composite);
+    void set_up_chains(CompositeOperation& composite);
+    std::size_t block_bytes(const CompositeOperation& composite, std::uint32_t root) const;
     std::uint64_t longest(const Request& request) const {
         return longest_buffer(request.kind, request.bytes, placement_.members());
     }
-    Slice slice_for(const Plan& plan, std::uint32_t member) const;
-    Request scatter_part(Plan& plan) const;
-    Request part_of(Plan& plan) const;
+    Slice slice_for(const CompositeOperation& composite, std::uint32_t member) const;
+    Request scatter_part(CompositeOperation& composite) const;
+    Request part_of(CompositeOperation& composite) const;
     bool post_parts(Nanoseconds now);
     void on_complete(std::uint64_t cookie, int error, Nanoseconds now) override;
-    void finish(Plan& plan, int error, Nanoseconds now);
+    void finish(CompositeOperation& composite, int error, Nanoseconds now);
     void end_all(Nanoseconds now);
 
     const Placement& placement_;
     const Selection selection_;
     Owner& owner_;
     Hierarchy hierarchy_;
-    std::vector<Plan> plans_;
+    std::vector<CompositeOperation> composites_;
     std::uint64_t next_ = 0, next_to_post_ = 0, first_open_ = 0;
-    std::uint64_t base_ = 0;  // number of the first entry of plans_
+    std::uint64_t base_ = 0;  // number of the first entry of composites_
     std::size_t open_ = 0;
     int error_ = 0;
     std::optional<News> news_;
-    std::uint64_t told_ = 0;  // a bit per kind and algorithm
-    PlanCounters counters_;
+    std::uint64_t noted_ = 0;  // a bit per kind and algorithm
+    CompositeCounters counters_;
 };
 
 }  // namespace mcastcoll::levels

@@ -55,16 +55,16 @@ bool Schedule::ordered(std::size_t receive) const {
     return order != Order::any || (receive + 1 < receives.size() && receives[receive + 1].combined);
 }
 
-std::size_t Schedule::sendable(const Leg& leg, const Outbound& out) const {
+std::size_t Schedule::sendable(const LevelOperation& operation, const Outbound& out) const {
     if (out.follows < receives.size()) return receives[out.follows].done;
-    return leg.kind == Kind::broadcast ? std::min(leg.ready, out.bytes) : out.bytes;
+    return operation.kind == Kind::broadcast ? std::min(operation.ready, out.bytes) : out.bytes;
 }
 
-void Schedule::finish(const Leg& leg, std::uint32_t self, std::uint32_t members) const {
-    move_block(leg.buffer, scratch.data(), copied_bytes);
+void Schedule::finish(const LevelOperation& operation, std::uint32_t self, std::uint32_t members) const {
+    move_block(operation.buffer, scratch.data(), copied_bytes);
     for (std::uint32_t i = 0; i < members && unrotates; ++i)
-        move_block(leg.buffer + (self + members - i) % members * leg.bytes, scratch.data() + i * leg.bytes,
-                   leg.bytes);
+        move_block(operation.buffer + (self + members - i) % members * operation.bytes,
+                   scratch.data() + i * operation.bytes, operation.bytes);
 }
 
 }  // namespace mcastcoll::levels

@@ -76,8 +76,8 @@ struct Schedule {
     void clear();
     void send(std::uint32_t to, std::size_t number, std::size_t after, const std::byte* data,
               std::size_t bytes, BlockMap map = {});
-    // Forwards the data of the last receive as they arrive; without a receive, the data of the `Leg` as they
-    // become ready.
+    // Forwards the data of the last receive as they arrive; without a receive, the data of the
+    // `LevelOperation` as they become ready.
     void pass_on(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes);
     void receive(std::uint32_t from, std::size_t number, std::byte* data, std::size_t bytes,
                  BlockMap map = {});
@@ -86,8 +86,8 @@ struct Schedule {
     // Whether data of this receive may unblock another.
     bool ordered(std::size_t receive) const;
     // Number of bytes of a send that are available.
-    std::size_t sendable(const Leg& leg, const Outbound& out) const;
-    void finish(const Leg& leg, std::uint32_t self, std::uint32_t members) const;
+    std::size_t sendable(const LevelOperation& operation, const Outbound& out) const;
+    void finish(const LevelOperation& operation, std::uint32_t self, std::uint32_t members) const;
 };
 
 // `to` and `from` may overlap, or be the same.

@@ -13,8 +13,8 @@ class SegmentLevel final : public Level {
   public:
     explicit SegmentLevel(engine::Engine& engine);
 
-    int post(Leg& leg, Nanoseconds now) override;
-    void advance(Leg& leg, Nanoseconds now) override;
+    int post(LevelOperation& level_operation, Nanoseconds now) override;
+    void advance(LevelOperation& level_operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override { return engine_.next_deadline(); }
     void fail(int error, Nanoseconds now) override;
@@ -24,11 +24,14 @@ class SegmentLevel final : public Level {
     void on_complete(OperationId operation, int status);
 
   private:
-    Leg*& at(OperationId operation) { return legs_[number_of(operation) % legs_.size()]; }
+    LevelOperation*& at(OperationId operation) {
+        return level_operations_[number_of(operation) % level_operations_.size()];
+    }
 
     engine::Engine& engine_;
-    std::vector<Leg*> legs_;       // by the engine's operation number modulo the size; null when done
-    std::vector<Leg*> receiving_;  // broadcasts of other roots
+    // By the engine's operation number modulo the size; null when done.
+    std::vector<LevelOperation*> level_operations_;
+    std::vector<LevelOperation*> receiving_;  // broadcasts of other roots
     bool moved_ = false;
 };
 

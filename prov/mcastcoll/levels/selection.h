@@ -82,7 +82,7 @@ std::string to_text(const Choice& choice);
 // One line, with columns of fixed width.
 std::string to_text(const Row& row);
 
-// The byte count for choosing a row, from the bytes of a `Leg` or `Request`.
+// The byte count for choosing a row, from the bytes of a `LevelOperation` or `Request`.
 std::uint64_t longest_buffer(Kind kind, std::size_t bytes, std::size_t members);
 
 // The rows for one group.

@@ -30,45 +30,46 @@ SiteLevel::SiteLevel(const Placement& placement, const SiteConfig& config)
       within_algorithm_(config.within_algorithm) {}
 
 void SiteLevel::start(Nanoseconds now) {
-    greeted_ = !placement_.leads_segment() || placement_.segments().size() == 1;
-    if (!greeted_ && !is_first()) greet_first(now);
+    connected_ = !placement_.leads_segment() || placement_.segments().size() == 1;
+    if (!connected_ && !is_first()) send_hello_to_first(now);
 }
 
-void SiteLevel::greet_first(Nanoseconds now) {
-    greet(peer(placement_.segments().front()));
-    greet_at_ = now + greet_interval_;
-    greet_interval_ = std::min(Nanoseconds{2 * greet_interval_.value}, kMaxGreetInterval);
+void SiteLevel::send_hello_to_first(Nanoseconds now) {
+    send_hello(peer(placement_.segments().front()));
+    hello_at_ = now + hello_interval_;
+    hello_interval_ = std::min(Nanoseconds{2 * hello_interval_.value}, kMaxHelloInterval);
 }
 
 void SiteLevel::on_grant(Peer& from) {
     if (!placement_.leads_segment()) return;
-    from.greeted = true;
+    from.has_granted = true;
     if (!is_first()) {
-        if (from.rank == placement_.segments().front()) greeted_ = true;
+        if (from.rank == placement_.segments().front()) connected_ = true;
         return;
     }
     const auto& leaders = placement_.segments();
     for (const std::uint32_t leader : leaders)
-        if (leader != placement_.self() && !peer(leader).greeted) return;
-    if (greeted_) {
+        if (leader != placement_.self() && !peer(leader).has_granted) return;
+    if (connected_) {
         // The peer repeats its hello: the answer may have come before the peer knew the group.
-        if (from.used == 0 && from.sent == 0) greet(from);
+        if (from.used == 0 && from.sent == 0) send_hello(from);
         return;
     }
-    greeted_ = true;
+    connected_ = true;
     for (const std::uint32_t leader : leaders)
-        if (leader != placement_.self()) greet(peer(leader));
+        if (leader != placement_.self()) send_hello(peer(leader));
 }
 
 // The participants: the root first, or the first segment's leader, then the leaders of the other segments.
-SiteLevel::Neighbours SiteLevel::neighbours(const Leg& leg) const {
-    const bool rooted = leg.kind == Kind::broadcast || leg.kind == Kind::reduce;
+SiteLevel::Neighbours SiteLevel::neighbours(const LevelOperation& operation) const {
+    const bool rooted = operation.kind == Kind::broadcast || operation.kind == Kind::reduce;
     std::vector<std::uint32_t> nodes;
-    if (rooted) nodes.push_back(index_of(leg.root));
+    if (rooted) nodes.push_back(index_of(operation.root));
     for (const std::uint32_t leader : placement_.segments()) {
-        const bool with_root = leg.kind == Kind::broadcast &&
-                               placement_.segment_of(leader) == placement_.segment_of(index_of(leg.root));
-        if (!(rooted && (leader == index_of(leg.root) || with_root))) nodes.push_back(leader);
+        const bool with_root =
+            operation.kind == Kind::broadcast &&
+            placement_.segment_of(leader) == placement_.segment_of(index_of(operation.root));
+        if (!(rooted && (leader == index_of(operation.root) || with_root))) nodes.push_back(leader);
     }
     // The first node of each site, and the nodes of this member's own site.
     std::vector<std::uint32_t> heads, own;
@@ -96,63 +97,64 @@ void SiteLevel::connect(const std::vector<std::uint32_t>& nodes, const topology:
         if (algorithm.parent_of(node) == self) result.children.push_back(nodes[node]);
 }
 
-bool SiteLevel::exchanges(const Leg& leg) const {
-    const bool for_all = leg.kind == Kind::barrier || leg.kind == Kind::allreduce;
+bool SiteLevel::exchanges(const LevelOperation& operation) const {
+    const bool for_all = operation.kind == Kind::barrier || operation.kind == Kind::allreduce;
     return for_all && placement_.segments().size() == 2 &&
-           leg.bytes <= std::min<std::size_t>(kMaxExchanged, piece_bytes_);
+           operation.bytes <= std::min<std::size_t>(kMaxExchanged, piece_bytes_);
 }
 
 // Both combine the first segment's vector with the second's in this order, so the results are bitwise equal.
 // The sent vector is a copy, since the result may overwrite the input.
-void SiteLevel::plan_exchange(const Leg& leg, Schedule& plan) const {
-    std::byte* own = plan.room(leg.bytes);
-    move_block(own, leg.input, leg.bytes);
+void SiteLevel::make_exchange(const LevelOperation& operation, Schedule& schedule) const {
+    std::byte* own = schedule.room(operation.bytes);
+    move_block(own, operation.input, operation.bytes);
     for (const std::uint32_t leader : placement_.segments()) {
-        plan.receive(leader, kIn, leg.buffer, leg.bytes);
-        plan.receives.back().own = own;
-        if (leader != placement_.self()) plan.send(leader, kIn, 0, own, leg.bytes);
+        schedule.receive(leader, kIn, operation.buffer, operation.bytes);
+        schedule.receives.back().own = own;
+        if (leader != placement_.self()) schedule.send(leader, kIn, 0, own, operation.bytes);
     }
-    plan.receives.back().combined = true;
+    schedule.receives.back().combined = true;
 }
 
 // Vectors go from the children to the parent; a message or result goes from the parent to the children.
-void SiteLevel::plan_tree(const Leg& leg, Schedule& plan) const {
-    const Neighbours near = neighbours(leg);
-    if (leg.kind != Kind::broadcast && near.children.empty() && !near.is_root) {
-        plan.send(near.parent, kIn, 0, leg.input, leg.bytes);
-    } else if (leg.kind != Kind::broadcast) {
+void SiteLevel::make_tree(const LevelOperation& operation, Schedule& schedule) const {
+    const Neighbours near = neighbours(operation);
+    if (operation.kind != Kind::broadcast && near.children.empty() && !near.is_root) {
+        schedule.send(near.parent, kIn, 0, operation.input, operation.bytes);
+    } else if (operation.kind != Kind::broadcast) {
         if (placement_.leads_segment()) {
-            plan.receive(placement_.self(), kIn, leg.buffer, leg.bytes);
-            plan.receives.back().own = leg.input;
+            schedule.receive(placement_.self(), kIn, operation.buffer, operation.bytes);
+            schedule.receives.back().own = operation.input;
         }
         for (const std::uint32_t child : near.children) {
-            const bool first = plan.receives.empty();
-            plan.receive(child, kIn, leg.buffer, leg.bytes);
-            plan.receives.back().combined = !first;
+            const bool first = schedule.receives.empty();
+            schedule.receive(child, kIn, operation.buffer, operation.bytes);
+            schedule.receives.back().combined = !first;
         }
-        if (!near.is_root) plan.pass_on(near.parent, kIn, leg.buffer, leg.bytes);
+        if (!near.is_root) schedule.pass_on(near.parent, kIn, operation.buffer, operation.bytes);
     }
-    if (leg.kind == Kind::reduce) return;
-    if (!near.is_root) plan.receive(near.parent, kOut, leg.buffer, leg.bytes);
-    for (const std::uint32_t child : near.children) plan.pass_on(child, kOut, leg.buffer, leg.bytes);
+    if (operation.kind == Kind::reduce) return;
+    if (!near.is_root) schedule.receive(near.parent, kOut, operation.buffer, operation.bytes);
+    for (const std::uint32_t child : near.children)
+        schedule.pass_on(child, kOut, operation.buffer, operation.bytes);
 }
 
-int SiteLevel::post(Leg& leg, Nanoseconds now) {
+int SiteLevel::post(LevelOperation& operation, Nanoseconds now) {
     if (own_failure() != 0) return own_failure();
-    Schedule& plan = begin(leg, now);
-    exchanges(leg) ? plan_exchange(leg, plan) : plan_tree(leg, plan);
+    Schedule& schedule = begin(operation, now);
+    exchanges(operation) ? make_exchange(operation, schedule) : make_tree(operation, schedule);
     carry_out();
     return 0;
 }
 
 bool SiteLevel::progress(Nanoseconds now) {
-    if (!greeted_ && greet_at_ <= now) greet_first(now);
+    if (!connected_ && hello_at_ <= now) send_hello_to_first(now);
     return MessageLevel::progress(now);
 }
 
 Nanoseconds SiteLevel::next_deadline() const {
     const Nanoseconds next = MessageLevel::next_deadline();
-    return greeted_ || own_failure() != 0 ? next : std::min(next, greet_at_);
+    return connected_ || own_failure() != 0 ? next : std::min(next, hello_at_);
 }
 
 }  // namespace mcastcoll::levels

@@ -20,8 +20,8 @@
 namespace mcastcoll::levels {
 
 // Interval between unanswered hellos, doubled from the shortest to the longest.
-inline constexpr Nanoseconds kLeastGreetInterval = Nanoseconds::from_ms(5);
-inline constexpr Nanoseconds kMaxGreetInterval = Nanoseconds::from_ms(500);
+inline constexpr Nanoseconds kMinHelloInterval = Nanoseconds::from_ms(5);
+inline constexpr Nanoseconds kMaxHelloInterval = Nanoseconds::from_ms(500);
 
 // `self` and `members` are taken from the placement.
 struct SiteConfig : MessageConfig {
@@ -33,11 +33,11 @@ class SiteLevel final : public MessageLevel {
   public:
     SiteLevel(const Placement& placement, const SiteConfig& config);
 
-    // Starts sending hellos. Do not post before greeted().
+    // Starts sending hellos. Do not post before connected().
     void start(Nanoseconds now);
-    bool greeted() const { return greeted_; }
+    bool connected() const { return connected_; }
 
-    int post(Leg& leg, Nanoseconds now) override;
+    int post(LevelOperation& operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override;
 
@@ -49,19 +49,19 @@ class SiteLevel final : public MessageLevel {
     };
 
     bool is_first() const { return placement_.segments().front() == placement_.self(); }
-    void greet_first(Nanoseconds now);
+    void send_hello_to_first(Nanoseconds now);
     void on_grant(Peer& from) override;
-    Neighbours neighbours(const Leg& leg) const;
+    Neighbours neighbours(const LevelOperation& operation) const;
     void connect(const std::vector<std::uint32_t>& nodes, const topology::Algorithm& algorithm,
                  Neighbours& result) const;
-    bool exchanges(const Leg& leg) const;
-    void plan_exchange(const Leg& leg, Schedule& plan) const;
-    void plan_tree(const Leg& leg, Schedule& plan) const;
+    bool exchanges(const LevelOperation& operation) const;
+    void make_exchange(const LevelOperation& operation, Schedule& schedule) const;
+    void make_tree(const LevelOperation& operation, Schedule& schedule) const;
 
     const Placement& placement_;
     const topology::Algorithm algorithm_, within_algorithm_;
-    bool greeted_ = false;
-    Nanoseconds greet_at_ = kNever, greet_interval_ = kLeastGreetInterval;
+    bool connected_ = false;
+    Nanoseconds hello_at_ = kNever, hello_interval_ = kMinHelloInterval;
 };
 
 }  // namespace mcastcoll::levels

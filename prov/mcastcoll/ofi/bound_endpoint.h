@@ -67,7 +67,7 @@ struct BoundEndpoint {
 
     std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex); }
     // True while a thread sleeps until a descriptor wakes it, or is about to.
-    bool somebody_sleeps() const { return std::ranges::any_of(wait_objects, &WaitObject::armed); }
+    bool has_sleepers() const { return std::ranges::any_of(wait_objects, &WaitObject::armed); }
 };
 
 }  // namespace mcastcoll::ofi

@@ -2,8 +2,8 @@
 
 #include <rdma/fi_cm.h>
 
+#include "ofi/collective_endpoint.h"
 #include "ofi/queues.h"
-#include "ofi/station.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -28,12 +28,14 @@ ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
         if (!endpoint.process.is_here()) return -FI_EBADF;
         const auto lock = endpoint.lock();
         // An endpoint without a collective endpoint has no groups.
-        Group* const group = endpoint.station ? endpoint.station->find(request.value().group) : nullptr;
+        Group* const group = endpoint.collective_endpoint
+                                 ? endpoint.collective_endpoint->find(request.value().group)
+                                 : nullptr;
         if (group == nullptr) return -FI_EINVAL;
         if (const auto fits = fit_to_group(request.value(), group->self(), group->size()); !fits)
             return refuse(fits.error());
         const ssize_t refused = group->submit(request.value(), nullptr, monotonic_now());
-        if (refused == 0) endpoint.station->keep_alarm();
+        if (refused == 0) endpoint.collective_endpoint->keep_alarm();
         return refused;
     });
 }
@@ -104,15 +106,17 @@ Endpoint& of(const fid& object) {
 int close(fid* object) noexcept {
     return guard([&] {
         Endpoint& endpoint = of(*object);
-        // A child of fork() leaves the Station alone: ~Station() would send messages through the parent's
-        // sockets.
+        // A child of fork() leaves the CollectiveEndpoint alone: ~CollectiveEndpoint() would send messages
+        // through the parent's sockets.
         if (!endpoint.process.is_here())
             return close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         {
             const auto lock = endpoint.lock();
-            if (endpoint.station && endpoint.station->has_open_groups()) return -FI_EBUSY;
-            if (endpoint.station) endpoint.domain.fabric().remove_station(*endpoint.station);
-            endpoint.station.reset();
+            if (endpoint.collective_endpoint && endpoint.collective_endpoint->has_open_groups())
+                return -FI_EBUSY;
+            if (endpoint.collective_endpoint)
+                endpoint.domain.fabric().remove_collective_endpoint(*endpoint.collective_endpoint);
+            endpoint.collective_endpoint.reset();
         }
         endpoint.thread.reset();
         const int rc =
@@ -156,16 +160,18 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         }
         const auto lock = endpoint.lock();
         endpoint.thread = thread.value();
-        if (!endpoint.station) {
-            auto station = std::make_unique<Station>(endpoint);
-            if (const auto opened = station->open(); !opened) {
+        if (!endpoint.collective_endpoint) {
+            auto collective_endpoint = std::make_unique<CollectiveEndpoint>(endpoint);
+            if (const auto opened = collective_endpoint->open(); !opened) {
                 log_line(Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
-            if (const int rc = endpoint.domain.fabric().add_station(*station); rc != 0) return rc;
-            endpoint.station = std::move(station);
+            if (const int rc = endpoint.domain.fabric().add_collective_endpoint(*collective_endpoint);
+                rc != 0)
+                return rc;
+            endpoint.collective_endpoint = std::move(collective_endpoint);
         }
-        return endpoint.station->join(*where, flags, mc, context);
+        return endpoint.collective_endpoint->join(*where, flags, mc, context);
     });
 }
 

@@ -1,8 +1,8 @@
 // The provider's part of an endpoint: the objects bound to it and, from its first join, its collective
-// endpoint (Station).
+// endpoint (CollectiveEndpoint).
 //
 // The application holds the inner provider's fid_ep. This object is reached through the grafted tables of the
-// fid_ep. Closing the fid_ep deletes this object and its Station.
+// fid_ep. Closing the fid_ep deletes this object and its CollectiveEndpoint.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -13,7 +13,7 @@
 
 namespace mcastcoll::ofi {
 
-class Station;
+class CollectiveEndpoint;
 
 struct Endpoint final : BoundEndpoint {
     // Allocates all memory before the inner endpoint exists, because some inner endpoints cannot be closed
@@ -26,7 +26,7 @@ struct Endpoint final : BoundEndpoint {
     Endpoint& operator=(const Endpoint&) = delete;
 
     Domain& domain;
-    std::unique_ptr<Station> station;
+    std::unique_ptr<CollectiveEndpoint> collective_endpoint;
     std::shared_ptr<ProgressThread> thread;  // drives the collective endpoint without calls
 
     Graft<fi_ops> object_graft;

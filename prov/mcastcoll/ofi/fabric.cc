@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "ofi/station.h"
+#include "ofi/collective_endpoint.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -36,24 +36,24 @@ void Fabric::progress_on_read() {
     const std::uint64_t tick = coarse_tick();
     const bool all = ++reads_ % kIdleReads == 0 || tick != tick_;
     if (all) tick_ = tick;
-    for (std::size_t i = 0; i < stations_.size(); ++i)
-        if (all || stations_[i]->busy()) stations_[i]->progress();
+    for (std::size_t i = 0; i < collective_endpoints_.size(); ++i)
+        if (all || collective_endpoints_[i]->busy()) collective_endpoints_[i]->progress();
 }
 
 bool Fabric::prepare_wait() {
     if (!is_here()) return true;
     const std::lock_guard lock(mutex_);
     bool may_sleep = true;
-    for (std::size_t i = 0; i < stations_.size(); ++i)
-        if (!stations_[i]->prepare_wait()) may_sleep = false;
+    for (std::size_t i = 0; i < collective_endpoints_.size(); ++i)
+        if (!collective_endpoints_[i]->prepare_wait()) may_sleep = false;
     return may_sleep;
 }
 
-int Fabric::add_station(Station& station) {
-    stations_.push_back(&station);
+int Fabric::add_collective_endpoint(CollectiveEndpoint& collective_endpoint) {
+    collective_endpoints_.push_back(&collective_endpoint);
     for (WaitObject* one : wait_objects_) {
-        if (!one->add(station.wait_descriptor())) {
-            remove_station(station);
+        if (!one->add(collective_endpoint.wait_descriptor())) {
+            remove_collective_endpoint(collective_endpoint);
             return -FI_ENOMEM;
         }
         // Threads already asleep must prepare again, now with this collective endpoint.
@@ -63,16 +63,16 @@ int Fabric::add_station(Station& station) {
     return 0;
 }
 
-void Fabric::remove_station(Station& station) {
-    std::erase(stations_, &station);
-    for (WaitObject* one : wait_objects_) one->remove(station.wait_descriptor());
-    if (stations_.empty()) active_.store(false, std::memory_order_relaxed);
+void Fabric::remove_collective_endpoint(CollectiveEndpoint& collective_endpoint) {
+    std::erase(collective_endpoints_, &collective_endpoint);
+    for (WaitObject* one : wait_objects_) one->remove(collective_endpoint.wait_descriptor());
+    if (collective_endpoints_.empty()) active_.store(false, std::memory_order_relaxed);
 }
 
 int Fabric::add_wait_object(WaitObject& one) {
     const std::lock_guard lock(mutex_);
-    for (Station* station : stations_)
-        if (!one.add(station->wait_descriptor())) return -FI_ENOMEM;
+    for (CollectiveEndpoint* collective_endpoint : collective_endpoints_)
+        if (!one.add(collective_endpoint->wait_descriptor())) return -FI_ENOMEM;
     wait_objects_.push_back(&one);
     return 0;
 }

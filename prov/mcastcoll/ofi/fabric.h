@@ -16,7 +16,7 @@
 namespace mcastcoll::ofi {
 
 class Fabric;
-class Station;
+class CollectiveEndpoint;
 
 // The progress thread for FI_PROGRESS_AUTO, when applications compute without calling libfabric. One thread
 // serves all collective endpoints of a fabric, from the first join of an endpoint with automatic progress
@@ -67,10 +67,10 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     // The inner provider's answer to fi_trywait().
     int inner_trywait(fid& object);
 
-    // The lock must be held for add_station() and remove_station(). Returns 0, or -FI_E* if the descriptor of
-    // the Station cannot be added to the wait objects.
-    int add_station(Station& station);
-    void remove_station(Station& station);
+    // The lock must be held for add_collective_endpoint() and remove_collective_endpoint(). Returns 0, or
+    // -FI_E* if the descriptor of the CollectiveEndpoint cannot be added to the wait objects.
+    int add_collective_endpoint(CollectiveEndpoint& collective_endpoint);
+    void remove_collective_endpoint(CollectiveEndpoint& collective_endpoint);
 
     // The progress thread, for every endpoint with FI_PROGRESS_AUTO. Call this function and release the
     // result without holding the lock, because the thread needs the lock.
@@ -89,7 +89,7 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     unsigned reads_ = 0;
     // Coarse clock when all collective endpoints were last driven.
     std::uint64_t tick_ = 0;
-    std::vector<Station*> stations_;
+    std::vector<CollectiveEndpoint*> collective_endpoints_;
     std::vector<WaitObject*> wait_objects_;
 
     std::mutex thread_mutex_;

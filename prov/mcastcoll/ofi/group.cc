@@ -9,36 +9,37 @@ constexpr Nanoseconds kAskForRoom = Nanoseconds::from_us(200);
 
 }  // namespace
 
-void say_no_shared_memory(std::string_view why) noexcept {
+void warn_of_no_shared_memory(std::string_view why) noexcept {
     static std::atomic_flag said;
     log_line(said.test_and_set() ? Level::info : Level::warn,
              "no shared memory between the processes of a host: {}; they use the network instead", why);
 }
 
-Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan)
-    : fid_mc{{FI_CLASS_MC, plan.context, &calls}, plan.token},
+Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinRequest join_request)
+    : fid_mc{{FI_CLASS_MC, join_request.context, &calls}, join_request.token},
       shared_(shared),
       groups_(groups),
-      plan_(std::move(plan)),
-      multicast_(shared.multicast, shared.settings.plan, plan_.name(), *plan_.members,
+      join_request_(std::move(join_request)),
+      multicast_(shared.multicast, shared.settings.address_scheme, join_request_.name(),
+                 *join_request_.members,
                  [this](const std::vector<wire::ByteString>& listeners) {
-                     return groups_.find_loan(plan_.parent, listeners);
+                     return groups_.find_address_to_borrow(join_request_.parent, listeners);
                  }),
       account_(*shared.messenger),
-      secret_(plan_.munge ? std::make_unique<MungeSecret>(*plan_.munge, plan_.members, shared.secrets,
-                                                          shared.greetings)
-                          : nullptr),
-      core_(new group::Group(plan_.core, *this)) {}
+      secret_(join_request_.munge ? std::make_unique<MungeSecret>(*join_request_.munge, join_request_.members,
+                                                                  shared.secrets, shared.service_socket)
+                                  : nullptr),
+      core_(new group::Group(join_request_.core, *this)) {}
 
 // Sets the identity and the key that the group's members use.
-void JoinPlan::settle(const wire::Key& secret) {
+void JoinRequest::settle(const wire::Key& secret) {
     core.means.key = wire::derive(secret, "join", set_key);
     core.id.list_hash = wire::hash_members(*members, *core.means.key);
-    make_words_key();
+    make_message_key();
 }
 
-void JoinPlan::make_words_key() {
-    if (core.means.key) words_key = wire::derive(*core.means.key, "words of a join");
+void JoinRequest::make_message_key() {
+    if (core.means.key) message_key = wire::derive(*core.means.key, "words of a join");
 }
 
 void Group::start(Nanoseconds now) {
@@ -58,7 +59,7 @@ void Group::enter(Nanoseconds now) {
 // Until the secret is known, a placeholder group exists that sends no hellos but has a deadline and can be
 // closed.
 void Group::await_secret(Nanoseconds now) {
-    if (core_->state() != group::Group::State::greeting) return secret_.reset();
+    if (core_->state() != group::Group::State::hello) return secret_.reset();
     secret_->progress(now);
     if (const std::string why = secret_->why_not(); !why.empty()) {
         warn(
@@ -69,8 +70,8 @@ void Group::await_secret(Nanoseconds now) {
     }
     if (entered_ || !secret_->secret()) return;
     explain("received the secret of rank 0 by MUNGE");
-    plan_.settle(*secret_->secret());
-    core_.reset(new group::Group(plan_.core, *this));
+    join_request_.settle(*secret_->secret());
+    core_.reset(new group::Group(join_request_.core, *this));
     enter(now);
 }
 
@@ -88,7 +89,7 @@ std::array<GroupKey, 2> Group::keys() const {
 // rejected.
 bool Group::comes_from(Rank rank, const group::Source& source) {
     if (index_of(rank) >= size() || rank == self()) return false;
-    if (!shared_.greetings.may_be((*plan_.members)[index_of(rank)], source)) return false;
+    if (!shared_.service_socket.may_be((*join_request_.members)[index_of(rank)], source)) return false;
     sources_.insert_or_assign(rank, source);
     return true;
 }
@@ -117,7 +118,7 @@ void Group::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanosec
 
 ssize_t Group::why_not_open() const {
     switch (core_->state()) {
-        case group::Group::State::greeting:
+        case group::Group::State::hello:
         case group::Group::State::forming:
             return -FI_EOPBADSTATE;
         case group::Group::State::joined:
@@ -157,8 +158,8 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (thrown != 0) {
         // The operation may have started or not. The group ends, and with it every operation that has
         // started. If this one is not open, the caller receives only the refusal.
-        int unheard = 0;
-        if (!open) operations_.at(cookie).over = &unheard;
+        int unreported = 0;
+        if (!open) operations_.at(cookie).over = &unreported;
         core_->break_down(-thrown, now);
         refused = -thrown;
     }
@@ -175,12 +176,12 @@ int Group::close(Nanoseconds now) {
     return 0;
 }
 
-std::optional<Loan> Group::lend(const std::vector<wire::ByteString>& members) {
+std::optional<BorrowedAddress> Group::lend(const std::vector<wire::ByteString>& members) {
     if (!core_->joined()) return {};
     const group::LevelSet& levels = core_->levels();
     const engine::Engine* const engine = levels.engine();
     if (engine == nullptr || levels.placement().segments().size() > 1 || !multicast_.own_address() ||
-        engine->phase() != engine::Phase::active || engine->graph().hearing_count() == 0)
+        engine->phase() != engine::Phase::active || engine->graph().receiver_count() == 0)
         return {};
     return multicast_.lend(members, levels.placement(), levels.key());
 }
@@ -206,8 +207,8 @@ wire::Hello Group::own_hello() const {
 
 void Group::send(Rank to, std::uint32_t attempt, Bytes datagram) {
     const auto known = sources_.find(to);
-    if (known == sources_.end()) return greet(to, attempt, datagram);
-    shared_.greetings.reply(known->second, wire::prove(datagram, key()));
+    if (known == sources_.end()) return send_hello(to, attempt, datagram);
+    shared_.service_socket.reply(known->second, wire::prove(datagram, key()));
 }
 
 void Group::keyed() {
@@ -232,12 +233,12 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
         log_line(Level::warn, "cannot write the error of a group to the event queue");
 }
 
-std::string Group::stray_greeting() {
+std::string Group::describe_stray_hello() {
     if (secret_ && !secret_->secret())
         return fmt::format(
             "rank {} at {} has not sent the secret: check that FI_MCASTCOLL_KEY_FILE=munge: is set there and "
             "that its list of members is the same{}{}",
-            index_of(secret_->asked()), address_of(secret_->asked()),
+            index_of(secret_->requested_from()), address_of(secret_->requested_from()),
             secret_->refused().empty() ? "" : "; an answer was refused: ", secret_->refused());
     const auto* stray = shared_.joins.stray_hello(*this);
     if (stray == nullptr) return "";
@@ -276,7 +277,7 @@ void Group::completed(std::uint64_t cookie, int error) {
 }
 
 std::string Group::address_of(Rank rank) const {
-    const wire::ByteString& bytes = (*plan_.members)[index_of(rank)];
+    const wire::ByteString& bytes = (*join_request_.members)[index_of(rank)];
     const auto address = SocketAddress::from_bytes(bytes);
     return address ? fmt::format("{}", address.value())
                    : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -303,15 +304,15 @@ void GroupTable::remove(Group& group) noexcept {
     std::erase_if(groups_, [&](const auto& candidate) { return candidate.get() == &group; });
 }
 
-std::optional<Loan> GroupTable::find_loan(fi_addr_t named,
-                                          const std::vector<wire::ByteString>& listeners) const {
-    std::optional<Loan> best;
+std::optional<BorrowedAddress> GroupTable::find_address_to_borrow(
+    fi_addr_t named, const std::vector<wire::ByteString>& listeners) const {
+    std::optional<BorrowedAddress> best;
     std::size_t size = 0;  // size of the lending group
     const auto consider = [&](Group* group) {
         if (group == nullptr || (best && size <= group->size())) return;
-        auto loan = group->lend(listeners);
-        if (!loan) return;
-        best = std::move(loan);
+        auto borrowed = group->lend(listeners);
+        if (!borrowed) return;
+        best = std::move(borrowed);
         size = group->size();
     };
     consider(find(named));

@@ -1,7 +1,7 @@
 // The collective groups of an endpoint. A Group is the fid_mc returned by fi_join_collective and contains the
 // protocol object of one member (group/group.h). The Group implements the protocol object's port with the
 // endpoint's sockets, messages and watch, and reports results to the fid_mc and the application's queues. The
-// Station passes received data to the Group.
+// CollectiveEndpoint passes received data to the Group.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 #include "group/run_queue.h"
 #include "ofi/bound_endpoint.h"
 #include "ofi/request.h"
-#include "ports/greetings.h"
 #include "ports/group_multicast.h"
 #include "ports/munge_secret.h"
 #include "ports/process_watch.h"
+#include "ports/service_socket.h"
 #include "ports/team_level.h"
 #include "provider/log.h"
 #include "transport/wait_set.h"
@@ -23,7 +23,7 @@ namespace mcastcoll::ofi {
 class GroupTable;
 
 // Warns the user, once per process, that groups have no shared memory on this host.
-void say_no_shared_memory(std::string_view why) noexcept;
+void warn_of_no_shared_memory(std::string_view why) noexcept;
 
 // Resources of an endpoint, shared by its groups.
 struct Facilities {
@@ -32,12 +32,12 @@ struct Facilities {
     BoundEndpoint& endpoint;
     const Settings settings = provider_settings();
     MulticastSockets multicast{settings};
-    Greetings greetings;
+    ServiceSocket service_socket;
     FidOwner<fid_fabric> fabric;
     std::unique_ptr<Messenger> messenger;
     ProcessWatch watch;
     WaitSet wait_set;
-    group::Joins joins{greetings};
+    group::Joins joins{service_socket};
     // For joins whose secret MUNGE carries.
     group::SecretExchanges secrets;
     std::shared_ptr<SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
@@ -47,8 +47,8 @@ struct Facilities {
 };
 
 // Parameters of a join: the application's request in terms of group/.
-struct JoinPlan {
-    group::Plan core;
+struct JoinRequest {
+    group::JoinParameters core;
     group::MemberList members;  // normalised inner addresses
     fi_addr_t token = 0;        // result of fi_mc_addr()
     // The parent group named by the application.
@@ -57,15 +57,15 @@ struct JoinPlan {
     std::uint64_t counted_as = 0;  // key under which joins of the list are counted
     // Set if MUNGE carries the secret. Until the secret is known the group uses a private random key, so no
     // received message can be authentic.
-    std::optional<MungeSecret::Plan> munge{};
+    std::optional<MungeSecret::Parameters> munge{};
     wire::ByteString set_key{};
 
     // Authenticates the messages of the join only. The process keeps this key after the group is gone.
-    wire::JoinKey words_key{};
+    wire::JoinKey message_key{};
 
     // Called when the secret is known.
     void settle(const wire::Key& secret);
-    void make_words_key();
+    void make_message_key();
     std::string name() const {
         return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members->size());
     }
@@ -120,7 +120,7 @@ class OpenOperations {
 class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
     // `calls`: the applications' operations on the fid_mc.
-    Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinPlan plan);
+    Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinRequest join_request);
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
@@ -128,11 +128,11 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // False in a child of fork(): the group belongs to the parent.
     bool is_here() const { return shared_.endpoint.process.is_here(); }
     static Group& of(fid_mc& mc) { return static_cast<Group&>(mc); }
-    const wire::JoinId& join_id() const override { return plan_.core.id; }
-    std::size_t size() const { return plan_.members->size(); }
-    Rank self() const { return plan_.core.self; }
-    const group::MemberList& members() const override { return plan_.members; }
-    const wire::JoinKey& key() const override { return plan_.words_key; }
+    const wire::JoinId& join_id() const override { return join_request_.core.id; }
+    std::size_t size() const { return join_request_.members->size(); }
+    Rank self() const { return join_request_.core.self; }
+    const group::MemberList& members() const override { return join_request_.members; }
+    const wire::JoinKey& key() const override { return join_request_.message_key; }
     group::Group& core() override { return *core_; }
     const group::Group& core() const { return *core_; }
     // Keys of the packets of this group: the group's own and its engine's, which may be equal. Valid once the
@@ -182,7 +182,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
 
     // The part of this group's multicast address available to these members. Empty unless the group has an
     // address of its own and some member receives its multicast.
-    std::optional<Loan> lend(const std::vector<wire::ByteString>& members);
+    std::optional<BorrowedAddress> lend(const std::vector<wire::ByteString>& members);
 
     group::QueuePlace run;  // belongs to GroupTable
 
@@ -195,8 +195,9 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // group::Port
     GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
-    void greet(Rank to, std::uint32_t attempt, Bytes hello) override {
-        shared_.greetings.greet((*plan_.members)[index_of(to)], attempt, wire::prove(hello, key()));
+    void send_hello(Rank to, std::uint32_t attempt, Bytes hello) override {
+        shared_.service_socket.send_hello((*join_request_.members)[index_of(to)], attempt,
+                                          wire::prove(hello, key()));
     }
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
     const wire::Hello* miscounted_hello(Rank rank) override {
@@ -206,13 +207,13 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Result<fi_addr_t> peer(const wire::ByteString& address) override {
         return shared_.messenger->peer(address);
     }
-    void tell(std::vector<fi_addr_t> to, wire::ByteString word) override {
-        shared_.messenger->tell(std::move(to), wire::prove(word, key()), plan_.token);
+    void queue_message(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        shared_.messenger->queue_message(std::move(to), wire::prove(message, key()), join_request_.token);
     }
-    void tell_for_good(std::vector<fi_addr_t> to, wire::ByteString word) override {
-        shared_.messenger->tell(std::move(to), wire::prove(word, key()));
+    void queue_final_message(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        shared_.messenger->queue_message(std::move(to), wire::prove(message, key()));
     }
-    void withdraw() override { shared_.messenger->withdraw(plan_.token); }
+    void withdraw() override { shared_.messenger->withdraw(join_request_.token); }
     bool can_send() const override { return shared_.messenger->can_send(account_); }
     void send_message(fi_addr_t to, const wire::HeaderBytes& header, Bytes payload) override {
         shared_.messenger->send(account_, to, header, payload);
@@ -238,17 +239,19 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void failed(int error, Rank lost) override;
     void completed(std::uint64_t cookie, int error) override;
     void explain(std::string_view sentence) override {
-        log_line(Level::info, "{}: {}", plan_.name(), sentence);
+        log_line(Level::info, "{}: {}", join_request_.name(), sentence);
     }
-    std::string stray_greeting() override;
-    void warn(std::string_view sentence) override { log_line(Level::warn, "{}: {}", plan_.name(), sentence); }
-    void warn_of_memory(std::string_view why) override { say_no_shared_memory(why); }
+    std::string describe_stray_hello() override;
+    void warn(std::string_view sentence) override {
+        log_line(Level::warn, "{}: {}", join_request_.name(), sentence);
+    }
+    void warn_of_memory(std::string_view why) override { warn_of_no_shared_memory(why); }
     std::string address_of(Rank rank) const override;
     std::string text_of(int error) const override { return fi_strerror(error); }
 
     Facilities& shared_;
     GroupTable& groups_;
-    JoinPlan plan_;
+    JoinRequest join_request_;
     GroupMulticast multicast_;
     Messenger::Account account_;
     // Source addresses of the members' join datagrams.
@@ -282,17 +285,18 @@ class GroupTable {
 
     // Finds a multicast address for these listeners of a new group to borrow: from the group named by the
     // application, if it can lend; otherwise from the smallest group with all the members.
-    std::optional<Loan> find_loan(fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
+    std::optional<BorrowedAddress> find_address_to_borrow(
+        fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 
-    // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that still
-    // greet, stay ready.
+    // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that await
+    // their welcome, stay ready.
     void wake(Group& group) noexcept { queue_.wake(group); }
     bool any_busy() const {
         return std::ranges::any_of(queue_.ready(), [](const Group* group) { return group->core().busy(); });
     }
-    bool any_greeting() const {
+    bool any_joining() const {
         return std::ranges::any_of(queue_.ready(), [](const Group* group) {
-            return group->core().state() == group::Group::State::greeting;
+            return group->core().state() == group::Group::State::hello;
         });
     }
     Nanoseconds next_deadline() const;
@@ -307,7 +311,7 @@ class GroupTable {
     void settle() {
         queue_.settle(
             [](const Group& group) {
-                return group.core().busy() || group.core().done() || group.core().telling();
+                return group.core().busy() || group.core().done() || group.core().is_informing();
             },
             [](const Group& group) { return group.next_deadline(); });
     }

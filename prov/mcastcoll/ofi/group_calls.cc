@@ -2,8 +2,8 @@
 // mcastcoll/mcastcoll.h.
 #include <sched.h>
 
+#include "ofi/collective_endpoint.h"
 #include "ofi/graft.h"
-#include "ofi/station.h"
 #include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {
@@ -12,21 +12,21 @@ namespace {
 int close_mc(fid* object) noexcept {
     Group& group = Group::of(*reinterpret_cast<fid_mc*>(object));
     if (!group.is_here()) return 0;  // the parent's group goes on
-    return guard([&] { return Station::of(group).close_group(group); });
+    return guard([&] { return CollectiveEndpoint::of(group).close_group(group); });
 }
 
 // Answers a query about a joined group.
-template <typename Tell>
-int ask(fid_mc* mc, const void* answer, Tell tell) noexcept {
-    if (mc == nullptr || answer == nullptr) return -FI_EINVAL;
+template <typename Answer>
+int query(fid_mc* mc, const void* result, Answer answer) noexcept {
+    if (mc == nullptr || result == nullptr) return -FI_EINVAL;
     Group& group = Group::of(*mc);
     if (!group.is_here()) return -FI_EBADF;
-    const auto lock = Station::of(group).endpoint.lock();
-    return group.core().joined() ? guard([&] { return tell(group), 0; }) : -FI_EOPBADSTATE;
+    const auto lock = CollectiveEndpoint::of(group).endpoint.lock();
+    return group.core().joined() ? guard([&] { return answer(group), 0; }) : -FI_EOPBADSTATE;
 }
 
 int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
-    return ask(mc, settings, [&](const Group& group) {
+    return query(mc, settings, [&](const Group& group) {
         const GroupSettings& agreed = group.core().agreed();
         settings->repair = static_cast<int>(agreed.repair);
         settings->root_sync = static_cast<int>(agreed.root_sync);
@@ -36,7 +36,7 @@ int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
 }
 
 int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
-    return ask(mc, shape, [&](const Group& group) {
+    return query(mc, shape, [&](const Group& group) {
         const levels::Placement& placement = group.core().levels().placement();
         shape->members = placement.members();
         shape->hosts = static_cast<unsigned>(placement.hosts());
@@ -44,18 +44,18 @@ int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
     });
 }
 
-int get_asked(fid_mc* mc, std::uint64_t* times) noexcept {
-    return ask(mc, times, [&](const Group& group) {
+int get_naks_received(fid_mc* mc, std::uint64_t* times) noexcept {
+    return query(mc, times, [&](const Group& group) {
         const engine::Engine* const engine = group.core().levels().engine();
         const engine::Counters counters = engine != nullptr ? engine->counters() : engine::Counters{};
-        *times = counters.asks_received + counters.nacks_received;
+        *times = counters.naks_received + counters.root_naks_received;
     });
 }
 
 ssize_t get_failure(fid_mc* mc, char* text, std::size_t bytes) noexcept {
     ssize_t needed = 0;
     if (text == nullptr || bytes == 0) return -FI_EINVAL;
-    const int rc = ask(mc, text, [&](const Group& group) {
+    const int rc = query(mc, text, [&](const Group& group) {
         const std::string& why = group.core().failure_text();
         const std::size_t taken = std::min(why.size(), bytes - 1);
         std::copy_n(why.data(), taken, text);
@@ -67,20 +67,20 @@ ssize_t get_failure(fid_mc* mc, char* text, std::size_t bytes) noexcept {
 
 int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
     int rc = name != nullptr ? 0 : -FI_EINVAL;
-    const int asked = ask(mc, value, [&](Group& group) {
+    const int queried = query(mc, value, [&](Group& group) {
         if (rc != 0) return;
-        const auto found = Station::of(group).counter(name);
+        const auto found = CollectiveEndpoint::of(group).counter(name);
         if (found)
             *value = *found;
         else
             rc = -FI_ENOENT;
     });
-    return asked != 0 ? asked : rc;
+    return queried != 0 ? queried : rc;
 }
 
 const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
     const char* name = nullptr;
-    ask(mc, request, [&](const Group& group) {
+    query(mc, request, [&](const Group& group) {
         // The request's buffers may not exist yet.
         const auto made = make_request(*request, group.fi_addr);
         if (!made) return;
@@ -135,24 +135,25 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
 }
 
 // Blocking collectives (fi_mcastcoll_group_ops.run) post an operation and wait for its end in one call,
-// without a completion queue. On a single host the call uses the shared memory directly, without the Station
-// and the fabric's lock, because there a whole broadcast takes less time than one poll of the sockets.
+// without a completion queue. On a single host the call uses the shared memory directly, without the
+// CollectiveEndpoint and the fabric's lock, because there a whole broadcast takes less time than one poll of
+// the sockets.
 
 ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
-        meanwhile = [](void* station) {
+        meanwhile = [](void* collective_endpoint) {
             const Uncancelled until_it_is_over;
-            const auto held = static_cast<Station*>(station)->endpoint.lock();
-            static_cast<Station*>(station)->progress();
+            const auto held = static_cast<CollectiveEndpoint*>(collective_endpoint)->endpoint.lock();
+            static_cast<CollectiveEndpoint*>(collective_endpoint)->progress();
             return 0;
         };
-        argument = &Station::of(group);
+        argument = &CollectiveEndpoint::of(group);
     }
     const int error = group.team().run(operation, meanwhile, argument);
     group.leave_team();
     // A refused operation was not started and has no effect on the group.
     if (error != 0 && operation.done) [[unlikely]] {
-        const auto held = Station::of(group).endpoint.lock();
+        const auto held = CollectiveEndpoint::of(group).endpoint.lock();
         group.wake();
         group.core().fail({group.core().levels().lost_here(), error}, monotonic_now());
     }
@@ -163,15 +164,15 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
 // unless the operation exchanges blocks among all members. Other members wait for the network. Events of
 // either kind do not wake a thread waiting for the other kind, so naps are short.
 bool nap(Group& group, const int& over, bool patient) {
-    Station& station = Station::of(group);
+    CollectiveEndpoint& collective_endpoint = CollectiveEndpoint::of(group);
     bool follows = false;
     host::Nap prepared;
     {
-        const auto held = station.endpoint.lock();
+        const auto held = collective_endpoint.endpoint.lock();
         const group::LevelSet& levels = group.core().levels();
         follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
         if (follows) prepared = group.team().prepare_nap();
-        const bool may_sleep = station.prepare_wait(patient) && over == kNotOver &&
+        const bool may_sleep = collective_endpoint.prepare_wait(patient) && over == kNotOver &&
                                (!follows || group.team().awaited() == prepared.awaited);
         if (!may_sleep && follows) host::Team::end_nap(prepared);
         if (!may_sleep) return false;
@@ -180,17 +181,17 @@ bool nap(Group& group, const int& over, bool patient) {
         host::Team::nap(prepared, Nanoseconds::from_ms(kNapMs));
         host::Team::end_nap(prepared);
     } else {
-        station.wait_set.sleep(kNapMs);
+        collective_endpoint.wait_set.sleep(kNapMs);
     }
     return true;
 }
 
 ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(void*), void* argument) {
-    Station& station = Station::of(group);
+    CollectiveEndpoint& collective_endpoint = CollectiveEndpoint::of(group);
     const Uncancelled until_it_is_over;
     int over = kNotOver;
     {
-        const auto held = station.endpoint.lock();
+        const auto held = collective_endpoint.endpoint.lock();
         if (const ssize_t refused = group.submit(request, &over, monotonic_now()); refused != 0)
             return refused;
         if (over != kNotOver) return -over;
@@ -199,8 +200,8 @@ ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(v
     for (unsigned turn = 1;; ++turn) {
         Nanoseconds waited{};
         {
-            const auto held = station.endpoint.lock();
-            station.progress();
+            const auto held = collective_endpoint.endpoint.lock();
+            collective_endpoint.progress();
             if (over != kNotOver) return -over;
             waited = monotonic_now() - idle_since;
         }
@@ -244,7 +245,7 @@ int open_operations(fid*, const char* name, std::uint64_t flags, void** operatio
                                                       &run_blocking,
                                                       &advice,
                                                       &get_shape,
-                                                      &get_asked,
+                                                      &get_naks_received,
                                                       &get_counter,
                                                       &get_failure};
     return hand_out(&group_operations, FI_MCASTCOLL_GROUP_OPS, name, flags, operations);
@@ -252,7 +253,7 @@ int open_operations(fid*, const char* name, std::uint64_t flags, void** operatio
 
 }  // namespace
 
-fi_ops& Station::group_calls() {
+fi_ops& CollectiveEndpoint::group_calls() {
     static fi_ops operations = own_operations(&close_mc, &open_operations);
     return operations;
 }

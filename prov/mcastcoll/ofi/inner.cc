@@ -124,7 +124,7 @@ InfoOwner filter(InfoOwner list, Keep keep) {
     return kept;
 }
 
-Result<InfoOwner> ask(const InfoRequest& request, const fi_info* hints, std::uint64_t flags) {
+Result<InfoOwner> query(const InfoRequest& request, const fi_info* hints, std::uint64_t flags) {
     fi_info* list = nullptr;
     if (const int rc =
             fi_getinfo(request.version, request.node, request.service, flags | kHiddenToo, hints, &list);
@@ -135,7 +135,7 @@ Result<InfoOwner> ask(const InfoRequest& request, const fi_info* hints, std::uin
 
 // The offers of exactly this provider; null: none.
 InfoOwner infos_of(const std::string& core, const fi_info& hints) {
-    auto list = ask({fi_version(), nullptr, nullptr, 0, nullptr}, &hints, 0);
+    auto list = query({fi_version(), nullptr, nullptr, 0, nullptr}, &hints, 0);
     if (!list) return nullptr;
     return filter(std::move(list).value(), [&](const fi_info& info) {
         return strcasecmp(info.fabric_attr->prov_name, core.c_str()) == 0;
@@ -238,10 +238,10 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
         if (auto name = parse_fabric_name(hints->fabric_attr->name)) fabric = name->fabric;
     name_inner(*hints->fabric_attr, inner, fabric);
 
-    auto asked = ask(request, hints.get(), request.flags);
-    if (!asked) return asked.error();
+    auto found = query(request, hints.get(), request.flags);
+    if (!found) return found.error();
     const std::string reported = inner.under_rxm ? kProviderName + std::string(kRxm) : inner.core;
-    InfoOwner list = filter(std::move(asked).value(), [&](const fi_info& info) {
+    InfoOwner list = filter(std::move(found).value(), [&](const fi_info& info) {
         const char* name = info.fabric_attr->prov_name;
         return name != nullptr && strcasecmp(name, reported.c_str()) == 0 &&
                (!must || info.ep_attr->type == FI_EP_RDM);
@@ -265,9 +265,9 @@ Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& requ
     const InfoOwner hints = copy_hints(request.hints);
     if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
     name_inner(*hints->fabric_attr, name.inner, name.fabric);
-    auto asked = ask(request, hints.get(), request.flags | kCoreProvidersOnly);
-    if (!asked) return asked.error();
-    InfoOwner list = std::move(asked).value();
+    auto found = query(request, hints.get(), request.flags | kCoreProvidersOnly);
+    if (!found) return found.error();
+    InfoOwner list = std::move(found).value();
     for (fi_info* info = list.get(); info != nullptr; info = info->next)
         name_ours(*info->fabric_attr, kMessagePrefix, name.inner);
     return list;

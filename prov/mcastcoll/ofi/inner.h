@@ -54,7 +54,7 @@ Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& requ
 InfoOwner to_inner(const fi_info& info);
 // The info for the provider's own reliable messages beside such an endpoint, at its address: of "tcp" or
 // "net" if the application's endpoint is ofi_rxm over tcp. "net" only if may_differ is set, that is, if the
-// user did not ask for ofi_rxm. Null only when out of memory.
+// user did not request ofi_rxm. Null only when out of memory.
 InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ);
 // Opens the fabric behind a name of mcastcoll.
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);

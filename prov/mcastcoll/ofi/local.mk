@@ -7,6 +7,9 @@ mcc_parts += \
 	%reldir%/av.cc \
 	%reldir%/av.h \
 	%reldir%/bound_endpoint.h \
+	%reldir%/collective_endpoint.cc \
+	%reldir%/collective_endpoint.h \
+	%reldir%/collective_endpoint_open.cc \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
 	%reldir%/fabric.cc \
@@ -26,10 +29,7 @@ mcc_parts += \
 	%reldir%/queues.cc \
 	%reldir%/queues.h \
 	%reldir%/request.cc \
-	%reldir%/request.h \
-	%reldir%/station.cc \
-	%reldir%/station.h \
-	%reldir%/station_open.cc
+	%reldir%/request.h
 nodist_%canon_reldir%_libmcastcoll_fi_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

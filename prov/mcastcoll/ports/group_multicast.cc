@@ -15,9 +15,9 @@ static_assert(MulticastQueue::kMost <= engine::kSentTogether &&
                   MulticastQueue::kMost <= wire::Protection::kSealedAtOnce,
               "payloads are where they were when a full queue is flushed");
 
-int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
+int GroupMulticast::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     const levels::Placement placement = group::placement_of(welcome);
-    Carrier carrier = choose_carrier(guests, placement);
+    Carrier carrier = choose_carrier(hellos, placement);
     auto made = sockets_.new_identity(carrier);
     if (!made && carrier == Carrier::verbs) {
         log_line(Level::info, "{}: multicasts go over UDP instead of verbs: {}", group_name_,
@@ -29,16 +29,16 @@ int GroupMulticast::offer(wire::Welcome& welcome, const group::Guests& guests) {
     const GroupIdentity& identity = made.value();
     welcome.key = identity.key;
     welcome.epoch = identity.epoch;
-    group::fit_datagrams(welcome, guests, placement, carrier == Carrier::verbs);
-    choose_addresses(welcome, identity.address, guests, placement);
+    group::fit_datagrams(welcome, hellos, placement, carrier == Carrier::verbs);
+    choose_addresses(welcome, identity.address, hellos, placement);
     offered_ = std::move(made.value().held);
     return 0;
 }
 
-Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
+Carrier GroupMulticast::choose_carrier(const group::Hellos& hellos,
                                        const levels::Placement& placement) const {
-    if (guests.front().verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
-    const group::Hindrance hindrance = group::hindrance_to_verbs(guests, placement);
+    if (hellos.front().verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
+    const group::Hindrance hindrance = group::hindrance_to_verbs(hellos, placement);
     if (hindrance.why == nullptr) {
         log_line(Level::info, "{}: multicasts go over verbs", group_name_);
         return Carrier::verbs;
@@ -52,60 +52,62 @@ Carrier GroupMulticast::choose_carrier(const group::Guests& guests,
 // different parent groups. Only the leaders of hosts listen. Each of several segments has its own address,
 // since segments do not receive each other's multicasts.
 void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
-                                      const group::Guests& guests, const levels::Placement& placement) {
-    welcome.plan = static_cast<std::uint8_t>(engine::Plan::own);
+                                      const group::Hellos& hellos, const levels::Placement& placement) {
+    welcome.address_scheme = static_cast<std::uint8_t>(engine::AddressScheme::own);
     welcome.range_of.assign(members_.size(), 0);
     const bool verbs = own_address.port() == 0;
-    if ((!verbs && guests.front().datagram_bytes == 0) || placement.hosts() == placement.segments().size())
+    if ((!verbs && hellos.front().datagram_bytes == 0) || placement.hosts() == placement.segments().size())
         return;
     bool room = true;
     std::vector<wire::ByteString> listeners;
     for (const std::uint32_t rank : placement.segment()) {
-        room = room && (verbs || guests[rank].datagram_bytes == 0 || guests[rank].room != 0);
+        room = room && (verbs || hellos[rank].datagram_bytes == 0 || hellos[rank].room != 0);
         listeners.push_back(members_[rank]);
     }
-    std::optional<Loan> loan;
-    if (placement.segments().size() == 1) loan = lender_(listeners);
+    std::optional<BorrowedAddress> borrowed;
+    if (placement.segments().size() == 1) borrowed = lender_(listeners);
     // A borrowed address must be of the same transport, and only RoCE can send to groups that are not joined.
-    if (loan && ((loan->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
-        loan.reset();
-    if (!loan)
+    if (borrowed && ((borrowed->address.port() == 0) != verbs || (verbs && !sockets_.verbs_sends_anywhere())))
+        borrowed.reset();
+    if (!borrowed)
         welcome.group_addresses = {encode_address(own_address)};
     else
-        borrow(welcome, own_address, *loan, room, placement);
+        borrow(welcome, own_address, *borrowed, room, placement);
 }
 
-void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address, const Loan& loan,
-                            bool room, const levels::Placement& placement) {
-    std::vector<std::uint32_t> subset = loan.ranks;
+void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address,
+                            const BorrowedAddress& borrowed, bool room, const levels::Placement& placement) {
+    std::vector<std::uint32_t> subset = borrowed.ranks;
     std::sort(subset.begin(), subset.end());
-    const engine::PlanChoice choice = engine::choose_plan(subset, loan.places, room, wanted_);
-    welcome.plan = static_cast<std::uint8_t>(choice.plan);
-    explain_choice(loan, choice);
-    const SocketAddress& lent = loan.address;
-    if (choice.plan == engine::Plan::own || choice.plan == engine::Plan::parent) {
-        welcome.group_addresses = {encode_address(choice.plan == engine::Plan::own ? own_address : lent)};
+    const engine::AddressChoice choice = engine::choose_scheme(subset, borrowed.places, room, wanted_);
+    welcome.address_scheme = static_cast<std::uint8_t>(choice.scheme);
+    explain_choice(borrowed, choice);
+    const SocketAddress& lent = borrowed.address;
+    if (choice.scheme == engine::AddressScheme::own || choice.scheme == engine::AddressScheme::parent) {
+        welcome.group_addresses = {
+            encode_address(choice.scheme == engine::AddressScheme::own ? own_address : lent)};
         return;
     }
     const int family = lent.family() == AF_INET ? 4 : 6;
     for (std::size_t i = 0; i < choice.cover.size(); ++i) {
         const engine::AlignedRange& range = choice.cover[i];
         welcome.group_addresses.push_back(
-            encode_address(range_group_address(family, loan.key, range.level, range.index, lent.port())));
-        for (std::size_t place = 0; place < loan.ranks.size(); ++place)
-            if (loan.ranks[place] >= range.first() && loan.ranks[place] < range.end(loan.places))
+            encode_address(range_group_address(family, borrowed.key, range.level, range.index, lent.port())));
+        for (std::size_t place = 0; place < borrowed.ranks.size(); ++place)
+            if (borrowed.ranks[place] >= range.first() && borrowed.ranks[place] < range.end(borrowed.places))
                 welcome.range_of[placement.segment()[place]] = static_cast<std::uint8_t>(i);
     }
 }
 
-void GroupMulticast::explain_choice(const Loan& loan, const engine::PlanChoice& choice) const {
+void GroupMulticast::explain_choice(const BorrowedAddress& borrowed,
+                                    const engine::AddressChoice& choice) const {
     if (choice.scarce)
         return log_line(Level::info, "{}: part of {}: uses {}, because a member can join no more addresses",
-                        group_name_, loan.name, engine::name_of(choice.plan));
+                        group_name_, borrowed.name, engine::name_of(choice.scheme));
     log_line(
         Level::info,
         "{}: part of {}, {} ranges: uses {} (costs: parent {:.1f}, chained {:.1f}, tree {:.1f}, own {:.1f})",
-        group_name_, loan.name, choice.cover.size(), engine::name_of(choice.plan), choice.costs.parent,
+        group_name_, borrowed.name, choice.cover.size(), engine::name_of(choice.scheme), choice.costs.parent,
         choice.costs.chained, choice.costs.tree, choice.costs.own);
 }
 
@@ -114,7 +116,7 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
     for (std::size_t rank = 0; rank < sources_.size(); ++rank)
         if (auto source = decode_address(welcome.peers[rank].multicast_source))
             sources_[rank] = source->with_port(0);
-    plan_of_addresses_ = static_cast<engine::Plan>(welcome.plan);
+    address_scheme_ = static_cast<engine::AddressScheme>(welcome.address_scheme);
     payload_bytes_ = welcome.fragment_bytes;
     if (welcome.group_addresses.empty()) {
         why_not_ = "rank 0 has no multicast";
@@ -151,7 +153,8 @@ std::string GroupMulticast::name() const {
     for (const Outlet& outlet : outlets_) names += (names.empty() ? "" : ", ") + outlet.group.to_string();
     return outlets_.size() == 1
                ? names
-               : fmt::format("{}: {}", plan_of_addresses_ == engine::Plan::tree ? "tree" : "chain", names);
+               : fmt::format("{}: {}", address_scheme_ == engine::AddressScheme::tree ? "tree" : "chain",
+                             names);
 }
 
 void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t range) {
@@ -167,21 +170,21 @@ void GroupMulticast::flush() {
     send_error_told_ = true;
 }
 
-std::optional<Loan> GroupMulticast::lend(const std::vector<wire::ByteString>& members,
-                                         const levels::Placement& placement, GroupKey key) {
+std::optional<BorrowedAddress> GroupMulticast::lend(const std::vector<wire::ByteString>& members,
+                                                    const levels::Placement& placement, GroupKey key) {
     if (members.size() > members_.size()) return {};
     if (place_by_address_.empty())
         for (std::uint32_t place = 0; place < placement.segment().size(); ++place)
             place_by_address_.emplace(members_[placement.segment()[place]], place);
     const auto listening = static_cast<std::uint32_t>(placement.segment().size());
-    Loan loan{outlets_.front().group, key, listening, {}, group_name_};
-    loan.ranks.reserve(members.size());
+    BorrowedAddress borrowed{outlets_.front().group, key, listening, {}, group_name_};
+    borrowed.ranks.reserve(members.size());
     for (const wire::ByteString& member : members) {
         const auto found = place_by_address_.find(member);
         if (found == place_by_address_.end()) return {};
-        loan.ranks.push_back(found->second);
+        borrowed.ranks.push_back(found->second);
     }
-    return loan;
+    return borrowed;
 }
 
 bool GroupMulticast::may_come_from(std::uint32_t rank, const SocketAddress& source) {

@@ -13,7 +13,7 @@ namespace mcastcoll::ofi {
 
 // A part of another group's multicast address, to be borrowed. The ranks are the borrowers' positions in the
 // lending group.
-struct Loan {
+struct BorrowedAddress {
     SocketAddress address;
     GroupKey key{};
     std::uint32_t places = 0;  // number of positions in the lending group
@@ -24,19 +24,19 @@ struct Loan {
 class GroupMulticast final : public group::Multicast {
   public:
     // Finds a lending group for these members, given by their inner addresses.
-    using Lender = std::function<std::optional<Loan>(const std::vector<wire::ByteString>&)>;
+    using Lender = std::function<std::optional<BorrowedAddress>(const std::vector<wire::ByteString>&)>;
 
     // wanted: the address scheme to use regardless of its cost. members: inner addresses by rank; they must
     // outlive this object.
-    GroupMulticast(MulticastSockets& sockets, std::optional<engine::Plan> wanted, std::string group_name,
-                   std::span<const wire::ByteString> members, Lender lender)
+    GroupMulticast(MulticastSockets& sockets, std::optional<engine::AddressScheme> wanted,
+                   std::string group_name, std::span<const wire::ByteString> members, Lender lender)
         : sockets_(sockets),
           wanted_(wanted),
           group_name_(std::move(group_name)),
           members_(members),
           lender_(std::move(lender)) {}
 
-    int offer(wire::Welcome& welcome, const group::Guests& guests) override;
+    int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
     bool joined() const override { return !outlets_.empty(); }
     const std::string& why_not() const override { return why_not_; }
@@ -47,11 +47,11 @@ class GroupMulticast final : public group::Multicast {
     void forget_payloads() override { queue_.forget_payloads(); }
 
     // True if the group has an address of its own, of which other groups may borrow parts.
-    bool own_address() const { return plan_of_addresses_ == engine::Plan::own && joined(); }
+    bool own_address() const { return address_scheme_ == engine::AddressScheme::own && joined(); }
     // The part of this group's address available to these members. Empty if one of them does not listen to
     // the address.
-    std::optional<Loan> lend(const std::vector<wire::ByteString>& members, const levels::Placement& placement,
-                             GroupKey key);
+    std::optional<BorrowedAddress> lend(const std::vector<wire::ByteString>& members,
+                                        const levels::Placement& placement, GroupKey key);
 
     // A datagram of a member must come from the member's address and, once the first valid datagram has
     // arrived, from the same port.
@@ -62,19 +62,19 @@ class GroupMulticast final : public group::Multicast {
     std::uint64_t wrong_sources() const { return wrong_sources_; }
 
   private:
-    Carrier choose_carrier(const group::Guests& guests, const levels::Placement& placement) const;
+    Carrier choose_carrier(const group::Hellos& hellos, const levels::Placement& placement) const;
     void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
-                          const group::Guests& guests, const levels::Placement& placement);
-    void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const Loan& loan, bool room,
-                const levels::Placement& placement);
-    void explain_choice(const Loan& loan, const engine::PlanChoice& choice) const;
+                          const group::Hellos& hellos, const levels::Placement& placement);
+    void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const BorrowedAddress& borrowed,
+                bool room, const levels::Placement& placement);
+    void explain_choice(const BorrowedAddress& borrowed, const engine::AddressChoice& choice) const;
 
     MulticastSockets& sockets_;
-    const std::optional<engine::Plan> wanted_;
+    const std::optional<engine::AddressScheme> wanted_;
     const std::string group_name_;
     const std::span<const wire::ByteString> members_;
     const Lender lender_;
-    engine::Plan plan_of_addresses_ = engine::Plan::own;
+    engine::AddressScheme address_scheme_ = engine::AddressScheme::own;
     // One for each range of ranks; empty without multicast.
     std::vector<Outlet> outlets_;
     Membership membership_;  // in the address of this member's own range

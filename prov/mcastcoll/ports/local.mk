@@ -1,16 +1,16 @@
 # Implements the ports of groups (messages, multicast, shared memory) and the other services that an endpoint has for all its groups.
 noinst_LTLIBRARIES += %reldir%/libmccports.la
 mcc_parts += \
-	%reldir%/greetings.cc \
-	%reldir%/greetings.h \
 	%reldir%/group_multicast.cc \
 	%reldir%/group_multicast.h \
-	%reldir%/munge_secret.cc \
-	%reldir%/munge_secret.h \
 	%reldir%/multicast_sockets.cc \
 	%reldir%/multicast_sockets.h \
+	%reldir%/munge_secret.cc \
+	%reldir%/munge_secret.h \
 	%reldir%/process_watch.cc \
 	%reldir%/process_watch.h \
+	%reldir%/service_socket.cc \
+	%reldir%/service_socket.h \
 	%reldir%/team_level.cc \
 	%reldir%/team_level.h
 nodist_%canon_reldir%_libmccports_la_SOURCES = %reldir%/all.cc

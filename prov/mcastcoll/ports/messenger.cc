@@ -241,9 +241,10 @@ void Messenger::send(Account& by, fi_addr_t peer, Bytes header, Bytes payload) {
     send_now(&by, peer, header, payload);
 }
 
-void Messenger::tell(std::vector<fi_addr_t> peers, wire::ByteString word, group::Outbox::Owner owner) {
-    assert(word.size() <= kMessageBytes);
-    outbox_.post(std::move(peers), std::move(word), owner);
+void Messenger::queue_message(std::vector<fi_addr_t> peers, wire::ByteString message,
+                              group::Outbox::Owner owner) {
+    assert(message.size() <= kMessageBytes);
+    outbox_.post(std::move(peers), std::move(message), owner);
 }
 
 void Messenger::send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payload) {
@@ -319,7 +320,7 @@ bool Messenger::poll() {
         if (count < static_cast<ssize_t>(std::size(entries))) break;
     }
     if (!waiting_.empty()) flush();
-    flush_told();
+    flush_queue();
     for (std::size_t left = blocked_receives_.size(); left > 0 && !blocked_receives_.empty(); --left) {
         Request* request = blocked_receives_.back();
         blocked_receives_.pop_back();

@@ -4,8 +4,8 @@
 //
 // send() copies a message into a buffer of a fixed pool, so the caller's memory is free on return. The pools
 // bound the number of messages in flight. can_send() is false when a pool or the caller's share of a pool is
-// used up. Callers that cannot come back later use tell(): the message waits in the outbox until there is
-// room, and later messages wait too.
+// used up. Callers that cannot come back later use queue_message(): the message waits in the outbox until
+// there is room, and later messages wait too.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -74,11 +74,11 @@ class Messenger final : private group::Outbox::Port {
     void send(Account& by, fi_addr_t peer, Bytes header, Bytes payload);
     // Sends a message of at most kMessageBytes to each peer as soon as there is room. The owner may withdraw
     // the message.
-    void tell(std::vector<fi_addr_t> peers, wire::ByteString word,
-              group::Outbox::Owner owner = group::Outbox::kNobody);
+    void queue_message(std::vector<fi_addr_t> peers, wire::ByteString message,
+                       group::Outbox::Owner owner = group::Outbox::kNoOwner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     // Sends messages from the outbox while there is room.
-    void flush_told() { outbox_.flush(*this); }
+    void flush_queue() { outbox_.flush(*this); }
     // Handles received messages and sends waiting ones. Returns true if anything happened.
     bool poll();
     // True if unfinished messages occupy every receive buffer, so that no further message can arrive.
@@ -113,7 +113,9 @@ class Messenger final : private group::Outbox::Port {
     bool has_room(std::size_t bytes) const override {
         return !(bytes <= kSmallMessageBytes ? free_small_ : free_large_).empty();
     }
-    void send_word(group::Outbox::Peer to, Bytes word) override { send_now(nullptr, to, word, {}); }
+    void send_join_message(group::Outbox::Peer to, Bytes message) override {
+        send_now(nullptr, to, message, {});
+    }
     void send_now(Account* by, fi_addr_t peer, Bytes header, Bytes payload);
     void forget(const Account& account);
     void post_receive(Request& request);

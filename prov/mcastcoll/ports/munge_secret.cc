@@ -16,13 +16,13 @@ constexpr const char* kSilent = "munged does not respond";
 
 }  // namespace
 
-const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds patience) {
+const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds timeout) {
     const bool fresh = !credential_.empty() && now - made_at_ < kGoodFor;
     if (fresh) return &credential_;
     if (!call_) {
         if (!why_not_.empty()) return nullptr;
         call_ = MungeCall::encode(socket_, group::payload_of(secret_));
-        give_up_at_ = now + patience;
+        give_up_at_ = now + timeout;
     }
     const MungeCall::State state = call_->state();
     if (state == MungeCall::State::under_way && now < give_up_at_) return nullptr;
@@ -36,33 +36,34 @@ const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds pa
     return state == MungeCall::State::done ? &credential_ : nullptr;
 }
 
-MungeSecret::MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
-                         Greetings& greetings)
-    : plan_(std::move(plan)),
+MungeSecret::MungeSecret(Parameters parameters, group::MemberList members, group::SecretExchanges& exchanges,
+                         ServiceSocket& service_socket)
+    : parameters_(std::move(parameters)),
       members_(std::move(members)),
       exchanges_(exchanges),
-      greetings_(greetings),
-      exchange_(plan_.request, plan_.own ? std::optional(plan_.own->secret()) : std::nullopt, *this),
-      sealed_(plan_.own) {
+      service_socket_(service_socket),
+      exchange_(parameters_.request,
+                parameters_.own ? std::optional(parameters_.own->secret()) : std::nullopt, *this),
+      sealed_(parameters_.own) {
     exchanges_.add(exchange_);
     if (sealed_) sealed_->forgive();
 }
 
 void MungeSecret::unseal(const wire::ByteString& credential) {
     opening_ = credential;
-    call_ = MungeCall::decode(plan_.socket, credential);
+    call_ = MungeCall::decode(parameters_.socket, credential);
     give_up_at_ = kNever;
 }
 
 void MungeSecret::progress(Nanoseconds now) {
     looked_at_ = now;
-    if (plan_.own && members_->size() > 1) (void)credential(now);
+    if (parameters_.own && members_->size() > 1) (void)credential(now);
     if (call_) look_at_opened(now);
     if (why_not_.empty()) exchange_.on_timeout(now);
 }
 
 void MungeSecret::look_at_opened(Nanoseconds now) {
-    if (give_up_at_ == kNever) give_up_at_ = now + plan_.patience;
+    if (give_up_at_ == kNever) give_up_at_ = now + parameters_.timeout;
     const MungeCall::State state = call_->state();
     if (state == MungeCall::State::under_way && now < give_up_at_) return;
     const MungeCall call = *std::exchange(call_, {});
@@ -74,12 +75,13 @@ void MungeSecret::look_at_opened(Nanoseconds now) {
     const auto secret =
         state == MungeCall::State::done ? group::secret_in(call.result()) : std::optional<wire::Key>();
     if (!exchange_.on_opened(secret)) return;
-    sealed_ = std::make_shared<SealedSecret>(plan_.socket, *exchange_.secret(), std::move(opening_), now);
+    sealed_ =
+        std::make_shared<SealedSecret>(parameters_.socket, *exchange_.secret(), std::move(opening_), now);
 }
 
 std::string MungeSecret::why_not() const {
     // With the secret but no credential, rank 0 would let the other members send requests in vain.
-    return plan_.own && why_not_.empty() ? sealed_->why_not() : why_not_;
+    return parameters_.own && why_not_.empty() ? sealed_->why_not() : why_not_;
 }
 
 Nanoseconds MungeSecret::next_deadline() const {

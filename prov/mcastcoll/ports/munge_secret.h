@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "group/secret_exchange.h"
-#include "ports/greetings.h"
 #include "ports/munge.h"
+#include "ports/service_socket.h"
 
 namespace mcastcoll::ofi {
 
@@ -21,7 +21,7 @@ class SealedSecret {
 
     const wire::Key& secret() const { return secret_; }
     // Null while the credential is being made, or after a failure (why_not()).
-    const wire::ByteString* credential(Nanoseconds now, Nanoseconds patience);
+    const wire::ByteString* credential(Nanoseconds now, Nanoseconds timeout);
     // Reason why there is no credential; "" while there may still be one.
     const std::string& why_not() const { return why_not_; }
     bool under_way() const { return call_.has_value(); }
@@ -39,14 +39,14 @@ class SealedSecret {
 
 class MungeSecret final : private group::SecretExchange::Port {
   public:
-    struct Plan {
-        std::string socket;    // munged's socket, or ""
-        Nanoseconds patience;  // timeout for munged
+    struct Parameters {
+        std::string socket;   // munged's socket, or ""
+        Nanoseconds timeout;  // timeout for munged
         wire::KeyRequest request;
         std::shared_ptr<SealedSecret> own;  // on rank 0
     };
-    MungeSecret(Plan plan, group::MemberList members, group::SecretExchanges& exchanges,
-                Greetings& greetings);
+    MungeSecret(Parameters parameters, group::MemberList members, group::SecretExchanges& exchanges,
+                ServiceSocket& service_socket);
     MungeSecret(const MungeSecret&) = delete;
     MungeSecret& operator=(const MungeSecret&) = delete;
     ~MungeSecret() { exchanges_.remove(exchange_); }
@@ -57,28 +57,30 @@ class MungeSecret final : private group::SecretExchange::Port {
     const std::optional<wire::Key>& secret() const { return exchange_.secret(); }
     // Reason why there will be no secret; "" while there may be one.
     std::string why_not() const;
-    // The rank asked for the secret, and the reason why a reply was refused, as text for the user.
-    Rank asked() const { return group::greeting_parent(plan_.request.rank); }
+    // The rank that gets requests for the secret, and the reason why a reply was refused, as text for the
+    // user.
+    Rank requested_from() const { return group::hello_parent(parameters_.request.rank); }
     const std::string& refused() const { return refused_; }
 
   private:
-    void ask(Rank whom, std::uint32_t attempt, Bytes request) override {
-        greetings_.greet((*members_)[index_of(whom)], attempt, request);
+    void send_request(Rank whom, std::uint32_t attempt, Bytes request) override {
+        service_socket_.send_hello((*members_)[index_of(whom)], attempt, request);
     }
     bool comes_from(Rank rank, const group::Source& source) override {
-        return index_of(rank) < members_->size() && greetings_.may_be((*members_)[index_of(rank)], source);
+        return index_of(rank) < members_->size() &&
+               service_socket_.may_be((*members_)[index_of(rank)], source);
     }
-    void answer(const group::Source& source, Bytes reply) override { greetings_.reply(source, reply); }
+    void answer(const group::Source& source, Bytes reply) override { service_socket_.reply(source, reply); }
     const wire::ByteString* credential(Nanoseconds now) override {
-        return sealed_ ? sealed_->credential(now, plan_.patience) : nullptr;
+        return sealed_ ? sealed_->credential(now, parameters_.timeout) : nullptr;
     }
     void unseal(const wire::ByteString& credential) override;
     void look_at_opened(Nanoseconds now);
 
-    const Plan plan_;
+    const Parameters parameters_;
     const group::MemberList members_;
     group::SecretExchanges& exchanges_;
-    Greetings& greetings_;
+    ServiceSocket& service_socket_;
     group::SecretExchange exchange_;
     std::shared_ptr<SealedSecret> sealed_;  // for replies to other members
     wire::ByteString opening_;

@@ -35,7 +35,7 @@ void ProcessWatch::watch(PeerWatch::Id peer, const wire::ByteString& watch_point
 }
 
 void ProcessWatch::look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now) {
-    ++doubts_;
+    ++suspicions_;
     watch(peer, watch_point, now);
     watch_->look(peer, now);
 }

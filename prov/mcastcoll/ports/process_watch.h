@@ -34,12 +34,12 @@ class ProcessWatch {
     Nanoseconds next_deadline() const { return watch_->next_deadline(); }
     int descriptor() const { return watch_->descriptor(); }
     // Number of look_at() calls.
-    std::uint64_t doubts() const { return doubts_; }
+    std::uint64_t suspicions() const { return suspicions_; }
 
   private:
     std::unique_ptr<PeerWatch> watch_;
     Nanoseconds checked_at_{};
-    std::uint64_t doubts_ = 0;
+    std::uint64_t suspicions_ = 0;
     std::uint32_t scope_ = 0;  // see SocketAddress::seen_from
 };
 

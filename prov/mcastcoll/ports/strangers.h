@@ -24,13 +24,13 @@ std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const Soc
 class StrangerPace {
   public:
     // Called when a message arrives or the process begins to wait.
-    void heard(Nanoseconds now) { heard_at_ = now; }
-    Nanoseconds next_look() const { return std::max(heard_at_ + patience(), not_before_); }
+    void received(Nanoseconds now) { received_at_ = now; }
+    Nanoseconds next_look() const { return std::max(received_at_ + interval(), not_before_); }
     void has_looked(bool found_strangers, Nanoseconds now) {
         if (found_strangers) alert_until_ = now + kAlert;
         if (now >= alert_until_) alert_until_ = Nanoseconds{};
-        const bool heard = heard_at_ > looked_at_;
-        pause_ = is_alert() || heard ? patience() : std::min(Nanoseconds{2 * pause_.value}, kLongest);
+        const bool received = received_at_ > looked_at_;
+        pause_ = is_alert() || received ? interval() : std::min(Nanoseconds{2 * pause_.value}, kLongest);
         looked_at_ = now;
         not_before_ = now + pause_;
     }
@@ -41,9 +41,9 @@ class StrangerPace {
     static constexpr Nanoseconds kCalm = Nanoseconds::from_ms(1000), kOften = Nanoseconds::from_ms(10),
                                  kLongest = Nanoseconds::from_ms(32'000),
                                  kAlert = Nanoseconds::from_ms(60'000);
-    Nanoseconds patience() const { return is_alert() ? kOften : kCalm; }
+    Nanoseconds interval() const { return is_alert() ? kOften : kCalm; }
 
-    Nanoseconds heard_at_{}, looked_at_{}, not_before_{}, alert_until_{}, pause_ = kCalm;
+    Nanoseconds received_at_{}, looked_at_{}, not_before_{}, alert_until_{}, pause_ = kCalm;
 };
 
 }  // namespace mcastcoll::ofi

@@ -15,16 +15,16 @@ TeamLevel::TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open)
     for (std::size_t i = most_open; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
 }
 
-int TeamLevel::post(levels::Leg& leg, Nanoseconds) {
+int TeamLevel::post(levels::LevelOperation& operation, Nanoseconds) {
     if (free_.empty()) return EAGAIN;
     const std::uint32_t handle = free_.back();
     Entry& entry = entries_[handle];
-    entry.leg = &leg;
-    entry.two = leg.hold;
-    entry.first = host::operation_of(leg);
+    entry.operation = &operation;
+    entry.two = operation.hold;
+    entry.first = host::operation_of(operation);
     if (const int error = entry.two ? post_two(entry) : team_->post(entry.first); error != 0) return error;
     free_.pop_back();
-    leg.handle = handle;
+    operation.handle = handle;
     order_.push_back(handle);
     return 0;
 }
@@ -36,30 +36,31 @@ int TeamLevel::post_two(Entry& entry) {
     entry.first.root = 0;
     entry.second = {};
     entry.second.kind = host::Kind::broadcast;
-    entry.second.buffer = entry.leg->bytes > 0 ? entry.leg->buffer : &entry.token;
-    entry.second.bytes = std::max<std::size_t>(1, entry.leg->bytes);
+    entry.second.buffer = entry.operation->bytes > 0 ? entry.operation->buffer : &entry.token;
+    entry.second.bytes = std::max<std::size_t>(1, entry.operation->bytes);
     if (const int error = team_->post(entry.first); error != 0) return error;
     return team_->post(entry.second);
 }
 
-void TeamLevel::advance(levels::Leg& leg, Nanoseconds) {
-    Entry& entry = entries_[leg.handle];
-    if (entry.leg != &leg) return;
+void TeamLevel::advance(levels::LevelOperation& operation, Nanoseconds) {
+    Entry& entry = entries_[operation.handle];
+    if (entry.operation != &operation) return;
     if (!entry.two)
-        entry.first.ready = leg.ready;
-    else if (leg.released)
+        entry.first.ready = operation.ready;
+    else if (operation.released)
         entry.second.ready = entry.second.bytes;
 }
 
 bool TeamLevel::update(Entry& entry) {
-    levels::Leg& leg = *entry.leg;
+    levels::LevelOperation& operation = *entry.operation;
     bool moved = false;
-    if (leg.kind == levels::Kind::broadcast && entry.first.arrived > leg.arrived) {
-        leg.arrived = entry.first.arrived;
+    if (operation.kind == levels::Kind::broadcast && entry.first.arrived > operation.arrived) {
+        operation.arrived = entry.first.arrived;
         moved = true;
     }
-    if (entry.two && entry.first.done && entry.first.error == 0 && !leg.gathered && team_->self() == 0) {
-        leg.gathered = moved = true;
+    if (entry.two && entry.first.done && entry.first.error == 0 && !operation.gathered &&
+        team_->self() == 0) {
+        operation.gathered = moved = true;
     }
     const host::Operation& last = entry.two ? entry.second : entry.first;
     const int error = entry.first.error != 0 ? entry.first.error : last.error;
@@ -71,9 +72,9 @@ bool TeamLevel::update(Entry& entry) {
 }
 
 void TeamLevel::end(Entry& entry, int error) {
-    entry.leg->error = error;
-    entry.leg->done = true;
-    entry.leg = nullptr;
+    entry.operation->error = error;
+    entry.operation->done = true;
+    entry.operation = nullptr;
 }
 
 bool TeamLevel::progress(Nanoseconds) {
@@ -81,7 +82,7 @@ bool TeamLevel::progress(Nanoseconds) {
     bool moved = team_->progress();
     for (const std::uint32_t handle : order_) moved |= update(entries_[handle]);
     std::erase_if(order_, [this](std::uint32_t handle) {
-        if (entries_[handle].leg != nullptr) return false;
+        if (entries_[handle].operation != nullptr) return false;
         free_.push_back(handle);
         return true;
     });
@@ -105,7 +106,7 @@ void TeamLevel::fail(int error, Nanoseconds) {
     team_->end_open();
     for (const std::uint32_t handle : order_) {
         Entry& entry = entries_[handle];
-        if (entry.leg != nullptr) end(entry, error);
+        if (entry.operation != nullptr) end(entry, error);
         free_.push_back(handle);
     }
     order_.clear();

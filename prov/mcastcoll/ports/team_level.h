@@ -13,8 +13,8 @@ class TeamLevel final : public group::HostLevel {
     // The team may still access operations, which are stored in the entries, so the team is destroyed first.
     ~TeamLevel() override { team_.reset(); }
 
-    int post(levels::Leg& leg, Nanoseconds now) override;
-    void advance(levels::Leg& leg, Nanoseconds now) override;
+    int post(levels::LevelOperation& operation, Nanoseconds now) override;
+    void advance(levels::LevelOperation& operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override { return order_.empty() ? kNever : team_->next_deadline(); }
     void fail(int error, Nanoseconds now) override;
@@ -33,7 +33,7 @@ class TeamLevel final : public group::HostLevel {
 
   private:
     struct Entry {
-        levels::Leg* leg = nullptr;
+        levels::LevelOperation* operation = nullptr;
         host::Operation first, second;
         bool two = false;
         std::byte token{};  // content of an empty broadcast, so that it can wait for its release

@@ -61,7 +61,7 @@ constexpr Param kParams[] = {
     {"memberships", FI_PARAM_INT, "256", Allowed(1, 65535),
      "Maximum number of multicast addresses that an endpoint joins; further groups share the addresses of "
      "other groups"},
-    {"plan", FI_PARAM_STRING, "auto", "auto, parent, chained, tree or own",
+    {"address_scheme", FI_PARAM_STRING, "auto", "auto, parent, chained, tree or own",
      "Multicast addresses of a group whose members all belong to another group: the address of that group "
      "(parent), addresses of ranges of its ranks (chained or tree), an address of its own (own), or the "
      "cheapest of these (auto)"},
@@ -259,7 +259,7 @@ void define_params() {
 }
 
 Result<Settings> read_settings() {
-    using engine::Plan, engine::Redundancy, engine::Repair;
+    using engine::AddressScheme, engine::Redundancy, engine::Repair;
     Settings settings;
     Reader read;
     settings.inner = text_of("inner");
@@ -275,12 +275,12 @@ Result<Settings> read_settings() {
     read.number("ttl", settings.ttl);
     read.number("port", settings.port);
     read.number("memberships", settings.memberships);
-    read.choice("plan", settings.plan,
+    read.choice("address_scheme", settings.address_scheme,
                 {{"auto", std::nullopt},
-                 {"parent", Plan::parent},
-                 {"chained", Plan::chained},
-                 {"tree", Plan::tree},
-                 {"own", Plan::own}});
+                 {"parent", AddressScheme::parent},
+                 {"chained", AddressScheme::chained},
+                 {"tree", AddressScheme::tree},
+                 {"own", AddressScheme::own}});
     read.number("rcvbuf", settings.rcvbuf);
     read.number("sndbuf", settings.sndbuf);
     read.choice("repair", settings.group.repair,

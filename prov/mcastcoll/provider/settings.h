@@ -29,8 +29,8 @@ struct Settings {
     int ip = 0;                   // 4, 6, or 0: the inner endpoint's
     int ttl = 1;
     int port = 0;
-    std::optional<engine::Plan> plan;  // empty: the cheapest
-    std::size_t memberships = 256;     // multicast addresses joined at once
+    std::optional<engine::AddressScheme> address_scheme;  // empty: the cheapest
+    std::size_t memberships = 256;                        // multicast addresses joined at once
     std::size_t rcvbuf = 4194304;
     std::size_t sndbuf = 0;
     GroupSettings group;

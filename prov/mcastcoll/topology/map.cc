@@ -186,9 +186,9 @@ std::vector<ReportedLevel> describe_levels(const Map& map) {
             continue;
         }
         one.algorithm = map.policy().algorithms.at(level).name();
-        one.lane = level == Level::host           ? "shared memory"
-                   : one.algorithm == "multicast" ? "multicast"
-                                                  : "messages";
+        one.transport = level == Level::host           ? "shared memory"
+                        : one.algorithm == "multicast" ? "multicast"
+                                                       : "messages";
     }
     return result;
 }

@@ -82,7 +82,7 @@ class Map {
 struct ReportedLevel {
     Level level{};
     bool connects = false;
-    std::string lane;       // transport: "multicast", "shared memory", "messages"
+    std::string transport;  // "multicast", "shared memory", "messages"
     std::string algorithm;  // "flat"
     std::string why;        // one sentence
 };

@@ -83,8 +83,8 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string to_json(const ReportedLevel& level) {
-    return fmt::format(R"({{"level": {}, "connects": {}, "lane": {}, "algorithm": {}, "why": {}}})",
-                       in_quotes(name_of(level.level)), level.connects, in_quotes(level.lane),
+    return fmt::format(R"({{"level": {}, "connects": {}, "transport": {}, "algorithm": {}, "why": {}}})",
+                       in_quotes(name_of(level.level)), level.connects, in_quotes(level.transport),
                        in_quotes(level.algorithm), in_quotes(level.why));
 }
 
@@ -166,7 +166,7 @@ std::string to_string(const ReportName& name) {
                        name.complete ? "" : kUnfinishedSuffix);
 }
 
-void ask_for_news(const FileDescriptor& folder) {
+void request_report(const FileDescriptor& folder) {
     const FileDescriptor file(
         ::openat(folder.get(), kWatched, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file.valid()) ::futimens(file.get(), nullptr);

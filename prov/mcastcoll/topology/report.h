@@ -54,7 +54,7 @@ class JobReport {
 // Opens a directory that belongs to this user and is closed to others. make: creates it if needed.
 Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
 // Requests current reports from the writers in this directory for the next seconds.
-void ask_for_news(const FileDescriptor& folder);
+void request_report(const FileDescriptor& folder);
 // Returns the names of complete reports, after removing reports of dead processes.
 std::vector<std::string> list_reports(const FileDescriptor& folder);
 

@@ -6,7 +6,7 @@
 // the multicast. In a host every receiver reads the sender's data in one step, whatever the levels inside the
 // host.
 //
-// The levels follow this tree; fabtests/unit/test_walk.cc compares the two for every root.
+// The levels follow this tree; fabtests/unit/test_tree_of_levels.cc compares the two for every root.
 #pragma once
 
 #include "topology/map.h"

@@ -194,8 +194,8 @@ int PeerWatch::restart(Watch& watch, Nanoseconds now) {
     if (code != 0 && watch.reachable) {
         drop(watch);
         code = request(watch.point.listener, watch.descriptor, watch.id);
-        if (watch.asks_host) ask_host(watch);
-        watch.asks_host = true;
+        if (watch.checks_host) check_host(watch);
+        watch.checks_host = true;
     }
     if (code == 0 || code == EINPROGRESS) return 0;
     note_unanswered(watch, code);
@@ -209,7 +209,7 @@ void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds li
     watch.since = silent_since;
     watch.give_up = now + limit;
     watch.unanswered = 0;
-    watch.asks_host = true;
+    watch.checks_host = true;
     drop(watch);
     watch.try_again = now + pause;
     if (pause.value == 0) restart(watch, now);
@@ -217,7 +217,7 @@ void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds li
 }
 
 // Any answer will do. Most likely no socket listens there, and the host's kernel refuses the connection.
-void PeerWatch::ask_host(Watch& watch) {
+void PeerWatch::check_host(Watch& watch) {
     const SocketAddress& listener = watch.point.listener;
     if (request(listener.with_port(listener.port() ^ 1U), watch.other_port, watch.id) == 0) return;
     drop(watch.other_port);

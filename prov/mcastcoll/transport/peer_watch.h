@@ -97,11 +97,11 @@ class PeerWatch {
         State state = State::kConnecting;
         FileDescriptor descriptor;
         // While connecting:
-        FileDescriptor other_port;  // asks whether the host is alive
+        FileDescriptor other_port;  // tests whether the host is alive
         Nanoseconds since;          // no answer since then
         Nanoseconds give_up;        // counts as dead at this time
         Nanoseconds try_again;      // repeats a lost request
-        bool asks_host = false;     // an earlier request was not answered
+        bool checks_host = false;   // an earlier request was not answered
         int unanswered = 0;         // errno of the last attempt
         unsigned closings = 0;      // number of consecutive connections that ended
         // After its death:
@@ -115,7 +115,7 @@ class PeerWatch {
     int restart(Watch& watch, Nanoseconds now);
     void reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds pause,
                    Nanoseconds now);
-    void ask_host(Watch& watch);
+    void check_host(Watch& watch);
     void note_unanswered(Watch& watch, int code);
     void give_up(Watch& watch, Nanoseconds now);
     int subscribe(const FileDescriptor& descriptor, Id id, std::uint32_t events);

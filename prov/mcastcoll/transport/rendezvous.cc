@@ -20,7 +20,7 @@ constexpr std::uint16_t kFirstPort = 10000;
 constexpr std::uint16_t kPorts = 10000;
 // Room for the hellos of a thousand members while rank 0 does other work; each takes about a KiB of kernel
 // memory. Linux's default has room for about 200. Hellos that do not fit are repeated.
-constexpr std::size_t kGreetingsBytes = std::size_t{2} << 20;
+constexpr std::size_t kHellosBytes = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -90,7 +90,7 @@ Result<Rendezvous> Rendezvous::open(Bytes own_address, std::uint32_t scope) {
     result.scope_ = scope;
     result.socket_ = FileDescriptor(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!result.socket_.valid()) return system_error(errno, "cannot open the rendezvous socket");
-    (void)size_buffer(result.socket_.get(), kGreetingsBytes, SO_RCVBUFFORCE, SO_RCVBUF);
+    (void)size_buffer(result.socket_.get(), kHellosBytes, SO_RCVBUFFORCE, SO_RCVBUF);
     std::string refused;
     int code = 0;
     for (unsigned attempt = 0; attempt < kRendezvousCandidates; ++attempt) {

@@ -206,7 +206,7 @@ Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t
     socket = std::move(opened).value();
     const int descriptor = socket.get();
     if (auto set = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set) return set;
-    auto own = hear_own_groups(descriptor, options.address_family());
+    auto own = receive_own_groups(descriptor, options.address_family());
     if (own && !v4) own = set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
     if (!own) return own;
     auto granted = size_buffer(descriptor, options.receive_buffer_bytes, SO_RCVBUFFORCE, SO_RCVBUF);

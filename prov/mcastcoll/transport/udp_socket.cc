@@ -43,7 +43,7 @@ Result<void> multicast_from(int descriptor, const Interface& interface, const So
     return {};
 }
 
-Result<void> hear_own_groups(int descriptor, int family) {
+Result<void> receive_own_groups(int descriptor, int family) {
     return family == AF_INET
                ? set_option(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL")
                : set_option(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");

@@ -48,7 +48,7 @@ Result<void> set_options(int descriptor, std::initializer_list<SocketOption> opt
 // IPv4: sends multicasts on this interface with this source address.
 Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source);
 // Receives only groups joined by this socket, not groups joined by other sockets of the host.
-Result<void> hear_own_groups(int descriptor, int family);
+Result<void> receive_own_groups(int descriptor, int family);
 // how: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. Returns 0 or an errno value; ENOBUFS or ENOMEM: the kernel
 // allows no further membership on this socket. Allocates no memory, because destructors leave groups.
 int change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index);

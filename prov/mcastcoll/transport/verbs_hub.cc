@@ -107,7 +107,7 @@ class VerbsHub final : public VerbsTransport {
     Result<void> join_new(const SocketAddress& group);
     Result<void> await(Share& share);
     // rdma-core's functions take non-const addresses.
-    int ask(const SocketAddress& group, Share& share) {
+    int request_join(const SocketAddress& group, Share& share) {
         SocketAddress address = group.with_scope(options_.interface.index);
         return rdma_join_multicast(id_.get(), address.data(), &share);
     }
@@ -126,10 +126,10 @@ class VerbsHub final : public VerbsTransport {
     void leave(const SocketAddress& group) override;
     VerbsTarget target_of(const SocketAddress& group);
     void retire(AddressOwner address) {
-        bury();
+        free_retired();
         if (address) retired_.push_back({queue_->posted(), std::move(address)});
     }
-    void bury() {
+    void free_retired() {
         if (retired_.empty()) return;
         queue_->reap();
         while (!retired_.empty() && retired_.front().until <= queue_->done()) retired_.pop_front();
@@ -255,12 +255,12 @@ Result<void> VerbsHub::reach(const SocketAddress& group, Share& share) {
 
 Result<void> VerbsHub::join_new(const SocketAddress& group) {
     Share& share = shares_[group];
-    const auto give_up = [&](bool asked, Error error) {
-        if (asked) forget(group);
+    const auto give_up = [&](bool requested, Error error) {
+        if (requested) forget(group);
         shares_.erase(group);
         return error;
     };
-    if (ask(group, share) != 0)
+    if (request_join(group, share) != 0)
         return give_up(false, system_error(errno, fmt::format("cannot join {} on {}", group, device_)));
     if (auto answered = await(share); !answered)
         return give_up(true, Error{answered.error().code, fmt::format("cannot join {} on {}: {}", group,
@@ -320,13 +320,13 @@ void VerbsHub::note_answer(const rdma_cm_event& event) {
 void VerbsHub::look_after() {
     quiet_turns_ = 0;
     take_events();
-    bury();
+    free_retired();
     if (gone_) return;
     for (auto& [group, share] : shares_) {
         if (!share.lost || share.rejoins == kMaxRejoins || monotonic_now() < share.rejoin_at) continue;
         share.rejoin_at = monotonic_now() + Nanoseconds::from_ms(kRejoinPauseMs << share.rejoins++);
         forget(group);
-        share.lost = ask(group, share) != 0;
+        share.lost = request_join(group, share) != 0;
     }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 // With fewer receives, a single burst would overrun them.
 constexpr std::size_t kFewestReceives = 64;
-constexpr std::uint32_t kEverybody = 0xffffff;  // queue pair number of multicasts
+constexpr std::uint32_t kMulticastQueuePair = 0xffffff;  // queue pair number of multicasts
 
 constexpr std::size_t round_up(std::size_t bytes) {
     return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
@@ -164,7 +164,7 @@ bool VerbsQueue::compose(std::size_t slot, const Datagram& datagram, const Verbs
     request.opcode = IBV_WR_SEND;
     request.sg_list = &send_pieces_[2 * slot];
     request.wr.ud.ah = to.address;
-    request.wr.ud.remote_qpn = kEverybody;
+    request.wr.ud.remote_qpn = kMulticastQueuePair;
     request.wr.ud.remote_qkey = to.key;
     if ((index + 1) % signal_every_ == 0) request.send_flags |= IBV_SEND_SIGNALED;
     if (size <= inline_bytes_) {

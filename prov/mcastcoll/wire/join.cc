@@ -45,13 +45,14 @@ void fields(auto& io, Some<Hello> auto& hello) {
        hello.room, hello.gathered, hello.gmac, hello.verbs, hello.peer);
 }
 
-void fields(auto& io, Some<Guests> auto& guests) {
-    io(guests.id, guests.from);
-    io.template list<std::uint16_t>(guests.hellos, kMaxGuests);
+void fields(auto& io, Some<GatheredHellos> auto& gathered) {
+    io(gathered.id, gathered.from);
+    io.template list<std::uint16_t>(gathered.hellos, kMaxGatheredHellos);
 }
 
 void fields(auto& io, Some<Agreement> auto& agreement) {
-    io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.mac, agreement.plan);
+    io(agreement.id, agreement.key, agreement.epoch, agreement.security, agreement.mac,
+       agreement.address_scheme);
     io.template list<std::uint8_t>(agreement.group_addresses, kMaxGroupAddresses);
     io(agreement.fragment_bytes, agreement.window, agreement.repair, agreement.redundancy, agreement.channels,
        agreement.root_sync, agreement.root_delay_us, agreement.policy);
@@ -63,7 +64,7 @@ void fields(auto& io, Some<Welcome> auto& welcome) {
     io.peer_table(welcome);
 }
 
-void fields(auto& io, Some<WordHead> auto& head) {
+void fields(auto& io, Some<MessageHead> auto& head) {
     io(head.to, head.sequence, head.answer_to);
 }
 
@@ -265,12 +266,12 @@ ByteString encode(const Welcome& welcome) {
     return bytes_of(welcome, JoinKind::welcome);
 }
 
-ByteString encode_collect(const WordHead& head) {
+ByteString encode_collect(const MessageHead& head) {
     return bytes_of(head, JoinKind::collect);
 }
 
-ByteString encode(const Guests& guests) {
-    return bytes_of(guests, JoinKind::guests);
+ByteString encode(const GatheredHellos& gathered) {
+    return bytes_of(gathered, JoinKind::gathered_hellos);
 }
 
 ByteString encode(const WelcomePart& part) {
@@ -327,11 +328,11 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
     return ForeignHello{version, id};
 }
 
-std::optional<std::uint64_t> peek_list(Bytes word) {
-    if (word.size() < kBodyAt + sizeof(std::uint64_t) || get<std::uint16_t>(word.data()) != kJoinMagic)
+std::optional<std::uint64_t> peek_list(Bytes message) {
+    if (message.size() < kBodyAt + sizeof(std::uint64_t) || get<std::uint16_t>(message.data()) != kJoinMagic)
         return {};
-    if (get<std::uint8_t>(word.data() + 2) != kJoinVersion) return {};
-    return get<std::uint64_t>(word.data() + kBodyAt);
+    if (get<std::uint8_t>(message.data() + 2) != kJoinVersion) return {};
+    return get<std::uint64_t>(message.data() + kBodyAt);
 }
 
 std::optional<JoinKind> join_kind(Bytes bytes) {
@@ -352,19 +353,20 @@ std::optional<Hello> decode_hello(Bytes bytes) {
 std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members) {
     const auto valid = [](const Welcome& welcome) {
         const std::size_t ranges = std::max<std::size_t>(1, welcome.group_addresses.size());
-        return welcome.plan < kGroupPlans && std::all_of(welcome.range_of.begin(), welcome.range_of.end(),
-                                                         [&](std::uint8_t range) { return range < ranges; });
+        return welcome.address_scheme < kAddressSchemes &&
+               std::all_of(welcome.range_of.begin(), welcome.range_of.end(),
+                           [&](std::uint8_t range) { return range < ranges; });
     };
     return message_of<Welcome>(bytes, JoinKind::welcome, valid, members);
 }
 
-std::optional<WordHead> decode_collect(Bytes bytes) {
-    return message_of<WordHead>(bytes, JoinKind::collect, anything);
+std::optional<MessageHead> decode_collect(Bytes bytes) {
+    return message_of<MessageHead>(bytes, JoinKind::collect, anything);
 }
 
-std::optional<Guests> decode_guests(Bytes bytes) {
-    return message_of<Guests>(bytes, JoinKind::guests, [](const Guests& guests) {
-        return std::ranges::all_of(guests.hellos,
+std::optional<GatheredHellos> decode_gathered_hellos(Bytes bytes) {
+    return message_of<GatheredHellos>(bytes, JoinKind::gathered_hellos, [](const GatheredHellos& gathered) {
+        return std::ranges::all_of(gathered.hellos,
                                    [](const Hello& hello) { return index_of(hello.rank) < hello.members; });
     });
 }
@@ -378,7 +380,7 @@ std::optional<WelcomePart> decode_part(Bytes bytes) {
 
 std::optional<HostWelcome> decode_host_welcome(Bytes bytes) {
     return message_of<HostWelcome>(bytes, JoinKind::host_welcome, [](const HostWelcome& welcome) {
-        return welcome.agreement.plan < kGroupPlans;
+        return welcome.agreement.address_scheme < kAddressSchemes;
     });
 }
 

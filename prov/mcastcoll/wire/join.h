@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxTableBytes = 4096;
 // A welcome grows with the members, and travels in parts of this size.
 inline constexpr std::size_t kPartBytes = 32768;
 inline constexpr std::size_t kMaxGroupAddresses = 16;
-inline constexpr std::uint8_t kGroupPlans = 4;
+inline constexpr std::uint8_t kAddressSchemes = 4;
 inline constexpr std::size_t kMaxSurveyed = 16;  // networks
 inline constexpr std::uint32_t kMaxError = 0xffff;
 inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
@@ -39,8 +39,8 @@ enum class JoinKind : std::uint8_t {
     part = 10,     // message to a host's leader, which forwards it: a part of the welcome
     // Message to another member of the host: the group exists, and the host's shared memory has the rest.
     host_welcome = 11,
-    collect = 12,  // message to a member that has gathered hellos: request for these
-    guests = 13,   // message back: the pending hellos
+    collect = 12,          // message to a member that has gathered hellos: request for these
+    gathered_hellos = 13,  // message back: these hellos
     // Before a join whose secret MUNGE carries; not authenticated (group/secret_exchange.h).
     key_request = 14,  // datagram to the receiver of the sender's hello: request for the secret
     key_reply = 15,    // datagram back: a credential that contains the secret
@@ -81,9 +81,9 @@ struct Agreement {
     JoinId id;  // rank 0's id of the join, used in the group's messages by all members
     GroupKey key{};
     Epoch epoch{};
-    std::uint8_t security = 0;  // wire::Security
-    std::uint8_t mac = 0;       // wire::MacKind
-    std::uint8_t plan = 0;      // address scheme, engine::Plan
+    std::uint8_t security = 0;        // wire::Security
+    std::uint8_t mac = 0;             // wire::MacKind
+    std::uint8_t address_scheme = 0;  // engine::AddressScheme
     // Encoded socket addresses, one for each range of ranks; without a port for UD. Empty: no multicast.
     std::vector<ByteString> group_addresses;
     std::uint32_t fragment_bytes = 0;
@@ -105,31 +105,31 @@ struct Welcome : Agreement {
 };
 
 // Beginning of a message that may need an answer.
-struct WordHead {
+struct MessageHead {
     JoinId to;                   // as the receiver knows the join
     std::uint32_t sequence = 0;  // by which the receiver of the answer knows the join
     ByteString answer_to;        // private address for the answer
-    bool operator==(const WordHead&) const = default;
+    bool operator==(const MessageHead&) const = default;
     JoinId answer_id() const { return {to.list_hash, sequence}; }
 };
 
-struct Guests {
+struct GatheredHellos {
     JoinId id;
     Rank from{};
     std::vector<Hello> hellos;
 };
 // Largest number of hellos in one message.
-inline constexpr std::size_t kMaxGuests = 1024;
+inline constexpr std::size_t kMaxGatheredHellos = 1024;
 
 // A member that cannot join the group answers to rank 0.
 struct WelcomePart {
-    WordHead head;
+    MessageHead head;
     std::uint32_t offset = 0, total = 0;  // bytes of the whole welcome
     ByteString bytes{};
 };
 
 struct HostWelcome {
-    WordHead head;
+    MessageHead head;
     ByteString host_point;  // of the host's leader, encoded: transport/watch_point.h
     Agreement agreement;
 };
@@ -202,8 +202,8 @@ struct KeyReply {
 
 ByteString encode(const Hello& hello);
 ByteString encode(const Welcome& welcome);
-ByteString encode_collect(const WordHead& head);
-ByteString encode(const Guests& guests);
+ByteString encode_collect(const MessageHead& head);
+ByteString encode(const GatheredHellos& gathered);
 ByteString encode(const WelcomePart& part);
 ByteString encode(const HostWelcome& welcome);
 // In the format of another version, if different.
@@ -217,7 +217,7 @@ ByteString encode(const KeyRequest& request);
 ByteString encode(const KeyReply& reply);
 
 // The list hash in a join message of this version, if recognisable: selects the key of the tag.
-std::optional<std::uint64_t> peek_list(Bytes word);
+std::optional<std::uint64_t> peek_list(Bytes message);
 // The kind of a well-formed join message; nothing for a wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);
@@ -229,8 +229,8 @@ struct ForeignHello {
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
 // members: expected number.
 std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members);
-std::optional<WordHead> decode_collect(Bytes bytes);
-std::optional<Guests> decode_guests(Bytes bytes);
+std::optional<MessageHead> decode_collect(Bytes bytes);
+std::optional<GatheredHellos> decode_gathered_hellos(Bytes bytes);
 std::optional<WelcomePart> decode_part(Bytes bytes);
 std::optional<HostWelcome> decode_host_welcome(Bytes bytes);
 std::optional<Answer> decode_answer(Bytes bytes);

@@ -39,8 +39,8 @@ bool known(std::uint8_t kind) {
     auto between = [kind](Kind first, Kind last) {
         return kind >= static_cast<std::uint8_t>(first) && kind <= static_cast<std::uint8_t>(last);
     };
-    return between(Kind::fragment, Kind::parity) || between(Kind::data, Kind::elect) ||
-           between(Kind::nack, Kind::credit) || between(Kind::piece, Kind::block_grant);
+    return between(Kind::fragment, Kind::parity) || between(Kind::data, Kind::election_request) ||
+           between(Kind::root_nak, Kind::credit) || between(Kind::piece, Kind::block_grant);
 }
 
 }  // namespace

@@ -37,20 +37,20 @@ void fill_tag_place(std::byte* header, Rank to, std::uint64_t place_in_row) {
 
 }  // namespace
 
-ByteString prove(Bytes word, const JoinKey& key) {
-    ByteString out(word.begin(), word.end());
+ByteString prove(Bytes message, const JoinKey& key) {
+    ByteString out(message.begin(), message.end());
     if (!key) return out;
-    const Key tag = hmac(*key, word);
+    const Key tag = hmac(*key, message);
     out.insert(out.end(), tag.begin(), tag.begin() + kTagBytes);
     return out;
 }
 
-std::optional<Bytes> proven(Bytes word, const JoinKey& key) {
-    if (!key) return word;
-    if (word.size() < kTagBytes) return {};
-    const Bytes inner = word.first(word.size() - kTagBytes);
+std::optional<Bytes> proven(Bytes message, const JoinKey& key) {
+    if (!key) return message;
+    if (message.size() < kTagBytes) return {};
+    const Bytes inner = message.first(message.size() - kTagBytes);
     const Key tag = hmac(*key, inner);
-    if (!are_equal(Bytes(tag).first(kTagBytes), word.last(kTagBytes))) return {};
+    if (!are_equal(Bytes(tag).first(kTagBytes), message.last(kTagBytes))) return {};
     return inner;
 }
 

@@ -29,9 +29,9 @@ using JoinKey = std::optional<Key>;
 
 // Appends a tag to a join message: HMAC-SHA-256, truncated to kTagBytes. Without a key returns the message
 // alone.
-ByteString prove(Bytes word, const JoinKey& key);
+ByteString prove(Bytes message, const JoinKey& key);
 // The join message before a valid tag, or nothing.
-std::optional<Bytes> proven(Bytes word, const JoinKey& key);
+std::optional<Bytes> proven(Bytes message, const JoinKey& key);
 
 // Identifies a list of members and this key; cannot be computed without the key.
 std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& key);

@@ -45,14 +45,13 @@ Figure latency(const FigureOptions& options) {
 // Back to back: the cost of reliability shows between the broadcasts.
 Figure cost(const FigureOptions& options) {
     const std::uint32_t ranks = options.quick ? 16 : kLaMpiRanks;
-    Figure figure{
-        .title = fmt::format("the cost of reliability, broadcasts back to back, {} ranks", ranks),
-        .x = {"bytes", 2},
-        .y = {"microseconds per broadcast", 10},
-        .columns = {"bytes", "unreliable_us", "sync_us", "pull_us", "push_us", "sync_percent"},
-        .curves = {{4, "push"}, {3, "pull"}, {2, "sync, 16 channels"}, {1, "nothing agreed on"}},
-        .remarks = {"unreliable: pull without agreements and, as nothing is lost, without a question",
-                    "sync_percent: what sync takes longer than that"}};
+    Figure figure{.title = fmt::format("the cost of reliability, broadcasts back to back, {} ranks", ranks),
+                  .x = {"bytes", 2},
+                  .y = {"microseconds per broadcast", 10},
+                  .columns = {"bytes", "unreliable_us", "sync_us", "pull_us", "push_us", "sync_percent"},
+                  .curves = {{4, "push"}, {3, "pull"}, {2, "sync, 16 channels"}, {1, "nothing agreed on"}},
+                  .remarks = {"unreliable: pull without agreements and, as nothing is lost, without a NAK",
+                              "sync_percent: what sync takes longer than that"}};
     for (const std::uint64_t bytes : message_sizes(options, 64 * 1024)) {
         std::vector<double>& row = figure.rows.emplace_back(1, static_cast<double>(bytes));
         for (const Policy& policy : {Policy(), Policy(engine::Repair::sync), Policy(engine::Repair::pull),

@@ -100,8 +100,8 @@ std::string take_group(const Arguments& arguments, const Words& words, Command& 
             if (arguments.given(name)) return fmt::format("{}: allowed only with --hosts", name);
         return {};
     }
-    for (const char* name :
-         {"--ranks", "--groups", "--slots", "--window", "--fragment", "--stash", "--root-sync", "--arrival"})
+    for (const char* name : {"--ranks", "--groups", "--slots", "--window", "--fragment",
+                             "--retransmit-buffer", "--root-sync", "--arrival"})
         if (arguments.given(name)) return fmt::format("{}: not allowed with --hosts", name);
     if (command.policy == "binomial")
         return "--policy 'binomial': allowed with --hosts are push, pull, sync, auto";
@@ -201,7 +201,7 @@ void add_options(Arguments& arguments, Words& words, Command& command) {
     arguments.option("--window", e.window, "fragments a root may be ahead").range(16, 4096);
     arguments.option("--fragment", e.fragment_bytes, "bytes of payload in a datagram").range(64, 8192);
     arguments
-        .option("--stash", e.retransmit_bytes,
+        .option("--retransmit-buffer", e.retransmit_bytes,
                 "maximum bytes of a small message, the size of its retransmit buffer")
         .range(64, 1 << 20);
     // Before options that change parts of the network: options are applied in this order.

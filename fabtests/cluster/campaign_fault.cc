@@ -51,13 +51,13 @@ bool comes(Board& board, std::size_t word, std::uint64_t value) {
 
 void filter(const std::string& space, const std::string& device, const std::string& rule) {
     command(
-        fmt::format("ip netns exec {0} nft 'add table netdev fate; add chain netdev fate in "
-                    "{{ type filter hook ingress device {1} priority -20; }}; add rule netdev fate in {2}'",
+        fmt::format("ip netns exec {0} nft 'add table netdev fault; add chain netdev fault in "
+                    "{{ type filter hook ingress device {1} priority -20; }}; add rule netdev fault in {2}'",
                     space, device, rule));
 }
 
 void lift(const std::string& space) {
-    command(fmt::format("ip netns exec {} nft delete table netdev fate", space));
+    command(fmt::format("ip netns exec {} nft delete table netdev fault", space));
 }
 
 void strike(const Round& round, const std::string& cluster, Board& board) {
@@ -111,7 +111,7 @@ void strike(const Round& round, const std::string& cluster, Board& board) {
 
 }  // namespace
 
-int be_fate(const Round& round, const std::string& cluster, Board& board) {
+int inject_fault(const Round& round, const std::string& cluster, Board& board) {
     try {
         const std::uint64_t before = (round.group - 1) * round.operations;
         if (!round.comes_from_outside()) {

@@ -12,9 +12,9 @@
 #include "base/system.h"
 #include "host/segment.h"
 #include "ofi/av.h"
+#include "ofi/collective_endpoint.h"
 #include "ofi/inner.h"
 #include "ofi/member_list.h"
-#include "ofi/station.h"
 #include "topology/discover.h"
 #include "wire/bytes.h"
 
@@ -132,7 +132,7 @@ void unmap_pages(std::byte* pages, std::size_t bytes) {
 
 }  // namespace
 
-Result<void> Station::open() {
+Result<void> CollectiveEndpoint::open() {
     std::byte name[wire::kMaxAddressBytes];
     std::size_t length = sizeof name;
     if (const int rc = fi_getname(&endpoint.inner->fid, name, &length); rc != 0 || length > sizeof name)
@@ -143,10 +143,10 @@ Result<void> Station::open() {
     const std::string text = found.place.to_string();
     log_line(Level::info, "this process is at {}", text.empty() ? "an unknown place" : text);
     for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
-    if (!found.no_memory.empty()) say_no_shared_memory(found.no_memory);
+    if (!found.no_memory.empty()) warn_of_no_shared_memory(found.no_memory);
 
     const std::uint32_t scope = scope_of(Bytes(name, length));
-    if (auto opened = greetings.open(own_address_, scope); !opened) return opened.error();
+    if (auto opened = service_socket.open(own_address_, scope); !opened) return opened.error();
     if (settings.munge) {
         const auto secret = draw_key();
         if (!secret) return secret.error();
@@ -163,7 +163,7 @@ Result<void> Station::open() {
     auto opened_messenger = Messenger::open(fabric.get(), inner.get(), *this);
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
-    greetings.use(*messenger);
+    service_socket.use(*messenger);
     // Members of other sites connect from the addresses of their gateways, so sources do not identify
     // members.
     if (auto own = SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
@@ -175,12 +175,12 @@ Result<void> Station::open() {
     if (auto opened = watch.open(watching); !opened) return opened.error();
     if (auto opened = wait_set.open(); !opened) return opened.error();
     open_multicast();
-    for (int descriptor : {messenger->descriptor(), greetings.descriptor(), watch.descriptor()})
+    for (int descriptor : {messenger->descriptor(), service_socket.descriptor(), watch.descriptor()})
         if (auto added = wait_set.add(descriptor); !added) return added.error();
     return {};
 }
 
-void Station::open_multicast() {
+void CollectiveEndpoint::open_multicast() {
     const fi_fabric_attr* attr = endpoint.info->fabric_attr;
     const std::string_view inner = attr != nullptr && attr->prov_name != nullptr ? attr->prov_name : "";
     multicast.open(own_address_, inner.find("verbs") != std::string_view::npos);
@@ -191,20 +191,21 @@ void Station::open_multicast() {
     }
 }
 
-int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc, void* context) {
+int CollectiveEndpoint::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc** mc,
+                             void* context) {
     if (mc == nullptr || (flags & ~std::uint64_t{FI_COLLECTIVE}) != 0) return -FI_EINVAL;
     if (endpoint.eq == nullptr) {
         log_line(Level::warn,
                  "fi_join: the endpoint has no event queue, so the join could never be reported");
         return -FI_ENOEQ;
     }
-    auto plan = plan_join(address, context);
-    if (!plan) {
-        log_line(Level::warn, "fi_join: {}", plan.error().message);
-        return -plan.error().code;
+    auto join_request = make_join_request(address, context);
+    if (!join_request) {
+        log_line(Level::warn, "fi_join: {}", join_request.error().message);
+        return -join_request.error().code;
     }
-    const std::uint64_t counted_as = plan.value().counted_as;
-    auto made = std::make_unique<Group>(*this, groups_, group_calls(), std::move(plan).value());
+    const std::uint64_t counted_as = join_request.value().counted_as;
+    auto made = std::make_unique<Group>(*this, groups_, group_calls(), std::move(join_request).value());
     Group& group = *made;
     try {
         groups_.add(std::move(made));
@@ -225,7 +226,7 @@ int Station::join(const fi_collective_addr& address, std::uint64_t flags, fid_mc
     return 0;
 }
 
-Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* context) {
+Result<JoinRequest> CollectiveEndpoint::make_join_request(const fi_collective_addr& address, void* context) {
     const AvSet& set = AvSet::from(*address.set);
     const bool is_group = groups_.find(address.coll_addr) != nullptr;
     if (address.coll_addr != FI_ADDR_NOTAVAIL && address.coll_addr != set.address() && !is_group)
@@ -245,59 +246,62 @@ Result<JoinPlan> Station::plan_join(const fi_collective_addr& address, void* con
     const bool by_munge = settings.munge && !secret && settings.security != wire::Security::off;
     if (secret || by_munge) wanted.security = settings.security.value_or(wire::Security::authenticate);
     const Nanoseconds stall = Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
-    group::Plan core{.id = {hash, sequences_[hash]},
-                     .self = rank_of(static_cast<std::size_t>(own - members.begin())),
-                     .members = members.size(),
-                     .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
-                     .settings = wanted,
-                     .policy = settings.topology.policy(),
-                     .selection = settings.selection,
-                     .means = {.message_bytes = kMessageBytes,
-                               .most_open = OpenOperations::kMost,
-                               .memory = {map_pages, unmap_pages},
-                               .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
+    group::JoinParameters core{.id = {hash, sequences_[hash]},
+                               .self = rank_of(static_cast<std::size_t>(own - members.begin())),
+                               .members = members.size(),
+                               .deadline = monotonic_now() + Nanoseconds::from_ms(settings.join_timeout_ms),
+                               .settings = wanted,
+                               .policy = settings.topology.policy(),
+                               .selection = settings.selection,
+                               .means = {.message_bytes = kMessageBytes,
+                                         .most_open = OpenOperations::kMost,
+                                         .memory = {map_pages, unmap_pages},
+                                         .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
     core.means.key = secret;  // set separately: in the initializer gcc 12 reports an uninitialized value
-    JoinPlan plan{.core = std::move(core),
-                  .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
-                  .token = next_token_++,
-                  .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
-                  .context = context,
-                  .counted_as = hash};
-    plan.make_words_key();
-    if (!by_munge) return plan;
-    if (auto planned = plan_munge(plan, set.key()); !planned) return planned.error();
-    return plan;
+    JoinRequest join_request{
+        .core = std::move(core),
+        .members = std::make_shared<const std::vector<wire::ByteString>>(std::move(members)),
+        .token = next_token_++,
+        .parent = is_group ? address.coll_addr : FI_ADDR_NOTAVAIL,
+        .context = context,
+        .counted_as = hash};
+    join_request.make_message_key();
+    if (!by_munge) return join_request;
+    if (auto added = add_munge_request(join_request, set.key()); !added) return added.error();
+    return join_request;
 }
 
 // Before the secret is known, the list is identified by a hash without the secret, which every process can
 // compute. Joins of the list are counted under this hash, because the order in which secrets arrive may
 // differ from the order of the join calls.
-Result<void> Station::plan_munge(JoinPlan& plan, const wire::ByteString& set_key) {
-    const auto nobodys = draw_key(), nonce = draw_key();
-    if (!nobodys || !nonce) return (nobodys ? nonce : nobodys).error();
+Result<void> CollectiveEndpoint::add_munge_request(JoinRequest& join_request,
+                                                   const wire::ByteString& set_key) {
+    const auto temporary = draw_key(), nonce = draw_key();
+    if (!temporary || !nonce) return (temporary ? nonce : temporary).error();
     const std::uint64_t list =
-        wire::hash_members(*plan.members, wire::derive({}, "secret by MUNGE", set_key));
-    const bool leads = plan.core.self == rank_of(0);
-    plan.counted_as = list;
-    plan.set_key = set_key;
-    plan.core.id = {list, sequences_[list]};
-    plan.core.means.key = nobodys.value();
-    plan.make_words_key();
-    plan.munge = {.socket = *settings.munge,
-                  // At most 7.5 s: MUNGE's failure is reported before the join's deadline, and before Open
-                  // MPI's component continues without a group (after 10 s), so the warning names the reason.
-                  .patience = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
-                                       Nanoseconds::from_ms(7500)),
-                  .request = {.id = plan.core.id,
-                              .rank = plan.core.self,
-                              .members = static_cast<std::uint32_t>(plan.members->size()),
-                              .nonce = wire::get<std::uint64_t>(nonce.value().data())},
-                  .own = leads ? own_secret : nullptr};
-    if (leads) plan.settle(own_secret->secret());
+        wire::hash_members(*join_request.members, wire::derive({}, "secret by MUNGE", set_key));
+    const bool leads = join_request.core.self == rank_of(0);
+    join_request.counted_as = list;
+    join_request.set_key = set_key;
+    join_request.core.id = {list, sequences_[list]};
+    join_request.core.means.key = temporary.value();
+    join_request.make_message_key();
+    join_request.munge = {
+        .socket = *settings.munge,
+        // At most 7.5 s: MUNGE's failure is reported before the join's deadline, and before Open
+        // MPI's component continues without a group (after 10 s), so the warning names the reason.
+        .timeout = std::min(Nanoseconds::from_us(std::int64_t{750} * settings.join_timeout_ms),
+                            Nanoseconds::from_ms(7500)),
+        .request = {.id = join_request.core.id,
+                    .rank = join_request.core.self,
+                    .members = static_cast<std::uint32_t>(join_request.members->size()),
+                    .nonce = wire::get<std::uint64_t>(nonce.value().data())},
+        .own = leads ? own_secret : nullptr};
+    if (leads) join_request.settle(own_secret->secret());
     return {};
 }
 
-Station::~Station() {
+CollectiveEndpoint::~CollectiveEndpoint() {
     drain();
     succeeds([&] { write_statistics(); });
     groups_.clear();
@@ -306,7 +310,7 @@ Station::~Station() {
 // Serves closed groups for a while before the endpoint closes, because other members may still need
 // retransmissions. Time in which the network is silent does not count, up to the host timeout, because
 // members cannot send requests then.
-void Station::drain() {
+void CollectiveEndpoint::drain() {
     if (!messenger || !watch.is_open()) return;  // opening failed half way
     const Nanoseconds begin = monotonic_now();
     const Nanoseconds last = begin + Nanoseconds::from_ms(settings.host_timeout_ms);
@@ -326,7 +330,7 @@ void Station::drain() {
 
 // FI_MCASTCOLL_STATS=PREFIX: writes the counters of an endpoint's groups to PREFIX.HOST.PID.json when the
 // endpoint closes.
-void Station::write_statistics() const {
+void CollectiveEndpoint::write_statistics() const {
     engine::Counters total;
     group::LevelCounters levels;
     groups_.sum_counters(total, levels);
@@ -335,7 +339,7 @@ void Station::write_statistics() const {
              "multicast {} datagrams; {} fragments received by multicast, {} repaired, {} duplicates; {} "
              "messages, {} requests",
              total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
-             total.messages_sent, total.asks_sent);
+             total.messages_sent, total.naks_sent);
     if (settings.stats.empty()) return;
     const MulticastCounters wire = multicast.counters();
     const VerbsTransport* const verbs = multicast.verbs();
@@ -357,7 +361,7 @@ void Station::write_statistics() const {
     add("group_visits", visits_);
     add("foreign_datagrams", foreign_datagrams());
     add("strangers_ended", strangers_ended_);
-    add("doubts", watch.doubts());
+    add("suspicions", watch.suspicions());
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     text += "\n}\n";

@@ -14,9 +14,9 @@ namespace mcastcoll::engine {
 inline constexpr std::uint32_t kSilentEnough = 8;
 
 // Counts successive silent operations, of all roots together and of single roots.
-class Doubts {
+class Suspicion {
   public:
-    void heard(Rank root) {
+    void received(Rank root) {
         all_ = 0;
         if (Run& run = runs_[place(root)]; run.root == root) run.missed = 0;
     }
@@ -26,8 +26,8 @@ class Doubts {
         Run& run = runs_[place(root)];
         if (run.root != root) run = {root, 0};
         if (run.missed < kSilentEnough) ++run.missed;
-        if (patience_ > 0)
-            --patience_;
+        if (resting_ > 0)
+            --resting_;
         else
             wanted_ = silent(root) ? root : wanted_;
     }
@@ -39,7 +39,7 @@ class Doubts {
     // Returns the root whose silence is a reason for an election request, or kNoRank. After rest(), that many
     // further operations must be silent first.
     Rank take_wanted() { return std::exchange(wanted_, kNoRank); }
-    void rest(std::uint32_t operations) { patience_ = operations; }
+    void rest(std::uint32_t operations) { resting_ = operations; }
 
   private:
     struct Run {
@@ -51,7 +51,7 @@ class Doubts {
 
     static constexpr std::size_t kRuns = 16;
     std::array<Run, kRuns> runs_{};
-    std::uint32_t all_ = 0, patience_ = 0;
+    std::uint32_t all_ = 0, resting_ = 0;
     Rank wanted_ = kNoRank;
 };
 

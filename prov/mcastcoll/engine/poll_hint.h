@@ -7,16 +7,16 @@
 
 namespace mcastcoll::engine {
 
-struct Expectation {
+struct PollHint {
     bool multicasts = false, messages = false;
-    Expectation& operator|=(const Expectation& other) {
+    PollHint& operator|=(const PollHint& other) {
         multicasts |= other.multicasts;
         messages |= other.messages;
         return *this;
     }
-    bool operator==(const Expectation&) const = default;
+    bool operator==(const PollHint&) const = default;
 };
 
-inline constexpr Expectation kAnything{true, true};
+inline constexpr PollHint kPollAll{true, true};
 
 }  // namespace mcastcoll::engine

@@ -1,10 +1,10 @@
 // How fast hellos are read.
 #include <criterion/criterion.h>
 
-#include "ports/greetings.h"
+#include "ports/service_socket.h"
 
 using namespace mcastcoll;
-using ofi::GreetingPace;
+using ofi::ServicePace;
 
 namespace {
 
@@ -12,8 +12,8 @@ constexpr Nanoseconds kNow = Nanoseconds::from_ms(5'000);
 
 }  // namespace
 
-Test(greeting_pace, who_greets_reads_all_it_can) {
-    GreetingPace pace;
+Test(service_pace, a_joining_endpoint_reads_all_it_can) {
+    ServicePace pace;
     for (int turn = 0; turn < 10; ++turn) {
         cr_assert_eq(pace.may_read(true, true, kNow), Rendezvous::kReceiveLimit);
         pace.has_read(Rendezvous::kReceiveLimit, Rendezvous::kReceiveLimit, true, kNow);
@@ -22,15 +22,15 @@ Test(greeting_pace, who_greets_reads_all_it_can) {
 }
 
 // No hello, one less than the limit, and exactly the limit.
-Test(greeting_pace, who_does_not_reads_some_and_rests) {
+Test(service_pace, who_does_not_reads_some_and_rests) {
     for (const bool works : {false, true}) {
-        const unsigned most = works ? GreetingPace::kMaxAtWork : Rendezvous::kReceiveLimit;
+        const unsigned most = works ? ServicePace::kMaxAtWork : Rendezvous::kReceiveLimit;
         for (const unsigned there : {0U, most - 1, most}) {
-            GreetingPace pace;
+            ServicePace pace;
             cr_assert_eq(pace.may_read(false, works, kNow), most);
             pace.has_read(there, most, false, kNow);
             const bool rests = there == most;
-            const Nanoseconds end = kNow + GreetingPace::kPause, just_before = end - Nanoseconds{1};
+            const Nanoseconds end = kNow + ServicePace::kPause, just_before = end - Nanoseconds{1};
             for (const Nanoseconds time : {kNow, just_before}) {
                 cr_assert_eq(pace.may_read(false, works, time), rests ? 0 : most, "%u", there);
                 cr_assert(pace.rests_until(false, time) == (rests ? end : time));
@@ -42,9 +42,9 @@ Test(greeting_pace, who_does_not_reads_some_and_rests) {
     }
 }
 
-Test(greeting_pace, who_has_heard_a_stranger_rests) {
-    GreetingPace pace;
+Test(service_pace, who_has_heard_a_stranger_rests) {
+    ServicePace pace;
     pace.has_read(1, Rendezvous::kReceiveLimit, true, kNow);
     cr_assert_eq(pace.may_read(false, false, kNow), 0);
-    cr_assert_eq(pace.may_read(false, false, kNow + GreetingPace::kPause), Rendezvous::kReceiveLimit);
+    cr_assert_eq(pace.may_read(false, false, kNow + ServicePace::kPause), Rendezvous::kReceiveLimit);
 }

@@ -9,30 +9,30 @@
 namespace mcastcoll::ofi {
 
 // Limits the rate at which hellos are read. After a read of the maximum number, or of foreign datagrams, the
-// socket is not read for a pause, unless a group of this endpoint is greeting, so that a flood of datagrams
-// takes little time from the groups. Datagrams beyond the socket buffer are dropped by the kernel, and
-// genuine hellos are repeated.
-class GreetingPace {
+// socket is not read for a pause, unless a group of this endpoint awaits its welcome, so that a flood of
+// datagrams takes little time from the groups. Datagrams beyond the socket buffer are dropped by the kernel,
+// and genuine hellos are repeated.
+class ServicePace {
   public:
     static constexpr unsigned kMaxAtWork = 8;
     static constexpr Nanoseconds kPause = Nanoseconds::from_ms(1);
-    unsigned may_read(bool greets, bool works, Nanoseconds now) const {
-        if (rests_until(greets, now) > now) return 0;
-        return works && !greets ? kMaxAtWork : Rendezvous::kReceiveLimit;
+    unsigned may_read(bool joining, bool works, Nanoseconds now) const {
+        if (rests_until(joining, now) > now) return 0;
+        return works && !joining ? kMaxAtWork : Rendezvous::kReceiveLimit;
     }
     void has_read(std::size_t count, unsigned of, bool strangers, Nanoseconds now) {
         if (strangers || (of > 0 && count >= of)) paused_until_ = now + kPause;
     }
     // End of the pause; `now` if there is none.
-    Nanoseconds rests_until(bool greets, Nanoseconds now) const {
-        return greets ? now : std::max(paused_until_, now);
+    Nanoseconds rests_until(bool joining, Nanoseconds now) const {
+        return joining ? now : std::max(paused_until_, now);
     }
 
   private:
     Nanoseconds paused_until_{};
 };
 
-class Greetings final : public group::Joins::Port {
+class ServiceSocket final : public group::Joins::Port {
   public:
     // `scope`: see Rendezvous::open.
     Result<void> open(const wire::ByteString& own_address, std::uint32_t scope);
@@ -42,7 +42,7 @@ class Greetings final : public group::Joins::Port {
 
     // Sends a datagram to an address where the member's service socket is likely to be. Each attempt tries
     // another candidate.
-    void greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
+    void send_hello(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
     // Reads at most `most` datagrams and returns their number.
     template <typename Take>
     std::size_t receive(unsigned most, Take take) {
@@ -57,8 +57,8 @@ class Greetings final : public group::Joins::Port {
     bool may_be(const wire::ByteString& member, const group::Source& source) const override;
     bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
     Result<fi_addr_t> peer(const wire::ByteString& address) override { return messenger_->peer(address); }
-    void tell(std::vector<fi_addr_t> to, wire::ByteString word) override {
-        messenger_->tell(std::move(to), std::move(word));
+    void queue_message(std::vector<fi_addr_t> to, wire::ByteString message) override {
+        messenger_->queue_message(std::move(to), std::move(message));
     }
     void foreign_version(const group::Source& source, std::uint8_t version) override;
 

@@ -1,21 +1,21 @@
-// Station is the collective endpoint: the state of one libfabric endpoint for collectives. Owns the service
-// socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and the groups.
-// The first join opens the Station, so an application that never joins pays nothing. The fabric's lock must
-// be held in all calls, unless noted otherwise.
+// CollectiveEndpoint is the collective endpoint: the state of one libfabric endpoint for collectives. Owns
+// the service socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and
+// the groups. The first join opens the CollectiveEndpoint, so an application that never joins pays nothing.
+// The fabric's lock must be held in all calls, unless noted otherwise.
 #pragma once
 
 #include "base/clock.h"
-#include "group/attention.h"
+#include "group/poll_selector.h"
 #include "ofi/group.h"
 #include "ports/strangers.h"
 #include "topology/report.h"
 
 namespace mcastcoll::ofi {
 
-class Station final : public Facilities, private Messenger::Receiver {
+class CollectiveEndpoint final : public Facilities, private Messenger::Receiver {
   public:
-    explicit Station(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
-    ~Station();
+    explicit CollectiveEndpoint(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
+    ~CollectiveEndpoint();
     // Called once, before all other calls.
     Result<void> open();
 
@@ -44,7 +44,9 @@ class Station final : public Facilities, private Messenger::Receiver {
     // Sum over all groups, closed ones included; empty if there is no counter of this name.
     std::optional<std::uint64_t> counter(std::string_view name) const;
     int close_group(Group& group);
-    static Station& of(Group& group) { return static_cast<Station&>(group.facilities()); }
+    static CollectiveEndpoint& of(Group& group) {
+        return static_cast<CollectiveEndpoint&>(group.facilities());
+    }
 
   private:
     // The applications' operations on a group's fid_mc: group_calls.cc.
@@ -55,20 +57,20 @@ class Station final : public Facilities, private Messenger::Receiver {
     void on_message(MutableBytes message) override;
     void dispatch(MutableBytes message, Nanoseconds now);
     void on_send_error(fi_addr_t peer, int error) override;
-    void tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
+    void report_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void note_busy();
     void look_for_strangers(Nanoseconds now);
     bool has_members_at(const SocketAddress& host) const;
-    void receive_greetings(Nanoseconds now);
+    void read_service_socket(Nanoseconds now);
     std::uint64_t foreign_datagrams() const {
         return joins.foreign_datagrams() + secrets.foreign_datagrams();
     }
-    Nanoseconds heed_greetings();
+    Nanoseconds await_service_socket();
     void receive_multicasts(Nanoseconds now);
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
-    Result<JoinPlan> plan_join(const fi_collective_addr& address, void* context);
-    Result<void> plan_munge(JoinPlan& plan, const wire::ByteString& set_key);
-    void bury_done() noexcept;
+    Result<JoinRequest> make_join_request(const fi_collective_addr& address, void* context);
+    Result<void> add_munge_request(JoinRequest& join_request, const wire::ByteString& set_key);
+    void remove_done() noexcept;
     void drain();
     bool wants_report(Nanoseconds now);
     void write_report();
@@ -76,15 +78,15 @@ class Station final : public Facilities, private Messenger::Receiver {
 
     wire::ByteString own_address_;
     GroupTable groups_;
-    std::map<std::uint64_t, std::uint32_t> sequences_;  // number of joins so far, by JoinPlan::counted_as
+    std::map<std::uint64_t, std::uint32_t> sequences_;  // number of joins so far, by JoinRequest::counted_as
     fi_addr_t next_token_ = std::uint64_t{0x6d63} << 48;
     std::uint64_t turns_ = 0, visits_ = 0;  // turns of progress(), and visits of groups in these turns
     std::size_t busy_groups_ = 0;
-    engine::Expectation expected_ = engine::kAnything;  // combined expectation of the busy groups
-    group::Attention attention_;
-    Nanoseconds looked_around_at_{}, greetings_at_{};
-    GreetingPace greeting_pace_;
-    bool greetings_heeded_ = true, slept_ = false;
+    engine::PollHint poll_hint_ = engine::kPollAll;  // combined hint of the busy groups
+    group::PollSelector poll_selector_;
+    Nanoseconds looked_around_at_{}, service_read_at_{};
+    ServicePace service_pace_;
+    bool service_awaited_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0, strangers_ended_ = 0;
     // The private endpoint's address. Empty if source addresses cannot distinguish members from other hosts.
     std::optional<SocketAddress> listens_at_;

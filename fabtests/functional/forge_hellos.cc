@@ -1,4 +1,4 @@
-#include "functional/forge_greetings.h"
+#include "functional/forge_hellos.h"
 
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -21,9 +21,9 @@ using wire::ByteString;
 constexpr std::size_t kIpHeader = 20, kUdpHeader = 8;
 constexpr std::size_t kMaxKept = 256;
 
-class Greeter {
+class HelloForger {
   public:
-    Greeter(Board& board, std::uint64_t seed)
+    HelloForger(Board& board, std::uint64_t seed)
         : random_(seed),
           sender_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)),
           // Receives every IP packet of the host, if the process has the privilege.
@@ -36,12 +36,12 @@ class Greeter {
             if (address.sin_family == AF_INET) members_.push_back(address);
         }
     }
-    ~Greeter() {
+    ~HelloForger() {
         close(sender_);
         if (listener_ >= 0) close(listener_);
     }
-    Greeter(const Greeter&) = delete;
-    Greeter& operator=(const Greeter&) = delete;
+    HelloForger(const HelloForger&) = delete;
+    HelloForger& operator=(const HelloForger&) = delete;
 
     bool has_members() const { return !members_.empty(); }
     std::size_t captured() const { return kept_.size(); }
@@ -115,16 +115,16 @@ class Greeter {
 
 }  // namespace
 
-void throw_greetings(Board& board, std::uint64_t seed, std::size_t done, std::size_t thrown,
-                     std::size_t captured) {
+void throw_hellos(Board& board, std::uint64_t seed, std::size_t done, std::size_t thrown,
+                  std::size_t captured) {
     while (board.words[done].load() == 0 && !board.abandoned) {
         // Members publish their addresses when they start.
-        Greeter greeter(board, seed++);
-        while (greeter.has_members() && board.words[done].load() == 0 && !board.abandoned) {
-            greeter.capture();
-            for (int i = 0; i < 10; ++i) greeter.throw_one();
+        HelloForger forger(board, seed++);
+        while (forger.has_members() && board.words[done].load() == 0 && !board.abandoned) {
+            forger.capture();
+            for (int i = 0; i < 10; ++i) forger.throw_one();
             board.words[thrown].fetch_add(10);
-            board.words[captured] = greeter.captured();
+            board.words[captured] = forger.captured();
             std::this_thread::sleep_for(std::chrono::microseconds(500));
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

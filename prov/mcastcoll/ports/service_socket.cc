@@ -1,36 +1,36 @@
-#include "ports/greetings.h"
+#include "ports/service_socket.h"
 
 #include "provider/log.h"
 
 namespace mcastcoll::ofi {
 
-Result<void> Greetings::open(const wire::ByteString& own_address, std::uint32_t scope) {
+Result<void> ServiceSocket::open(const wire::ByteString& own_address, std::uint32_t scope) {
     auto rendezvous = Rendezvous::open(own_address, scope);
     if (!rendezvous) return rendezvous.error();
     rendezvous_.emplace(std::move(rendezvous).value());
     return {};
 }
 
-void Greetings::greet(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
+void ServiceSocket::send_hello(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
     // Most members have the first candidate port, so every other attempt goes there.
     rendezvous_->send(member, attempt % 2 == 0 ? 0 : attempt / 2 + 1, message);
 }
 
-void Greetings::reply(const group::Source& source, Bytes datagram) {
+void ServiceSocket::reply(const group::Source& source, Bytes datagram) {
     rendezvous_->reply(RendezvousSource::from_bytes(source), datagram);
 }
 
-bool Greetings::may_be(const wire::ByteString& member, const group::Source& source) const {
+bool ServiceSocket::may_be(const wire::ByteString& member, const group::Source& source) const {
     return Rendezvous::may_be(member, RendezvousSource::from_bytes(source));
 }
 
 // Names that are not network addresses belong to this host.
-bool Greetings::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
+bool ServiceSocket::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
     const auto first = SocketAddress::from_bytes(one), second = SocketAddress::from_bytes(other);
     return first && second ? first.value().same_host(second.value()) : first.ok() == second.ok();
 }
 
-void Greetings::foreign_version(const group::Source& source, std::uint8_t version) {
+void ServiceSocket::foreign_version(const group::Source& source, std::uint8_t version) {
     log_line(Level::warn,
              "{} uses version {} of the join protocol, but this process uses {}: all members need the same "
              "release of mcastcoll",

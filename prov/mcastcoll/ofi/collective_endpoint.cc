@@ -1,4 +1,4 @@
-#include "ofi/station.h"
+#include "ofi/collective_endpoint.h"
 
 namespace mcastcoll::ofi {
 namespace {
@@ -23,23 +23,24 @@ topology::Counts nonzero(const engine::Counters& counters, const group::LevelCou
 
 }  // namespace
 
-void Station::progress(bool everywhere) {
+void CollectiveEndpoint::progress(bool everywhere) {
     const Nanoseconds time = monotonic_now();
     ++turns_;
     // An operation may have started since the last turn.
     if (busy_groups_ == 0) {
         note_busy();
-        stranger_pace_.heard(time);
+        stranger_pace_.received(time);
     }
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
     if (look_around) looked_around_at_ = time;
-    const bool greets = groups_.any_greeting();
+    const bool joining = groups_.any_joining();
     // After a sleep all sources are read, because any of them may have ended the sleep.
-    const engine::Expectation look =
-        attention_.turn(expected_, everywhere || busy_groups_ == 0 || greets || slept_, time);
+    const engine::PollHint look =
+        poll_selector_.turn(poll_hint_, everywhere || busy_groups_ == 0 || joining || slept_, time);
     if (look.messages || messenger->under_way() > 0) messenger->poll();
-    if (busy_groups_ == 0 || greets || slept_ || time - greetings_at_ >= kIdleTime) receive_greetings(time);
+    if (busy_groups_ == 0 || joining || slept_ || time - service_read_at_ >= kIdleTime)
+        read_service_socket(time);
     slept_ = false;
     if (look.multicasts) receive_multicasts(time);
     if (look_around) groups_.look_around(time);
@@ -54,29 +55,29 @@ void Station::progress(bool everywhere) {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
             // Messages from before the loss still count.
             messenger->poll();
-            tell_lost(peer, error, reason, time);
+            report_lost(peer, error, reason, time);
         });
     });
-    bury_done();
+    remove_done();
     if (wants_report(time)) succeeds([&] { write_report(); });
-    messenger->flush_told();
+    messenger->flush_queue();
     keep_alarm();
 }
 
-void Station::note_busy() {
+void CollectiveEndpoint::note_busy() {
     busy_groups_ = 0;
-    expected_ = {};
+    poll_hint_ = {};
     groups_.settle();
     for (const Group* group : groups_.ready()) {
         if (!group->core().busy()) continue;
         ++busy_groups_;
-        expected_ |= group->core().expects();
+        poll_hint_ |= group->core().poll_hint();
     }
 }
 
 // Runs when the process waits for members and has received no message for a while: connections of foreign
 // hosts may occupy all receive buffers.
-void Station::look_for_strangers(Nanoseconds time) {
+void CollectiveEndpoint::look_for_strangers(Nanoseconds time) {
     std::size_t ended = 0;
     SocketAddress one;
     if (listens_at_ && messenger->is_starved())
@@ -96,7 +97,7 @@ void Station::look_for_strangers(Nanoseconds time) {
 }
 
 // Compares with the members of all groups: a member connects from the address at which it listens.
-bool Station::has_members_at(const SocketAddress& host) const {
+bool CollectiveEndpoint::has_members_at(const SocketAddress& host) const {
     const auto is_there = [&](const wire::ByteString& address) {
         const auto member = SocketAddress::from_bytes(address);
         return member && member.value().same_host(host);
@@ -106,21 +107,21 @@ bool Station::has_members_at(const SocketAddress& host) const {
            });
 }
 
-void Station::receive_greetings(Nanoseconds time) {
-    greetings_at_ = time;
-    const unsigned most = greeting_pace_.may_read(groups_.any_greeting(), busy_groups_ > 0, time);
-    const auto strangers = [&] { return joins.doubtful_datagrams() + secrets.foreign_datagrams(); };
+void CollectiveEndpoint::read_service_socket(Nanoseconds time) {
+    service_read_at_ = time;
+    const unsigned most = service_pace_.may_read(groups_.any_joining(), busy_groups_ > 0, time);
+    const auto strangers = [&] { return joins.suspicious_datagrams() + secrets.foreign_datagrams(); };
     const std::uint64_t strangers_before = strangers();
-    const std::size_t count = greetings.receive(most, [&](Bytes bytes, const group::Source& source) {
+    const std::size_t count = service_socket.receive(most, [&](Bytes bytes, const group::Source& source) {
         // A lost hello is repeated. Echoes are time measurements, so each datagram needs the current time.
         succeeds([&] {
             if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
         });
     });
-    greeting_pace_.has_read(count, most, strangers() > strangers_before, time);
+    service_pace_.has_read(count, most, strangers() > strangers_before, time);
 }
 
-void Station::receive_multicasts(Nanoseconds time) {
+void CollectiveEndpoint::receive_multicasts(Nanoseconds time) {
     if (!multicast || groups_.empty()) return;
     // Two batches at a time: enough to keep up, few enough to let all other work have its turn.
     for (int batch = 0; batch < 2; ++batch) {
@@ -131,7 +132,7 @@ void Station::receive_multicasts(Nanoseconds time) {
 }
 
 // Groups share addresses and sockets. The key in the header identifies the group.
-void Station::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds time) {
+void CollectiveEndpoint::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds time) {
     if (bytes.size() < wire::kHeaderBytes) {
         ++groups_.strays().bad_packet;
         return;
@@ -143,35 +144,35 @@ void Station::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanos
         group->within(time, [&] { group->on_datagram(bytes, source, time); });
 }
 
-bool Station::busy() const {
+bool CollectiveEndpoint::busy() const {
     return busy_groups_ > 0 || messenger->under_way() > 0 || groups_.any_busy();
 }
 
-void Station::tell_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
+void CollectiveEndpoint::report_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds time) {
     for (auto& group : groups_)
         group->within(time, [&] { group->core().on_peer_lost(peer, error, std::string(reason)); });
 }
 
 // The messenger may hold more messages and must repost its buffers, so this must not throw.
-void Station::on_message(MutableBytes message) {
+void CollectiveEndpoint::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
-    stranger_pace_.heard(time);
+    stranger_pace_.received(time);
     const auto take = [&] { dispatch(message, time); };
     // A second try, because memory may be available again. A group handles exceptions in its own work, so
     // only reading the message can throw here.
     if (succeeds(take) || succeeds(take)) return;
     // The lost message belonged to a join, which would wait for it in vain.
     for (const auto& group : groups_)
-        if (group->core().state() == group::Group::State::greeting) {
+        if (group->core().state() == group::Group::State::hello) {
             group->wake();
             group->core().break_down(FI_ENOMEM, time);
         }
 }
 
-void Station::dispatch(MutableBytes message, Nanoseconds time) {
+void CollectiveEndpoint::dispatch(MutableBytes message, Nanoseconds time) {
     if (wire::peek_list(message)) {
         // The message may be repeated as a datagram; if not, its destination was not this endpoint.
-        if (!joins.on_word(message, time)) ++foreign_messages_;
+        if (!joins.on_join_message(message, time)) ++foreign_messages_;
         return;
     }
     Group* const group =
@@ -183,14 +184,14 @@ void Station::dispatch(MutableBytes message, Nanoseconds time) {
         group->within(time, [&] { group->core().on_message(message, time); });
 }
 
-void Station::on_send_error(fi_addr_t peer, int error) {
+void CollectiveEndpoint::on_send_error(fi_addr_t peer, int error) {
     log_line(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
     std::string reason;
     succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
-    tell_lost(peer, error, reason, monotonic_now());
+    report_lost(peer, error, reason, monotonic_now());
 }
 
-Nanoseconds Station::next_deadline() const {
+Nanoseconds CollectiveEndpoint::next_deadline() const {
     Nanoseconds next = std::min(watch.next_deadline(), groups_.next_deadline());
     if (multicast) next = std::min(next, multicast.transport().next_deadline());
     if (busy_groups_ > 0 && listens_at_) next = std::min(next, stranger_pace_.next_look());
@@ -198,43 +199,43 @@ Nanoseconds Station::next_deadline() const {
 }
 
 // Returns when hellos may be read again, if they must not end a sleep before then.
-Nanoseconds Station::heed_greetings() {
+Nanoseconds CollectiveEndpoint::await_service_socket() {
     const Nanoseconds time = monotonic_now();
-    const Nanoseconds until = greeting_pace_.rests_until(groups_.any_greeting(), time);
-    const bool heeds = until <= time;
-    if (heeds != greetings_heeded_) wait_set.heed(greetings.descriptor(), heeds);
-    greetings_heeded_ = heeds;
-    return heeds ? kNever : until;
+    const Nanoseconds until = service_pace_.rests_until(groups_.any_joining(), time);
+    const bool awaits = until <= time;
+    if (awaits != service_awaited_) wait_set.await_input(service_socket.descriptor(), awaits);
+    service_awaited_ = awaits;
+    return awaits ? kNever : until;
 }
 
-bool Station::prepare_wait(bool may_pause) {
+bool CollectiveEndpoint::prepare_wait(bool may_pause) {
     progress(true);
     if (multicast && !multicast.transport().prepare_wait()) return false;
     if (!messenger->prepare_wait(may_pause)) return false;
-    const Nanoseconds next = std::min(next_deadline(), heed_greetings());
+    const Nanoseconds next = std::min(next_deadline(), await_service_socket());
     slept_ = next > monotonic_now() && wait_set.set_alarm(next);
     return slept_;
 }
 
-void Station::keep_alarm() {
-    if (!endpoint.somebody_sleeps()) return;
+void CollectiveEndpoint::keep_alarm() {
+    if (!endpoint.has_sleepers()) return;
     wait_set.bring_forward(messenger->must_poll() ? Nanoseconds{} : next_deadline());
 }
 
-int Station::close_group(Group& group) {
+int CollectiveEndpoint::close_group(Group& group) {
     const auto lock = endpoint.lock();
     const Nanoseconds time = monotonic_now();
     int rc = 0;
     group.within(time, [&] { rc = group.close(time); });
     if (rc != 0) return rc;
     groups_.forget_token(group);
-    bury_done();
-    messenger->flush_told();
+    remove_done();
+    messenger->flush_queue();
     keep_alarm();
     return 0;
 }
 
-void Station::bury_done() noexcept {
+void CollectiveEndpoint::remove_done() noexcept {
     for (std::size_t i = 0; i < groups_.ready().size();) {
         Group& group = *groups_.ready()[i];
         if (!group.core().done()) {
@@ -247,7 +248,7 @@ void Station::bury_done() noexcept {
     }
 }
 
-std::optional<std::uint64_t> Station::counter(std::string_view name) const {
+std::optional<std::uint64_t> CollectiveEndpoint::counter(std::string_view name) const {
     engine::Counters counters;
     group::LevelCounters levels;
     groups_.sum_counters(counters, levels);
@@ -260,7 +261,7 @@ std::optional<std::uint64_t> Station::counter(std::string_view name) const {
     return {};
 }
 
-bool Station::wants_report(Nanoseconds time) {
+bool CollectiveEndpoint::wants_report(Nanoseconds time) {
     if (time < next_report_) return false;
     next_report_ = time + kReportInterval;
     return report_due || (report_ && report_->is_watched());
@@ -268,7 +269,7 @@ bool Station::wants_report(Nanoseconds time) {
 
 // Writes the report for mcastcoll-topo. The rate is limited, because a program may join thousands of groups.
 // The report is optional, so only the first error is logged.
-void Station::write_report() {
+void CollectiveEndpoint::write_report() {
     report_due = false;
     if (report_given_up_) return;
     topology::Report report;

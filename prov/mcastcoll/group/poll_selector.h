@@ -7,11 +7,11 @@
 #pragma once
 
 #include "base/types.h"
-#include "engine/expectation.h"
+#include "engine/poll_hint.h"
 
 namespace mcastcoll::group {
 
-class Attention {
+class PollSelector {
   public:
     // Limits on polling expected sources only: the number of such turns in a row, and the time since the last
     // complete poll.
@@ -19,14 +19,14 @@ class Attention {
     static constexpr Nanoseconds kNarrowTime = Nanoseconds::from_us(250);
 
     // Returns the sources for this turn to poll. everywhere: the caller has a reason to poll all sources.
-    engine::Expectation turn(const engine::Expectation& expected, bool everywhere, Nanoseconds now) {
+    engine::PollHint turn(const engine::PollHint& expected, bool everywhere, Nanoseconds now) {
         if (!everywhere && narrow_ < kNarrowTurns && now - wide_at_ < kNarrowTime) {
             ++narrow_;
             return expected;
         }
         narrow_ = 0;
         wide_at_ = now;
-        return engine::kAnything;
+        return engine::kPollAll;
     }
 
   private:

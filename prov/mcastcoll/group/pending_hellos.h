@@ -14,22 +14,22 @@ namespace mcastcoll::group {
 // The source of a datagram, encoded by the code that receives datagrams.
 using Source = wire::ByteString;
 
-struct EarlyHello {
+struct PendingHello {
     wire::Hello hello;
-    wire::ByteString word;  // the received bytes with the authentication tag:
-    Source source;          // both are verified when the join is called
+    wire::ByteString datagram;  // the received bytes with the authentication tag:
+    Source source;              // both are verified when the join is called
 
     // Estimated memory of one hello, including its entries in the two indexes.
     std::size_t bytes() const {
         constexpr std::size_t kIndex = 256;
         const wire::Peer& peer = hello.peer;
-        return sizeof *this + kIndex + word.size() + 3 * source.size() + hello.verbs.source.size() +
+        return sizeof *this + kIndex + datagram.size() + 3 * source.size() + hello.verbs.source.size() +
                peer.private_address.size() + peer.multicast_source.size() + peer.watch_point.size() +
                peer.place.size();
     }
 };
 
-class EarlyGreetings {
+class PendingHellos {
   public:
     // Room for some 4,000 hellos: for dozens of joins in which this member gathers hellos, or for thousands
     // of joins that are never called.
@@ -38,7 +38,7 @@ class EarlyGreetings {
 
     // Replaces an earlier hello for the same join, rank and source, because the later process is the living
     // one. Without room the oldest hello is removed.
-    void keep(EarlyHello one) {
+    void keep(PendingHello one) {
         const std::string name = name_of(one);
         if (const auto before = by_name_.find(name); before != by_name_.end()) forget(before->second);
         const std::size_t bytes = one.bytes();
@@ -60,7 +60,7 @@ class EarlyGreetings {
     }
     // Returns the latest hello for which the predicate holds, or null.
     template <typename Predicate>
-    const EarlyHello* latest(Predicate&& predicate) const {
+    const PendingHello* latest(Predicate&& predicate) const {
         for (auto one = entries_.rbegin(); one != entries_.rend(); ++one)
             if (predicate(one->early)) return &one->early;
         return nullptr;
@@ -76,14 +76,14 @@ class EarlyGreetings {
     struct Entry;
     using Place = std::list<Entry>::iterator;
     struct Entry {
-        EarlyHello early;
+        PendingHello early;
         std::list<Place>::iterator in_source;
     };
 
     static std::string text_of(const Source& source) {
         return {reinterpret_cast<const char*>(source.data()), source.size()};
     }
-    static std::string name_of(const EarlyHello& one) {
+    static std::string name_of(const PendingHello& one) {
         std::byte head[sizeof(std::uint64_t) + 2 * sizeof(std::uint32_t)];
         wire::put(head, one.hello.id.list_hash);
         wire::put(head + sizeof(std::uint64_t), one.hello.id.sequence);

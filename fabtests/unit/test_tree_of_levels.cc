@@ -62,7 +62,7 @@ std::uint32_t heard_from(levels::Group& group, std::uint32_t rank, const topolog
 
 }  // namespace
 
-Test(walk, everybody_hears_from_its_parent_in_the_tree, .timeout = 300) {
+Test(tree_of_levels, data_comes_from_the_parent_in_the_tree, .timeout = 300) {
     for (const std::uint64_t seed : levels::seeds(150)) {
         levels::Random random(seed);
         const Drawn drawn = draw(random);

@@ -1,4 +1,4 @@
-#include "engine/expectation.h"
+#include "engine/poll_hint.h"
 
 #include "engine/engine.h"
 
@@ -15,23 +15,23 @@ bool gathers_still(const Core& core, const Slot& slot) {
 
 // The data may also arrive by message: after a NAK of this member, under a repair mode that requests or
 // forwards without a loss, or when this member cannot receive the multicast.
-Expectation expected_for(const Core& core, const Slot& slot) {
+PollHint hint_for(const Core& core, const Slot& slot) {
     if (slot.state != SlotState::active) return {};
     if (gathers_still(core, slot) || core.is_root(slot) || slot.complete_here()) return {false, true};
-    const bool hears = core.hears(slot);
-    const bool supplied = slot.asking.asked_to > 0 || slot.plan.chained || slot.plan.hands_on;
-    return {hears, !hears || supplied};
+    const bool receives = core.receives(slot);
+    const bool supplied = slot.naks.requested_to > 0 || slot.repair_mode.chained || slot.repair_mode.forwards;
+    return {receives, !receives || supplied};
 }
 
 }  // namespace
 
-Expectation Engine::expects() const {
-    if (core_.phase != Phase::active) return kAnything;
+PollHint Engine::poll_hint() const {
+    if (core_.phase != Phase::active) return kPollAll;
     // An operation without a slot waits for watermarks, which arrive by message.
-    Expectation all{false, !core_.pending.empty()};
+    PollHint all{false, !core_.pending.empty()};
     const Slots& slots = core_.slots;
-    for (std::uint64_t number = slots.first_open(); number < slots.next() && all != kAnything; ++number)
-        all |= expected_for(core_, slots.at(number));
+    for (std::uint64_t number = slots.first_open(); number < slots.next() && all != kPollAll; ++number)
+        all |= hint_for(core_, slots.at(number));
     return all;
 }
 
