@@ -1,5 +1,5 @@
 #define _GNU_SOURCE  // tdestroy()
-// The modex records: each process publishes one record (Card).
+// The modex records: each process publishes one record (ModexRecord).
 //
 // A record has a digest of the parameters that must be the same on every rank, and the host of the process.
 // Every process reads the same records, so the members come to the same decision without a message. A process
@@ -16,7 +16,7 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 11 };
+enum { kRecordVersion = 11 };
 
 typedef struct {
     uint32_t version;
@@ -29,7 +29,7 @@ typedef struct {
     // Variable length: the endpoint's address if the provider is already open, or the reason why the process
     // is not ready.
     uint8_t rest[kMccProviderAddressBytes];
-} Card;
+} ModexRecord;
 
 // The addresses of a host, shared by the processes with equal addresses.
 typedef struct {
@@ -105,33 +105,34 @@ static const char* read_btl_tcp(const char* name, const char* variable) {
 int mcc_peers_open(void) {
     MccComponent* c = &mcc_component;
     c->ready = c->ready && draw_keys(c);
-    Card card = {.version = kCardVersion, .ready = c->ready, .public_key = c->keys.public_key};
+    ModexRecord record = {.version = kRecordVersion, .ready = c->ready, .public_key = c->keys.public_key};
     const size_t bytes = c->opened ? c->fabric.address_bytes : strlen(c->reason);
     int rc;
-    if (c->ready) card.terms = c->terms = digest_terms(c);
+    if (c->ready) record.terms = c->terms = digest_terms(c);
     if (NULL != ompi_process_info.nodename)
-        card.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
-    card.process = mcc_process_self();
-    mcc_addresses_read(&card.addresses, NULL != ompi_process_info.nodename ? ompi_process_info.nodename : "?",
-                       getenv("FI_MCASTCOLL_IFACE"),
-                       read_btl_tcp("btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"),
-                       read_btl_tcp("btl_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude"));
-    memcpy(card.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
-    OPAL_MODEX_SEND(rc, MCC_FOR_ALL, c->base, &card, offsetof(Card, rest) + bytes);
+        record.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
+    record.process = mcc_process_self();
+    mcc_addresses_read(
+        &record.addresses, NULL != ompi_process_info.nodename ? ompi_process_info.nodename : "?",
+        getenv("FI_MCASTCOLL_IFACE"), read_btl_tcp("btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"),
+        read_btl_tcp("btl_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude"));
+    memcpy(record.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
+    OPAL_MODEX_SEND(rc, MCC_FOR_ALL, c->base, &record, offsetof(ModexRecord, rest) + bytes);
     return rc;
 }
 
 // False: no record, or another version.
-static bool read_card(opal_process_name_t name, Card* card) {
+static bool read_record(opal_process_name_t name, ModexRecord* record) {
     int rc;
     uint8_t* data = NULL;
     size_t bytes = 0;
-    memset(card, 0, sizeof(*card));
+    memset(record, 0, sizeof(*record));
     OPAL_MODEX_RECV(rc, mcc_component.base, &name, &data, &bytes);
-    if (OPAL_SUCCESS == rc && NULL != data && bytes >= offsetof(Card, rest) && bytes <= sizeof(*card))
-        memcpy(card, data, bytes);
+    if (OPAL_SUCCESS == rc && NULL != data && bytes >= offsetof(ModexRecord, rest) &&
+        bytes <= sizeof(*record))
+        memcpy(record, data, bytes);
     free(data);
-    return kCardVersion == card->version && card->addresses.count <= kMccMaxAddresses;
+    return kRecordVersion == record->version && record->addresses.count <= kMccMaxAddresses;
 }
 
 static int compare(const void* a, const void* b) {
@@ -165,22 +166,24 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     MccComponent* c = &mcc_component;
     const Peer* known = find_peer(name.vpid);
     if (NULL != known) return known->host;
-    Card card;
-    if (!read_card(name, &card)) {
+    ModexRecord record;
+    if (!read_record(name, &record)) {
         snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
                  rank);
-    } else if (!card.ready) {
-        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, (const char*)card.rest);
-    } else if (card.terms != c->terms) {
+    } else if (!record.ready) {
+        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, (const char*)record.rest);
+    } else if (record.terms != c->terms) {
         snprintf(reason, kMccReasonBytes,
                  "rank %d has different coll_mcastcoll_* parameters or another provider", rank);
     }
     Peer* peer = '\0' == reason[0] ? malloc(sizeof(*peer)) : NULL;
     if (NULL != peer)
-        *peer = (Peer){
-            .vpid = name.vpid, .host = card.host, .process = card.process, .at = keep_host(&card.addresses)};
+        *peer = (Peer){.vpid = name.vpid,
+                       .host = record.host,
+                       .process = record.process,
+                       .at = keep_host(&record.addresses)};
     if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // read again when needed
-    return card.host;
+    return record.host;
 }
 
 // The lock is held.
@@ -188,13 +191,13 @@ static bool find_edge(uint32_t vpid, MccEdgeKey* edge) {
     MccComponent* c = &mcc_component;
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
     Peer* peer = find_peer(vpid);
-    Card card;
+    ModexRecord record;
     if (NULL != peer && NULL != peer->edge) {
         *edge = *peer->edge;
         return true;
     }
     name.vpid = vpid;
-    if (!read_card(name, &card) || !mcc_edge_key(&c->keys, &card.public_key, edge)) return false;
+    if (!read_record(name, &record) || !mcc_edge_key(&c->keys, &record.public_key, edge)) return false;
     if (NULL != peer && NULL != (peer->edge = malloc(sizeof(*edge)))) *peer->edge = *edge;
     return true;
 }
@@ -373,9 +376,9 @@ size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
 
 void mcc_peers_meet_all(void) {
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
-    Card card;
+    ModexRecord record;
     fi_addr_t address;
     for (name.vpid = 0; name.vpid < ompi_process_info.num_procs; ++name.vpid)
-        if (read_card(name, &card) && card.ready)  // a member's failure shows when its group forms
-            (void)mcc_peer(&mcc_component.fabric, card.rest, &address);
+        if (read_record(name, &record) && record.ready)  // a member's failure shows when its group forms
+            (void)mcc_peer(&mcc_component.fabric, record.rest, &address);
 }
