@@ -11,9 +11,10 @@ mcc_mpi_core = \
 	%reldir%/plan.h \
 	%reldir%/probe.c \
 	%reldir%/probe.h \
+	%reldir%/progress_thread.c \
+	%reldir%/progress_thread.h \
 	%reldir%/provider.c \
 	%reldir%/provider.h \
 	%reldir%/secret.c \
-	%reldir%/secret.h \
-	%reldir%/stand_in.c
+	%reldir%/secret.h
 EXTRA_DIST += mpi/README.md

@@ -24,6 +24,7 @@
 #include "core/descriptors.h"
 #include "core/plan.h"
 #include "core/probe.h"
+#include "core/progress_thread.h"
 #include "core/provider.h"
 
 // For qsort().
@@ -103,7 +104,7 @@ enum {
 typedef enum { kMccOurs, kMccOthers, kMccWays } MccWay;
 
 typedef struct {
-    unsigned turns;  // calls done in the current or next trial
+    unsigned calls;  // calls done in the current or next trial
     unsigned wait;   // calls until the next trial begins
     unsigned pause;  // the last long pause
     bool doubted;    // the last trial contradicted the current choice
@@ -187,12 +188,12 @@ typedef struct {
     atomic_uint open;                             // incomplete requests
     atomic_uint backlog;                          // open requests with operations still to be posted
     atomic_uint finished_count;
-    atomic_uint turns;  // calls of the progress callback
+    atomic_uint progress_calls;  // calls of the progress callback
     _Atomic double poll_at_s, poll_every_s;
     uint64_t asked;      // NAKs received from peers, at the last poll
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll the provider by themselves
-    MccStandIn stand_in;
+    MccProgressThread thread;
 } MccComponent;
 
 // One MPI collective call: prepared, then run to its end or started as a request. The two forms differ only
@@ -279,10 +280,10 @@ static inline bool mcc_trial_rests(MccTrial* t) {
 }
 // True after the last call of a trial: the members can agree on the times and decide.
 static inline bool mcc_trial_is_over(const MccTrial* t) {
-    return t->turns >= kMccWays * (kMccTrialTurns + 1);
+    return t->calls >= kMccWays * (kMccTrialTurns + 1);
 }
 static inline MccWay mcc_trial_turn(const MccTrial* t) {
-    return 0 == t->turns % kMccWays ? kMccOurs : kMccOthers;
+    return 0 == t->calls % kMccWays ? kMccOurs : kMccOthers;
 }
 // Ends the trials; the group serves.
 static inline void mcc_trial_close(MccTrial* t) {
@@ -397,12 +398,12 @@ int mcc_complete_requests(void);
 // Returns whether the provider's collectives must know all addresses of the job before the first group.
 bool mcc_fabric_is_eager(void);
 // Opens the provider, unless an earlier attempt was made.
-void mcc_fabric_open(void);                // with the lock, or while there is a single thread
-void mcc_progress_start(void);             // when a group is made; the lock is held
-void mcc_stand_in_for(const MccGroup* g);  // when a group has formed; the lock is held
-void mcc_progress_stop(void);              // the lock is not held
-void mcc_wait_step(void);                  // one iteration of a waiting loop; the lock is not held
-void mcc_groups_reap(bool all);            // the lock is held
+void mcc_fabric_open(void);                       // with the lock, or while there is a single thread
+void mcc_progress_start(void);                    // when a group is made; the lock is held
+void mcc_progress_thread_for(const MccGroup* g);  // when a group has formed; the lock is held
+void mcc_progress_stop(void);                     // the lock is not held
+void mcc_wait_step(void);                         // one iteration of a waiting loop; the lock is not held
+void mcc_groups_reap(bool all);                   // the lock is held
 
 // coll_mcastcoll_group.c
 // Counts a blocking collective of `bytes` on a communicator without a group, and forms the group when the

@@ -314,7 +314,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     m->group = g;
     m->state = kMccServing;
     pthread_mutex_lock(&mcc_component.fabric.lock);
-    mcc_stand_in_for(g);
+    mcc_progress_thread_for(g);
     pthread_mutex_unlock(&mcc_component.fabric.lock);
     // Some rules apply within one site only. If the provider does not report sites, there is one. Several
     // hosts may have the same name, so the provider's count replaces the count of names.

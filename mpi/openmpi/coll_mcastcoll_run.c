@@ -168,9 +168,9 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 // rank: the progress thread would hold locks needed by the rank.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
-    const bool told = mcc_enter(&mcc_component.stand_in);
+    const bool entered = mcc_enter(&mcc_component.thread);
     while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
-    mcc_leave(&mcc_component.stand_in, told);
+    mcc_leave(&mcc_component.thread, entered);
     return (int)-rc;
 }
 

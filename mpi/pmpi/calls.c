@@ -27,10 +27,10 @@ static bool leave(const PmpiCall* c) {
 static int operate(const PmpiCall* c) {
     PmpiGroup* g = c->g;
     ssize_t result;
-    const bool told = mcc_enter(&pmpi.stand_in);
+    const bool entered = mcc_enter(&pmpi.thread);
     while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->plan.whole, pmpi_meanwhile, g)))
         (void)pmpi_meanwhile(g);
-    mcc_leave(&pmpi.stand_in, told);
+    mcc_leave(&pmpi.thread, entered);
     return 0 == result && !mcc_deliver(&c->plan) ? FI_EOTHER : (int)-result;
 }
 

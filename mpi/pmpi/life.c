@@ -36,7 +36,7 @@ static void report_counts(void) {
 static void close_all(void) {
     const bool opened = kPmpiOpen == atomic_load(&pmpi.life);
     if (opened) {
-        mcc_stand_in_stop(&pmpi.stand_in);
+        mcc_progress_thread_stop(&pmpi.thread);
         report_counts();
     }
     pthread_mutex_lock(&pmpi.provider.lock);

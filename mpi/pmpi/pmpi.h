@@ -33,6 +33,7 @@
 
 #include "core/descriptors.h"
 #include "core/plan.h"
+#include "core/progress_thread.h"
 #include "core/provider.h"
 
 typedef struct {
@@ -74,7 +75,7 @@ typedef struct {
     MPI_Comm own_comm;     // contains this process only
     int comm_key;
     atomic_llong next_number;
-    MccStandIn stand_in;
+    MccProgressThread thread;
     atomic_ullong served[kMccCollectives], left[kMccCollectives];
 } Pmpi;
 

@@ -1,5 +1,5 @@
 // Makes progress of the provider while the program is elsewhere, and of MPI while the program is in the
-// provider. MPI has no hook for the former, so there is a progress thread (core/stand_in.c). A running
+// provider. MPI has no hook for the former, so there is a progress thread (core/progress_thread.h). A running
 // operation makes all of the provider's progress itself.
 
 #include "pmpi.h"
@@ -30,7 +30,7 @@ void pmpi_groups_reap(bool all) {
 }
 
 // Also closes groups whose linger time is over.
-static int stand_in(void) {
+static int poll_for_program(void) {
     enum { kReapMs = 50 };
     pmpi_poll();
     pmpi_groups_reap(false);
@@ -38,9 +38,9 @@ static int stand_in(void) {
 }
 
 void pmpi_progress_start(void) {
-    enum { kAwayNs = 4000000 };
+    enum { kIdleNs = 4000000 };
     if (pmpi.settings.progress_thread &&
-        !mcc_stand_in_start(&pmpi.stand_in, &pmpi.provider, kAwayNs, stand_in))
+        !mcc_progress_thread_start(&pmpi.thread, &pmpi.provider, kIdleNs, poll_for_program))
         pmpi_say(1,
                  "cannot create the progress thread: peers' retransmit requests wait for this process's next "
                  "collective");

@@ -14,9 +14,9 @@
 
 #include "mpi_support.h"
 
-static const char kName[] = "mcc-stand-in";
+static const char kName[] = "mcc-progress";
 static const char kHelp[] =
-    "usage: mpirun ... mpi_stand_in [options]\n"
+    "usage: mpirun ... mpi_progress_thread [options]\n"
     "  --collectives S  seconds of collectives [5]\n"
     "  --asleep S       seconds that all ranks sleep for then [4]\n"
     "  --help, --version\n";
@@ -32,7 +32,7 @@ static Arguments parse(int argc, char** argv, int rank) {
     const Option options[] = {{"collectives", &arguments.collectives_s, 1, 3600, NULL, NULL},
                               {"asleep", &arguments.asleep_s, 1, 3600, NULL, NULL},
                               {0}};
-    parse_options(argc, argv, rank, "mpi_stand_in", kHelp, options);
+    parse_options(argc, argv, rank, "mpi_progress_thread", kHelp, options);
     return arguments;
 }
 
@@ -124,7 +124,8 @@ int main(int argc, char** argv) {
                 figures[kAsleepUs]);
     if (rank == 0)
         printf(
-            "mpi_stand_in: %d ranks: %lld checked, %d bad; at most %lld wakes and %lld gaps meanwhile; "
+            "mpi_progress_thread: %d ranks: %lld checked, %d bad; at most %lld wakes and %lld gaps "
+            "meanwhile; "
             "asleep for "
             "%d s at most %lld wakes, %lld us of a processor\n",
             size, worst[kOperations], !all_good, worst[kBusyWakes], worst[kGaps], (int)arguments.asleep_s,
