@@ -143,7 +143,7 @@ void mcc_join_add(MccProvider* p, MccJoin* j);
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses);
 // Joins and waits for the result: 0 or a positive FI_E code. After FI_ETIMEDOUT the join may still be open.
 // `step` is called while waiting and returns a positive FI_E code to give up. The lock is not held.
-int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who);
+int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* context), void* context);
 // Reads the provider's join events. The lock is held.
 void mcc_poll_joins(MccProvider* p);
 // Reads completions. Calls `ended` for each completion of an operation (not of a join), with 0 or a positive

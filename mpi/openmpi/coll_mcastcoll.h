@@ -92,7 +92,7 @@ typedef enum {
 //     group serves -> trial -> pause -> trial -> pause, twice as long -> trial ...
 //                     \-> the other side won: a short pause, a second trial; if it wins again, it serves
 enum {
-    kMccTrialTurns = 5,    // counted calls per side, after an uncounted one
+    kMccTrialCalls = 5,    // counted calls per side, after an uncounted one
     kMccTrialPerCent = 5,  // the previous module must be faster by this much
     kMccTrialFirst = 80,   // calls before the first trial: more than the engine's rotating buffers
     kMccTrialRest = 30,    // calls between a trial with a contrary result and the second trial
@@ -101,7 +101,7 @@ enum {
     kMccTrialClasses = 64,
 };
 
-typedef enum { kMccOurs, kMccOthers, kMccWays } MccWay;
+typedef enum { kMccSideGroup, kMccSidePrevious, kMccSides } MccSide;
 
 typedef struct {
     unsigned calls;  // calls done in the current or next trial
@@ -109,18 +109,18 @@ typedef struct {
     unsigned pause;  // the last long pause
     bool doubted;    // the last trial contradicted the current choice
     bool closed;     // no further trials
-    MccWay better;   // serves the calls between trials: the group, until two trials in a row find the other
+    MccSide better;  // serves the calls between trials: the group, until two trials in a row find the other
                      // side faster
-    uint64_t ns[kMccWays][kMccTrialTurns];  // own times; after the agreement, times of the slowest member
+    uint64_t ns[kMccSides][kMccTrialCalls];  // own times; after the agreement, times of the slowest member
 } MccTrial;
 
-// The result of mcc_select() for one collective: `who` from 0 bytes on, and another side from each step on.
+// The result of mcc_select() for one collective: `route` from 0 bytes on, and another side from each step on.
 typedef struct {
     size_t from_bytes;
-    MccRoute who;
+    MccRoute route;
 } MccStep;
 typedef struct {
-    MccRoute who;
+    MccRoute route;
     MccStep* more;
     size_t count;
     MccTrial* trials;  // indexed by mcc_trial_class(); only for blocking forms with a measured step
@@ -280,18 +280,18 @@ static inline bool mcc_trial_rests(MccTrial* t) {
 }
 // True after the last call of a trial: the members can agree on the times and decide.
 static inline bool mcc_trial_is_over(const MccTrial* t) {
-    return t->calls >= kMccWays * (kMccTrialTurns + 1);
+    return t->calls >= kMccSides * (kMccTrialCalls + 1);
 }
-static inline MccWay mcc_trial_turn(const MccTrial* t) {
-    return 0 == t->calls % kMccWays ? kMccOurs : kMccOthers;
+static inline MccSide mcc_trial_side(const MccTrial* t) {
+    return 0 == t->calls % kMccSides ? kMccSideGroup : kMccSidePrevious;
 }
 // Ends the trials; the group serves.
 static inline void mcc_trial_close(MccTrial* t) {
     t->closed = true;
-    t->better = kMccOurs;
+    t->better = kMccSideGroup;
 }
 void mcc_trial_note(MccTrial* t, uint64_t ns);
-uint64_t mcc_trial_median(const MccTrial* t, MccWay way);
+uint64_t mcc_trial_median(const MccTrial* t, MccSide side);
 void mcc_trial_decide(MccTrial* t);
 
 // coll_mcastcoll_process.c

@@ -185,34 +185,35 @@ static bool wants_to_join(const MccModule* m) {
     return !rests;
 }
 
-static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int who, int error) {
+static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int rank, int error) {
     if (0 != ompi_comm_rank(comm)) return;
     if (0 == error) {
         MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d host%s", comm->c_name,
                     ompi_comm_size(comm), m->hosts, 1 == m->hosts ? "" : "s");
         return;
     }
-    static int told;  // a permanent failure is printed once, since later communicators have the same failure
-    if (kMccLeft == m->state && error == told) return;
-    told = error;
+    static int
+        reported;  // a permanent failure is printed once, since later communicators have the same failure
+    if (kMccLeft == m->state && error == reported) return;
+    reported = error;
     char later[64] = "";
     if (kMccLeft != m->state)
         snprintf(later, sizeof(later), "; to be tried again after %zu collectives", m->wanted);
     opal_output(0,
                 "coll/mcastcoll leaves communicator %s (%d ranks) to Open MPI's own collectives: %s "
                 "failed on rank %d: %s%s",
-                comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error), later);
+                comm->c_name, ompi_comm_size(comm), step, rank, fi_strerror(error), later);
 }
 
 // Reports a lost member. The surviving members may have completed different steps, so none of them can
 // continue.
 static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int lost) {
-    char who[32] = "a rank";
+    char name[32] = "a rank";
     // Open MPI's own collectives would wait for the lost member forever.
     m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
-    if (lost >= 0) snprintf(who, sizeof(who), "rank %d", lost);
+    if (lost >= 0) snprintf(name, sizeof(name), "rank %d", lost);
     opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s was lost: %s",
-                comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), who, fi_strerror(error));
+                comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), name, fi_strerror(error));
     return mcc_error_class(error);
 }
 

@@ -332,9 +332,9 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
         const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
         // In two jobs connected by MPI_Comm_spawn or MPI_Comm_connect, the processes may not see each other's
         // records.
-        const bool is_ours = name.jobid == my_job;
-        const uint64_t host = is_ours ? host_of(name, rank, reason) : 0;
-        if (!is_ours) snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
+        const bool same_job = name.jobid == my_job;
+        const uint64_t host = same_job ? host_of(name, rank, reason) : 0;
+        if (!same_job) snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
         if (NULL != hosts) hosts[rank] = host;
     }
     pthread_mutex_unlock(&c->fabric.lock);

@@ -34,7 +34,7 @@ static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size
 }
 
 static int agree(MccGroup* g, MccTrial* t) {
-    uint64_t slowest[kMccWays][kMccTrialTurns];
+    uint64_t slowest[kMccSides][kMccTrialCalls];
     const int error = agree_on_most(g, t->ns[0], slowest[0], sizeof(slowest) / sizeof(uint64_t));
     if (0 != error) return error;
     memcpy(t->ns, slowest, sizeof(slowest));
@@ -60,10 +60,11 @@ static void report_trial(const MccJob* job, const MccTrial* t, size_t bytes) {
     MCC_VERBOSE(1,
                 "coll/mcastcoll: %s of %zu to %zu bytes on %s: %.0f us here, %.0f us by Open MPI's own: %s",
                 mcc_collective_names[job->collective], least, least + (least - 1), g->name,
-                (double)mcc_trial_median(t, kMccOurs) * 1e-3, (double)mcc_trial_median(t, kMccOthers) * 1e-3,
-                t->doubted              ? "a second trial will decide"
-                : kMccOurs == t->better ? "served here"
-                                        : "left to them");
+                (double)mcc_trial_median(t, kMccSideGroup) * 1e-3,
+                (double)mcc_trial_median(t, kMccSidePrevious) * 1e-3,
+                t->doubted                   ? "a second trial will decide"
+                : kMccSideGroup == t->better ? "served here"
+                                             : "left to them");
 }
 
 static int meet(MccModule* m, ompi_communicator_t* comm) {
@@ -87,7 +88,7 @@ static MccRoute end_trial(MccJob* job, MccTrial* t, int error) {
 }
 
 static MccRoute so_far(const MccTrial* t) {
-    return kMccOurs == t->better ? kMccHere : kMccPrevious;
+    return kMccSideGroup == t->better ? kMccHere : kMccPrevious;
 }
 
 static MccRoute measure(MccJob* job, size_t bytes) {
@@ -109,7 +110,7 @@ static MccRoute measure(MccJob* job, size_t bytes) {
     job->rc = meet(m, job->comm);
     job->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
     if (OMPI_SUCCESS != job->rc) return kMccOver;
-    return kMccOurs == mcc_trial_turn(t) ? kMccHere : kMccPrevious;
+    return kMccSideGroup == mcc_trial_side(t) ? kMccHere : kMccPrevious;
 }
 
 bool mcc_has_failed(const MccModule* m) {
@@ -127,9 +128,9 @@ MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
     }
     if (!is_offered(m, needed, job->plan.whole.datatype, job->plan.whole.op)) return kMccPrevious;
     if (!job->divisible && bytes > mcc_component.longest) return kMccPrevious;
-    MccRoute who = mcc_selected(m, job->form, job->collective, bytes);
-    if (kMccMeasured == who) who = measure(job, bytes);
-    if (kMccOver == who || !m->group->failed) return who;
+    MccRoute route = mcc_selected(m, job->form, job->collective, bytes);
+    if (kMccMeasured == route) route = measure(job, bytes);
+    if (kMccOver == route || !m->group->failed) return route;
     if (mcc_component.disable_on_error) return kMccPrevious;
     job->rc = MPI_ERR_OTHER;
     return kMccOver;

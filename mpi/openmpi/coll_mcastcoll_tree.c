@@ -40,12 +40,12 @@ static int first_child(int64_t rank, int size) {
 }
 
 static int count_children(int rank, int size) {
-    const int others = size - first_child(rank, size);
-    return others < kMccChildren ? others : kMccChildren;
+    const int below = size - first_child(rank, size);
+    return below < kMccChildren ? below : kMccChildren;
 }
 
 static int send_tagged(MccTree* t, int to, int tag, const void* bytes, size_t count) {
-    if (kMccMostSends == t->send_count) return mcc_tree_end(t, FI_ENOMEM, -1);
+    if (kMccMaxSends == t->send_count) return mcc_tree_end(t, FI_ENOMEM, -1);
     const int rc = MCA_PML_CALL(isend(bytes, count, MPI_BYTE, to, tag, MCA_PML_BASE_SEND_STANDARD, t->comm,
                                       &t->sends[t->send_count].request));
     if (OMPI_SUCCESS != rc) return mcc_tree_end(t, FI_EIO, to);

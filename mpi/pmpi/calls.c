@@ -63,7 +63,7 @@ static bool run(const PmpiCall* c, int error, int* rc) {
 
 // Returns whether the group has the operation and serves a message of this size. libfabric's reduce_scatter
 // fixes the distribution of the result, so MPI's is served if its counts are the same.
-static bool is_ours(PmpiCall* c, const MccCall* call) {
+static bool is_served(PmpiCall* c, const MccCall* call) {
     const PmpiGroup* g = c->g;
     const PmpiSettings* s = &pmpi.settings;
     const enum fi_collective_op collective = mcc_collective_ops[call->collective];
@@ -87,7 +87,7 @@ static bool serve(const MccCall* call, MPI_Comm comm, int* rc) {
     c.operation = call->collective;
     c.g = MPI_COMM_NULL != comm && pmpi_open() ? pmpi_group_of(comm) : NULL;
     if (NULL == c.g) return false;
-    if (!is_ours(&c, call)) return leave(&c);
+    if (!is_served(&c, call)) return leave(&c);
     return run(&c, mcc_lay(&c.plan, call, mcc_collective_ops[call->collective], &c.g->bounce), rc);
 }
 
