@@ -10,7 +10,7 @@
 
 // At most one part in four of the traffic may be padding. The break-even point is not measured. MPI's own
 // allgatherv sends no padding, so it is the safer choice above this limit.
-enum { kFillingOneIn = 4 };
+enum { kPaddingOneIn = 4 };
 
 static bool is_in_place(const void* base) {
     return MPI_IN_PLACE == base;
@@ -108,7 +108,7 @@ static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* larges
         sum += count;
     }
     *largest = (size_t)(most * width);
-    return (most * members - sum) * width <= most * members * width / kFillingOneIn;
+    return (most * members - sum) * width <= most * members * width / kPaddingOneIn;
 }
 
 // Returns whether the blocks have the same size and follow each other.
@@ -196,29 +196,29 @@ static int lay_reduction(MccPlan* p, const MccCall* call) {
 }
 
 // False: invalid counts, which MPI reports.
-static bool deal_counts(MccPlan* p, MccList counts) {
+static bool distribute_by_counts(MccPlan* p, MccList counts) {
     const int64_t members = (int64_t)p->members;
     if (NULL == counts.at) return false;
-    MccDeal deal = {.even = true, .own = mcc_item(counts, p->self)};
+    MccDistribution parts = {.even = true, .own = mcc_item(counts, p->self)};
     for (size_t i = 0; i < p->members; ++i) {
         const int64_t count = mcc_item(counts, i);
-        if (count < 0 || count > INT64_MAX / 2 - deal.total) return false;
-        if (i == p->self) deal.before = deal.total;
-        deal.total += count;
+        if (count < 0 || count > INT64_MAX / 2 - parts.total) return false;
+        if (i == p->self) parts.before = parts.total;
+        parts.total += count;
     }
     for (int64_t i = 0; i < members; ++i) {
-        const int64_t slice = deal.total / members + (i < deal.total % members);
-        deal.even = deal.even && mcc_item(counts, (size_t)i) == slice;
+        const int64_t slice = parts.total / members + (i < parts.total % members);
+        parts.even = parts.even && mcc_item(counts, (size_t)i) == slice;
     }
-    p->deal = deal;
+    p->distribution = parts;
     return true;
 }
 
-static bool deal_alike(MccPlan* p, int64_t count) {
+static bool distribute_evenly(MccPlan* p, int64_t count) {
     const int64_t members = (int64_t)p->members;
     if (count < 0 || count > INT64_MAX / 2 / members) return false;
-    p->deal =
-        (MccDeal){.total = count * members, .before = count * (int64_t)p->self, .own = count, .even = true};
+    p->distribution = (MccDistribution){
+        .total = count * members, .before = count * (int64_t)p->self, .own = count, .even = true};
     return true;
 }
 
@@ -226,15 +226,15 @@ static bool deal_alike(MccPlan* p, int64_t count) {
 // their address, which the provider does not support; for an empty slice, which may have no address; and for
 // a slice on a device. A vector on a device is packed into `memory`: behind the slice, or for an allreduce
 // where the result goes.
-static int lay_deal(MccPlan* p, const MccCall* call) {
-    const MccDeal* deal = &p->deal;
+static int lay_reduce_scatter(MccPlan* p, const MccCall* call) {
+    const MccDistribution* parts = &p->distribution;
     const bool whole = FI_ALLREDUCE == p->whole.collective;
     const MccLayout in = vector_in(p, call);
-    const MccLayout out = {.base = call->out.base, .count = deal->own, .type = in.type};
+    const MccLayout out = {.base = call->out.base, .count = parts->own, .type = in.type};
     const bool packs = mcc_is_device(in.base);
-    const bool unpacks = whole || in.base == out.base || 0 == deal->own || mcc_is_device(out.base);
-    const size_t slice = (size_t)(whole ? deal->total : unpacks ? deal->own + 1 : 0) * p->width;
-    const size_t vector = (size_t)deal->total * p->width;
+    const bool unpacks = whole || in.base == out.base || 0 == parts->own || mcc_is_device(out.base);
+    const size_t slice = (size_t)(whole ? parts->total : unpacks ? parts->own + 1 : 0) * p->width;
+    const size_t vector = (size_t)parts->total * p->width;
     p->whole.input = in.base;
     p->whole.buffer = (void*)(uintptr_t)out.base;
     if (!packs && !unpacks) return 0;
@@ -247,9 +247,9 @@ static int lay_deal(MccPlan* p, const MccCall* call) {
     }
     if (!unpacks) return 0;
     p->whole.buffer = memory;
-    if (0 == deal->own) return 0;
-    unpack_later(p, &out, memory, (size_t)deal->own * p->width);
-    if (whole) p->from += (size_t)deal->before * p->width;
+    if (0 == parts->own) return 0;
+    unpack_later(p, &out, memory, (size_t)parts->own * p->width);
+    if (whole) p->from += (size_t)parts->before * p->width;
     return 0;
 }
 
@@ -291,9 +291,9 @@ int64_t mcc_call_bytes(MccPlan* p, const MccCall* call) {
         case kMccReduce:
             return vector_of(p, call, call->out.count);
         case kMccReduceScatter:
-            return deal_counts(p, call->counts) ? vector_of(p, call, p->deal.total) : -1;
+            return distribute_by_counts(p, call->counts) ? vector_of(p, call, p->distribution.total) : -1;
         case kMccReduceScatterBlock:
-            return deal_alike(p, call->out.count) ? vector_of(p, call, p->deal.total) : -1;
+            return distribute_evenly(p, call->out.count) ? vector_of(p, call, p->distribution.total) : -1;
         default:  // allgather, alltoall
             return block_of(p, &call->out);
     }
@@ -321,7 +321,7 @@ int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective, M
             return lay_alltoall(p, &call->in, &call->out);
         case kMccReduceScatter:
         case kMccReduceScatterBlock:
-            return lay_deal(p, call);
+            return lay_reduce_scatter(p, call);
         case kMccAllreduce:
         case kMccReduce:
             return lay_reduction(p, call);

@@ -58,7 +58,7 @@ typedef struct {
     int64_t total, before, own;
     bool even;  // as libfabric's reduce_scatter distributes: equal parts, and one more element for each of
                 // the first members
-} MccDeal;
+} MccDistribution;
 
 typedef struct {
     size_t members, self;
@@ -66,7 +66,7 @@ typedef struct {
     size_t width;  // bytes per element
     size_t block;  // bytes per block, or 0 if the collective has no blocks
     MccAfterwards afterwards;
-    MccDeal deal;
+    MccDistribution distribution;
     // The fields below are set only if needed by the call.
     MccBounce* memory;  // during mcc_lay() only
     const uint8_t* from;
@@ -83,7 +83,7 @@ static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
     p->width = 1;
     p->block = 0;
     p->afterwards = kMccNothing;
-    p->deal.even = true;
+    p->distribution.even = true;
 }
 
 // Returns the size by which the front end decides which side serves the call: packed bytes of a message, a

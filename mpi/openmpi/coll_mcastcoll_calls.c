@@ -24,7 +24,8 @@ static bool is_of_open_mpi(const MccJob* job, const MccCall* call, size_t bytes)
 // Other counts use an allreduce while the vector is short, and the previous module otherwise.
 static enum fi_collective_op choose(const MccJob* job) {
     const enum fi_collective_op own = mcc_collective_ops[job->collective];
-    if (FI_REDUCE_SCATTER != own || (job->plan.deal.even && mcc_group_has(job->module, own))) return own;
+    if (FI_REDUCE_SCATTER != own || (job->plan.distribution.even && mcc_group_has(job->module, own)))
+        return own;
     return FI_ALLREDUCE;
 }
 

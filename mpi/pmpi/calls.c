@@ -76,7 +76,8 @@ static bool is_served(PmpiCall* c, const MccCall* call) {
     const int64_t message = mcc_call_bytes(&c->plan, call);
     if (kMccBarrier == call->collective) return true;
     const uint64_t bytes = (uint64_t)message * (0 != c->plan.block ? (uint64_t)g->join.size : 1);
-    return message > 0 && bytes > 0 && bytes >= s->min_bytes && bytes <= s->max_bytes && c->plan.deal.even &&
+    return message > 0 && bytes > 0 && bytes >= s->min_bytes && bytes <= s->max_bytes &&
+           c->plan.distribution.even &&
            mcc_provider_has(&pmpi.provider, collective, whole->datatype, whole->op);
 }
 
