@@ -7,8 +7,8 @@ mcc_mpi_core = \
 	%reldir%/descriptors.c \
 	%reldir%/descriptors.h \
 	%reldir%/layout.h \
-	%reldir%/plan.c \
-	%reldir%/plan.h \
+	%reldir%/prepared_call.c \
+	%reldir%/prepared_call.h \
 	%reldir%/probe.c \
 	%reldir%/probe.h \
 	%reldir%/progress_thread.c \

@@ -1,9 +1,9 @@
 // Internal header of the Open MPI coll component.
 //
-// Path of a call: an entry function (_calls.c) fills an MccJob, decides which side serves the call (_run.c,
-// _select.c), prepares the buffers (core/plan.h), and runs the operation (_run.c) or starts it (_request.c).
-// In the list below, each file uses only the functions of the files before it; _component.c uses functions of
-// every file.
+// Path of a call: an entry function (_entries.c) fills an MccCall, decides which side serves the call
+// (_run.c, _select.c), prepares the buffers (core/prepared_call.h), and runs the operation (_run.c) or starts
+// it (_request.c). In the list below, each file uses only the functions of the files before it; _component.c
+// uses functions of every file.
 //
 // Ownership: the component owns the provider's objects (MccProvider), the peer records, and every group from
 // its join on, so that MPI_Finalize can close the groups in order even if the program has not freed its
@@ -22,7 +22,7 @@
 
 #include "coll_mcastcoll_ompi.h"
 #include "core/descriptors.h"
-#include "core/plan.h"
+#include "core/prepared_call.h"
 #include "core/probe.h"
 #include "core/progress_thread.h"
 #include "core/provider.h"
@@ -79,9 +79,9 @@ typedef struct {
 // The side that serves a call.
 typedef enum {
     kMccPrevious,  // the previous module, on every rank
-    kMccHere,      // the group; an MccJob is complete
+    kMccHere,      // the group; an MccCall is complete
     kMccMeasured,  // undecided: both sides in turn
-    kMccOver,      // neither: nothing to do, or an error; the result is the job's rc
+    kMccOver,      // neither: nothing to do, or an error; the result is the call's rc
 } MccRoute;
 
 // A trial: measures whether the group or the previous module is faster for a class of message sizes (rule
@@ -202,7 +202,7 @@ typedef struct {
 // Ownership: a blocking call borrows the module's bounce buffer. A non-blocking call owns its memory, freed
 // with the request, and holds a reference to a derived datatype, since the program may free the datatype.
 typedef struct {
-    MccPlan plan;  // covers every segment
+    MccPreparedCall prepared;  // covers every segment
     MccModule* module;
     ompi_communicator_t* comm;
     MccForm form;
@@ -219,7 +219,7 @@ typedef struct {
 
     MccTrial* trial;  // the trial with this call, or NULL
     int64_t begun_ns;
-} MccJob;
+} MccCall;
 
 extern MccComponent mcc_component;  // _settings.c
 
@@ -371,22 +371,22 @@ void mcc_watch_windows(void);  // once Open MPI has opened its osc components
 // while this thread creates a window.
 void mcc_note_window(MccModule* m, ompi_communicator_t* comm);
 
-// coll_mcastcoll_job.c
-size_t mcc_longest_part(const MccJob* job);
+// coll_mcastcoll_call.c
+size_t mcc_longest_part(const MccCall* call);
 // Returns the next operation of the call, from element `offset` on.
-struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset);
+struct fi_mcastcoll_request mcc_part(const MccCall* call, size_t offset);
 ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);
 // Returns whether completion unpacks into a derived datatype, which the program may free meanwhile.
-bool mcc_unpacks_derived(const MccJob* job);
+bool mcc_unpacks_derived(const MccCall* call);
 // Delivers the result after the provider has finished (`good`), and releases datatypes and memory. To be
 // called exactly once.
-bool mcc_finish_job(MccJob* job, bool good);
+bool mcc_finish_call(MccCall* call, bool good);
 // Reports a failure and returns MPI's error code.
-int mcc_fail(MccGroup* g, const MccJob* job, int error);
+int mcc_fail(MccGroup* g, const MccCall* call, int error);
 
 // coll_mcastcoll_request.c
-// False: the previous module must serve the call. Otherwise job->rc is the result for the caller.
-bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
+// False: the previous module must serve the call. Otherwise call->rc is the result for the caller.
+bool mcc_start_call(MccCall* call, MccRoute route, ompi_request_t** request);
 // The lock is held.
 bool mcc_slot_ended(const void* context, int error, const char* text);  // false: not a slot's context
 void mcc_post_backlog(void);
@@ -421,14 +421,14 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 bool mcc_has_failed(const MccModule* m);
 // Decides which side serves the call, by values that MPI makes equal on every rank (collective and bytes, see
 // coll_mcastcoll_select.c) and by the collectives of the group. Forms the group when it is due.
-MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes);
+MccRoute mcc_route(MccCall* call, enum fi_collective_op needed, size_t bytes);
 // Runs an operation to its end. Returns 0 or a positive FI_E code. FI_ENOSYS: no member has begun the
 // operation.
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
-bool mcc_run_job(MccJob* job, MccRoute route);  // as mcc_start_job()
-void mcc_measured(MccJob* job);                 // ends a call that is part of a trial
+bool mcc_run_call(MccCall* call, MccRoute route);  // as mcc_start_call()
+void mcc_measured(MccCall* call);                  // ends a call that is part of a trial
 
-// coll_mcastcoll_calls.c
+// coll_mcastcoll_entries.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);
 
 #endif

@@ -32,7 +32,7 @@
 #include <string.h>
 
 #include "core/descriptors.h"
-#include "core/plan.h"
+#include "core/prepared_call.h"
 #include "core/progress_thread.h"
 #include "core/provider.h"
 

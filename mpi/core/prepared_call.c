@@ -2,7 +2,7 @@
 // every member, even if datatypes differ. n consecutive blocks are a layout of n times as many elements, so n
 // blocks are packed and unpacked at once.
 
-#include "core/plan.h"
+#include "core/prepared_call.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static const uint8_t* packed(const MccLayout* from, size_t bytes, uint8_t* memor
 }
 
 // Directs the result to `memory`, from which mcc_deliver() unpacks.
-static void unpack_later(MccPlan* p, const MccLayout* to, uint8_t* memory, size_t bytes) {
+static void unpack_later(MccPreparedCall* p, const MccLayout* to, uint8_t* memory, size_t bytes) {
     p->whole.buffer = memory;
     p->afterwards = kMccUnpack;
     p->from = memory;
@@ -47,7 +47,7 @@ static void unpack_later(MccPlan* p, const MccLayout* to, uint8_t* memory, size_
 
 // Sets input and output (NULL: none) of the request: the layout itself if it is contiguous, or else bounce
 // memory. Packs the input; the output is unpacked later.
-static int exchange(MccPlan* p, const MccLayout* from, size_t bytes_out, const MccLayout* to,
+static int exchange(MccPreparedCall* p, const MccLayout* from, size_t bytes_out, const MccLayout* to,
                     size_t bytes_in) {
     p->whole.input = NULL != from ? mcc_contiguous(from) : NULL;
     p->whole.buffer = NULL != to ? (uint8_t*)(uintptr_t)mcc_contiguous(to) : NULL;
@@ -67,7 +67,7 @@ static int exchange(MccPlan* p, const MccLayout* from, size_t bytes_out, const M
     return 0;
 }
 
-static int lay_bcast(MccPlan* p, const MccLayout* layout, bool at_root) {
+static int prepare_bcast(MccPreparedCall* p, const MccLayout* layout, bool at_root) {
     const size_t bytes = p->whole.count;
     if (!at_root) return exchange(p, NULL, 0, layout, bytes);
     const int error = exchange(p, layout, bytes, NULL, 0);
@@ -78,7 +78,7 @@ static int lay_bcast(MccPlan* p, const MccLayout* layout, bool at_root) {
 
 // For a member that receives the blocks of all members: directly into the result if its layout is contiguous,
 // or else into bounce memory.
-static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
+static int collect(MccPreparedCall* p, const MccLayout* in, const MccLayout* out) {
     const size_t own = p->self * p->block, all = p->members * p->block;
     const bool in_place = is_in_place(in->base);
     const MccLayout result = times(out, p->members);
@@ -97,12 +97,12 @@ static int collect(MccPlan* p, const MccLayout* in, const MccLayout* out) {
 }
 
 // False: too much padding, or invalid arguments, which MPI reports. The same on every member.
-static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* largest) {
-    const int64_t width = (int64_t)mcc_width(call->out.type), members = (int64_t)p->members;
+static bool measure_blocks(const MccPreparedCall* p, const MccArguments* args, size_t* largest) {
+    const int64_t width = (int64_t)mcc_width(args->out.type), members = (int64_t)p->members;
     int64_t most = 0, sum = 0;
-    if (NULL == call->counts.at || NULL == call->places.at) return false;
+    if (NULL == args->counts.at || NULL == args->places.at) return false;
     for (size_t i = 0; 0 != width && i < p->members; ++i) {
-        const int64_t count = mcc_item(call->counts, i);
+        const int64_t count = mcc_item(args->counts, i);
         if (count < 0 || count > INT64_MAX / 4 / width / members) return false;
         most = count > most ? count : most;
         sum += count;
@@ -112,16 +112,16 @@ static bool measure_blocks(const MccPlan* p, const MccCall* call, size_t* larges
 }
 
 // Returns whether the blocks have the same size and follow each other.
-static bool is_dense(const MccPlan* p, MccList counts, MccList places) {
+static bool is_dense(const MccPreparedCall* p, MccList counts, MccList places) {
     const int64_t count = mcc_item(counts, 0), place = mcc_item(places, 0);
     for (size_t i = 1; i < p->members; ++i)
         if (mcc_item(counts, i) != count || mcc_item(places, i) != place + (int64_t)i * count) return false;
     return true;
 }
 
-static int lay_allgatherv(MccPlan* p, const MccCall* call) {
-    const MccLayout *in = &call->in, *out = &call->out;
-    const MccList counts = call->counts, places = call->places;
+static int prepare_allgatherv(MccPreparedCall* p, const MccArguments* args) {
+    const MccLayout *in = &args->in, *out = &args->out;
+    const MccList counts = args->counts, places = args->places;
     if (is_dense(p, counts, places)) {
         const MccLayout first = advance(out, mcc_item(places, 0), mcc_item(counts, 0));
         return collect(p, in, &first);
@@ -147,7 +147,7 @@ static int lay_allgatherv(MccPlan* p, const MccCall* call) {
     return 0 == bytes || mcc_pack(&mine, own, bytes) ? 0 : FI_EOTHER;
 }
 
-static int lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, bool at_root) {
+static int prepare_scatter(MccPreparedCall* p, const MccLayout* in, const MccLayout* out, bool at_root) {
     if (!at_root) return exchange(p, NULL, 0, out, p->block);
     const bool in_place = is_in_place(out->base);
     const MccLayout source = times(in, p->members);
@@ -157,7 +157,7 @@ static int lay_scatter(MccPlan* p, const MccLayout* in, const MccLayout* out, bo
     return error;
 }
 
-static int lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
+static int prepare_alltoall(MccPreparedCall* p, const MccLayout* in, const MccLayout* out) {
     const size_t all = p->members * p->block;
     const MccLayout result = times(out, p->members);
     const MccLayout source = is_in_place(in->base) ? result : times(in, p->members);
@@ -167,18 +167,18 @@ static int lay_alltoall(MccPlan* p, const MccLayout* in, const MccLayout* out) {
 // The reductions. Which side serves them depends on elements, operator and counts, for which MPI requires the
 // same on every member. Their vectors are contiguous, so the provider reads and writes the program's buffers,
 // unless a buffer is on a device.
-static MccLayout vector_in(const MccPlan* p, const MccCall* call) {
-    return (MccLayout){.base = is_in_place(call->in.base) ? call->out.base : call->in.base,
+static MccLayout vector_in(const MccPreparedCall* p, const MccArguments* args) {
+    return (MccLayout){.base = is_in_place(args->in.base) ? args->out.base : args->in.base,
                        .count = (int64_t)p->whole.count,
-                       .type = call->out.type};
+                       .type = args->out.type};
 }
 
 // A vector on a device is packed into `memory`, and a result for a device is unpacked from there. If both are
 // on a device, the reduction runs in place in `memory`.
-static int lay_reduction(MccPlan* p, const MccCall* call) {
-    const MccLayout in = vector_in(p, call);
-    const MccLayout out = {.base = call->out.base, .count = in.count, .type = in.type};
-    const bool gets = FI_REDUCE != p->whole.collective || p->self == (size_t)call->root;
+static int prepare_reduction(MccPreparedCall* p, const MccArguments* args) {
+    const MccLayout in = vector_in(p, args);
+    const MccLayout out = {.base = args->out.base, .count = in.count, .type = in.type};
+    const bool gets = FI_REDUCE != p->whole.collective || p->self == (size_t)args->root;
     const bool packs = mcc_is_device(in.base);
     const bool unpacks = gets && (in.base == out.base ? packs : mcc_is_device(out.base));
     const size_t bytes = p->whole.count * p->width;
@@ -196,7 +196,7 @@ static int lay_reduction(MccPlan* p, const MccCall* call) {
 }
 
 // False: invalid counts, which MPI reports.
-static bool distribute_by_counts(MccPlan* p, MccList counts) {
+static bool distribute_by_counts(MccPreparedCall* p, MccList counts) {
     const int64_t members = (int64_t)p->members;
     if (NULL == counts.at) return false;
     MccDistribution parts = {.even = true, .own = mcc_item(counts, p->self)};
@@ -214,7 +214,7 @@ static bool distribute_by_counts(MccPlan* p, MccList counts) {
     return true;
 }
 
-static bool distribute_evenly(MccPlan* p, int64_t count) {
+static bool distribute_evenly(MccPreparedCall* p, int64_t count) {
     const int64_t members = (int64_t)p->members;
     if (count < 0 || count > INT64_MAX / 2 / members) return false;
     p->distribution = (MccDistribution){
@@ -226,11 +226,11 @@ static bool distribute_evenly(MccPlan* p, int64_t count) {
 // their address, which the provider does not support; for an empty slice, which may have no address; and for
 // a slice on a device. A vector on a device is packed into `memory`: behind the slice, or for an allreduce
 // where the result goes.
-static int lay_reduce_scatter(MccPlan* p, const MccCall* call) {
+static int prepare_reduce_scatter(MccPreparedCall* p, const MccArguments* args) {
     const MccDistribution* parts = &p->distribution;
     const bool whole = FI_ALLREDUCE == p->whole.collective;
-    const MccLayout in = vector_in(p, call);
-    const MccLayout out = {.base = call->out.base, .count = parts->own, .type = in.type};
+    const MccLayout in = vector_in(p, args);
+    const MccLayout out = {.base = args->out.base, .count = parts->own, .type = in.type};
     const bool packs = mcc_is_device(in.base);
     const bool unpacks = whole || in.base == out.base || 0 == parts->own || mcc_is_device(out.base);
     const size_t slice = (size_t)(whole ? parts->total : unpacks ? parts->own + 1 : 0) * p->width;
@@ -259,78 +259,79 @@ static int64_t bytes_of(const MccLayout* layout) {
     return layout->count * width;
 }
 
-static int64_t block_of(MccPlan* p, const MccLayout* block) {
+static int64_t block_of(MccPreparedCall* p, const MccLayout* block) {
     const int64_t bytes = bytes_of(block);
     p->block = (size_t)bytes;
     return bytes;
 }
 
 // Size of a vector of `count` elements.
-static int64_t vector_of(MccPlan* p, const MccCall* call, int64_t count) {
+static int64_t vector_of(MccPreparedCall* p, const MccArguments* args, int64_t count) {
     if (count <= 0) return count;
-    if (!mcc_reduction(call->out.type, call->op, &p->whole.datatype, &p->whole.op, &p->width)) return -1;
+    if (!mcc_reduction(args->out.type, args->op, &p->whole.datatype, &p->whole.op, &p->width)) return -1;
     p->whole.count = (size_t)count;
     return count <= INT64_MAX / (int64_t)p->width ? count * (int64_t)p->width : -1;
 }
 
-int64_t mcc_call_bytes(MccPlan* p, const MccCall* call) {
-    const bool at_root = p->self == (size_t)call->root;
-    switch (call->collective) {
+int64_t mcc_call_bytes(MccPreparedCall* p, const MccArguments* args) {
+    const bool at_root = p->self == (size_t)args->root;
+    switch (args->collective) {
         case kMccBarrier:
             p->whole.datatype = FI_VOID;
             return 0;
         case kMccBcast:
-            return bytes_of(&call->out);
+            return bytes_of(&args->out);
         case kMccGather:
-            return block_of(p, at_root ? &call->out : &call->in);
+            return block_of(p, at_root ? &args->out : &args->in);
         case kMccScatter:
-            return block_of(p, at_root ? &call->in : &call->out);
+            return block_of(p, at_root ? &args->in : &args->out);
         case kMccAllgatherv:
-            return measure_blocks(p, call, &p->block) ? (int64_t)p->block : -1;
+            return measure_blocks(p, args, &p->block) ? (int64_t)p->block : -1;
         case kMccAllreduce:
         case kMccReduce:
-            return vector_of(p, call, call->out.count);
+            return vector_of(p, args, args->out.count);
         case kMccReduceScatter:
-            return distribute_by_counts(p, call->counts) ? vector_of(p, call, p->distribution.total) : -1;
+            return distribute_by_counts(p, args->counts) ? vector_of(p, args, p->distribution.total) : -1;
         case kMccReduceScatterBlock:
-            return distribute_evenly(p, call->out.count) ? vector_of(p, call, p->distribution.total) : -1;
+            return distribute_evenly(p, args->out.count) ? vector_of(p, args, p->distribution.total) : -1;
         default:  // allgather, alltoall
-            return block_of(p, &call->out);
+            return block_of(p, &args->out);
     }
 }
 
-int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective, MccBounce* memory) {
-    const bool at_root = p->self == (size_t)call->root;
+int mcc_prepare_call(MccPreparedCall* p, const MccArguments* args, enum fi_collective_op collective,
+                     MccBounce* memory) {
+    const bool at_root = p->self == (size_t)args->root;
     p->memory = memory;
     p->whole.collective = collective;
-    p->whole.root = (uint32_t)call->root;
+    p->whole.root = (uint32_t)args->root;
     if (0 != p->block) p->whole.count = p->block;
-    switch (call->collective) {
+    switch (args->collective) {
         case kMccBcast:
-            p->whole.count = (size_t)bytes_of(&call->out);
-            return lay_bcast(p, &call->out, at_root);
+            p->whole.count = (size_t)bytes_of(&args->out);
+            return prepare_bcast(p, &args->out, at_root);
         case kMccAllgather:
-            return collect(p, &call->in, &call->out);
+            return collect(p, &args->in, &args->out);
         case kMccAllgatherv:
-            return lay_allgatherv(p, call);
+            return prepare_allgatherv(p, args);
         case kMccGather:
-            return at_root ? collect(p, &call->in, &call->out) : exchange(p, &call->in, p->block, NULL, 0);
+            return at_root ? collect(p, &args->in, &args->out) : exchange(p, &args->in, p->block, NULL, 0);
         case kMccScatter:
-            return lay_scatter(p, &call->in, &call->out, at_root);
+            return prepare_scatter(p, &args->in, &args->out, at_root);
         case kMccAlltoall:
-            return lay_alltoall(p, &call->in, &call->out);
+            return prepare_alltoall(p, &args->in, &args->out);
         case kMccReduceScatter:
         case kMccReduceScatterBlock:
-            return lay_reduce_scatter(p, call);
+            return prepare_reduce_scatter(p, args);
         case kMccAllreduce:
         case kMccReduce:
-            return lay_reduction(p, call);
+            return prepare_reduction(p, args);
         default:  // barrier
             return 0;
     }
 }
 
-static bool unpack_blocks(const MccPlan* p) {
+static bool unpack_blocks(const MccPreparedCall* p) {
     const size_t width = mcc_width(p->to.type);
     for (size_t i = 0; i < p->members; ++i) {
         const MccLayout block = advance(&p->to, mcc_item(p->places, i), mcc_item(p->counts, i));
@@ -340,7 +341,7 @@ static bool unpack_blocks(const MccPlan* p) {
     return true;
 }
 
-bool mcc_deliver(const MccPlan* p) {
+bool mcc_deliver(const MccPreparedCall* p) {
     switch (p->afterwards) {
         case kMccNothing:
             return true;

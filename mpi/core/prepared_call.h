@@ -1,5 +1,5 @@
-// A prepared call (MccPlan): one MPI call in the form required by the provider, and the work left for the
-// time when the provider has finished.
+// A prepared call (MccPreparedCall): one MPI call in the form required by the provider, and the work left for
+// the time when the provider has finished.
 //
 // Each front end decides whether the provider or MPI serves a call. Both front ends base the decision on the
 // same figures and pass the same buffers to the provider; this file computes both.
@@ -9,10 +9,11 @@
 // belongs to the call, and unpacked at the end. An accelerator's memory counts as not contiguous. A buffer
 // may be on a device on a single member, so the decision must not depend on the buffer's place.
 //
-// Ownership: MccPlan owns no memory. The front end owns the memory and releases it when the call ends.
+// Ownership: MccPreparedCall owns no memory. The front end owns the memory and releases it when the call
+// ends.
 
-#ifndef MCASTCOLL_MPI_CORE_PLAN_H
-#define MCASTCOLL_MPI_CORE_PLAN_H
+#ifndef MCASTCOLL_MPI_CORE_PREPARED_CALL_H
+#define MCASTCOLL_MPI_CORE_PREPARED_CALL_H
 
 #include "core/collectives.h"
 #include "core/layout.h"
@@ -32,7 +33,7 @@ typedef struct {
     MccList counts, places;
     MPI_Op op;
     int root;
-} MccCall;
+} MccArguments;
 
 static inline int64_t mcc_item(MccList list, size_t index) {
     return list.large ? ((const MPI_Count*)list.at)[index] : ((const int*)list.at)[index];
@@ -68,15 +69,15 @@ typedef struct {
     MccAfterwards afterwards;
     MccDistribution distribution;
     // The fields below are set only if needed by the call.
-    MccBounce* memory;  // during mcc_lay() only
+    MccBounce* memory;  // during mcc_prepare_call() only
     const uint8_t* from;
     size_t bytes;
     MccLayout to;
     MccList counts, places;
-} MccPlan;
+} MccPreparedCall;
 
 // Initialises an empty prepared call.
-static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
+static inline void mcc_begin_prepared_call(MccPreparedCall* p, size_t members, size_t self) {
     p->members = members;
     p->self = self;
     p->whole = (struct fi_mcastcoll_request){.size = sizeof(p->whole), .datatype = FI_UINT8, .op = FI_NOOP};
@@ -91,15 +92,16 @@ static inline void mcc_begin_plan(MccPlan* p, size_t members, size_t self) {
 // element type and the operator in `p` count as well. 0: no data move. Negative: MPI must serve the call or
 // report the error. The blocks of an allgatherv travel padded to the largest block; if too much of the
 // traffic would be padding, the result is negative, too.
-int64_t mcc_call_bytes(MccPlan* p, const MccCall* call);
+int64_t mcc_call_bytes(MccPreparedCall* p, const MccArguments* args);
 // Prepares input, output and the remaining work for the provider's `collective`, once the decision is to
 // serve the call: the call's own collective, or for a reduce_scatter an allreduce, of which this member takes
 // its own part. Packed bytes go to `memory`, which must stay until mcc_deliver(). Returns 0 or a positive
 // FI_E code.
-int mcc_lay(MccPlan* p, const MccCall* call, enum fi_collective_op collective, MccBounce* memory);
+int mcc_prepare_call(MccPreparedCall* p, const MccArguments* args, enum fi_collective_op collective,
+                     MccBounce* memory);
 
 // Unpacks the result into the program's memory when the provider has finished. False: MPI failed to unpack.
-bool mcc_deliver(const MccPlan* p);
+bool mcc_deliver(const MccPreparedCall* p);
 
 // Returns MPI's error class for a positive FI_E code.
 int mcc_error_class(int error);

@@ -6,23 +6,23 @@
 // Between the hosts of one site, reductions are divided into vectors of at most 64 KiB: such a vector fits
 // into one message, goes up the tree at once, and the next one follows immediately. Each part costs a round
 // trip, so between sites vectors are not divided.
-size_t mcc_longest_part(const MccJob* job) {
+size_t mcc_longest_part(const MccCall* call) {
     enum { kGathered = 65536 };
     const size_t longest = mcc_component.longest;
     const bool reduces =
-        FI_REDUCE == job->plan.whole.collective || FI_ALLREDUCE == job->plan.whole.collective;
-    const bool in_site = job->module->hosts > 1 && 1 == job->module->sites;
+        FI_REDUCE == call->prepared.whole.collective || FI_ALLREDUCE == call->prepared.whole.collective;
+    const bool in_site = call->module->hosts > 1 && 1 == call->module->sites;
     return reduces && in_site && longest > kGathered ? kGathered : longest;
 }
 
-struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset) {
-    struct fi_mcastcoll_request part = job->plan.whole;
-    if (!job->divisible) return part;
-    const size_t segment = job->longest / job->plan.width, left = part.count - offset;
+struct fi_mcastcoll_request mcc_part(const MccCall* call, size_t offset) {
+    struct fi_mcastcoll_request part = call->prepared.whole;
+    if (!call->divisible) return part;
+    const size_t segment = call->longest / call->prepared.width, left = part.count - offset;
     part.count = left < segment ? left : segment;
     // In rooted operations, only the root has a result buffer.
-    if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * job->plan.width;
-    if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * job->plan.width;
+    if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * call->prepared.width;
+    if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * call->prepared.width;
     return part;
 }
 
@@ -57,39 +57,39 @@ ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* r, void* contex
     }
 }
 
-bool mcc_unpacks_derived(const MccJob* job) {
-    const MccAfterwards what = job->plan.afterwards;
+bool mcc_unpacks_derived(const MccCall* call) {
+    const MccAfterwards what = call->prepared.afterwards;
     return (kMccUnpack == what || kMccUnpackBlocks == what) &&
-           !ompi_datatype_is_predefined(job->plan.to.type);
+           !ompi_datatype_is_predefined(call->prepared.to.type);
 }
 
-bool mcc_finish_job(MccJob* job, bool good) {
-    good = good && mcc_deliver(&job->plan);
-    if (kMccBlocking == job->form) {
-        mcc_bounce_trim(&job->module->bounce, kMccKeptBounce);
+bool mcc_finish_call(MccCall* call, bool good) {
+    good = good && mcc_deliver(&call->prepared);
+    if (kMccBlocking == call->form) {
+        mcc_bounce_trim(&call->module->bounce, kMccKeptBounce);
         return good;
     }
-    if (mcc_unpacks_derived(job)) OBJ_RELEASE(job->plan.to.type);
-    mcc_bounce_trim(&job->memory, 0);
-    free(job->vectors);
-    job->vectors = NULL;
+    if (mcc_unpacks_derived(call)) OBJ_RELEASE(call->prepared.to.type);
+    mcc_bounce_trim(&call->memory, 0);
+    free(call->vectors);
+    call->vectors = NULL;
     return good;
 }
 
-int mcc_fail(MccGroup* g, const MccJob* job, int error) {
+int mcc_fail(MccGroup* g, const MccCall* call, int error) {
     // Adds which rank was lost and how this was detected, on every rank and for blocking calls, too.
     if (NULL != g->join.mc && NULL != g->join.get_failure)
         (void)g->join.get_failure(g->join.mc, g->operation.text, sizeof(g->operation.text));
     const bool more = '\0' != g->operation.text[0];
     char size[48] = "", root[32] = "";
-    if (kMccBarrier != job->collective) snprintf(size, sizeof(size), " of %zu bytes", job->bytes);
-    if (FI_BROADCAST == job->plan.whole.collective || FI_SCATTER == job->plan.whole.collective)
-        snprintf(root, sizeof(root), " from rank %u", job->plan.whole.root);
-    if (FI_REDUCE == job->plan.whole.collective || FI_GATHER == job->plan.whole.collective)
-        snprintf(root, sizeof(root), " to rank %u", job->plan.whole.root);
+    if (kMccBarrier != call->collective) snprintf(size, sizeof(size), " of %zu bytes", call->bytes);
+    if (FI_BROADCAST == call->prepared.whole.collective || FI_SCATTER == call->prepared.whole.collective)
+        snprintf(root, sizeof(root), " from rank %u", call->prepared.whole.root);
+    if (FI_REDUCE == call->prepared.whole.collective || FI_GATHER == call->prepared.whole.collective)
+        snprintf(root, sizeof(root), " to rank %u", call->prepared.whole.root);
     g->failed = true;
     opal_output(0, "coll/mcastcoll: %s%s%s%s failed on communicator %s, rank %d of %d: %s%s%s%s",
-                kMccNonblocking == job->form ? "i" : "", mcc_collective_names[job->collective], size, root,
+                kMccNonblocking == call->form ? "i" : "", mcc_collective_names[call->collective], size, root,
                 g->name, g->join.rank, g->join.size, fi_strerror(error), more ? " (" : "",
                 more ? g->operation.text : "", more ? ")" : "");
     return mcc_error_class(error);

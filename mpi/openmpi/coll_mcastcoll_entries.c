@@ -1,5 +1,5 @@
 // The entry functions: the blocking and the non-blocking form of each collective, generated from one macro. A
-// call becomes an MccJob. If the decision is against the group, or the group turns out not to have the
+// call becomes an MccCall. If the decision is against the group, or the group turns out not to have the
 // collective, the previous module gets the call unchanged.
 //
 // Broadcasts are divided into segments by packed bytes, and vectors into segments of whole elements.
@@ -13,28 +13,28 @@
 // communicator's call order on each rank. For an inter-communicator they are a reduction and a broadcast of
 // one int on the local communicator of each side. A program's own call of this size may use a different
 // datatype on each rank, so only the size can decide.
-static bool is_of_open_mpi(const MccJob* job, const MccCall* call, size_t bytes) {
-    if (kMccNonblocking != job->form) return false;
-    if (kMccBcast == call->collective) return sizeof(int) == bytes;
-    return (kMccAllreduce == call->collective || kMccReduce == call->collective) && sizeof(int) == bytes &&
-           (MPI_MAX == call->op || MPI_MIN == call->op);
+static bool is_of_open_mpi(const MccCall* call, const MccArguments* args, size_t bytes) {
+    if (kMccNonblocking != call->form) return false;
+    if (kMccBcast == args->collective) return sizeof(int) == bytes;
+    return (kMccAllreduce == args->collective || kMccReduce == args->collective) && sizeof(int) == bytes &&
+           (MPI_MAX == args->op || MPI_MIN == args->op);
 }
 
 // Chooses the provider's operation. libfabric's reduce_scatter distributes the vector as evenly as possible.
 // Other counts use an allreduce while the vector is short, and the previous module otherwise.
-static enum fi_collective_op choose(const MccJob* job) {
-    const enum fi_collective_op own = mcc_collective_ops[job->collective];
-    if (FI_REDUCE_SCATTER != own || (job->plan.distribution.even && mcc_group_has(job->module, own)))
+static enum fi_collective_op choose(const MccCall* call) {
+    const enum fi_collective_op own = mcc_collective_ops[call->collective];
+    if (FI_REDUCE_SCATTER != own || (call->prepared.distribution.even && mcc_group_has(call->module, own)))
         return own;
     return FI_ALLREDUCE;
 }
 
 // Returns whether the parameters leave a message, vector or block of `bytes` to the previous module.
-static bool is_left(const MccJob* job, enum fi_collective_op chosen, size_t bytes) {
+static bool is_left(const MccCall* call, enum fi_collective_op chosen, size_t bytes) {
     enum { kMaxTogether = 1 << 30 };
     const MccComponent* c = &mcc_component;
     const size_t together = c->max_message < kMaxTogether ? c->max_message : kMaxTogether;
-    switch (job->collective) {
+    switch (call->collective) {
         case kMccBarrier:
             return false;
         case kMccBcast:
@@ -47,91 +47,94 @@ static bool is_left(const MccJob* job, enum fi_collective_op chosen, size_t byte
             return bytes > c->max_message || bytes > c->segment ||
                    (FI_ALLREDUCE == chosen && bytes > c->reduce_scatter_small);
         default:
-            return bytes > c->segment || bytes > together / job->plan.members;
+            return bytes > c->segment || bytes > together / call->prepared.members;
     }
 }
 
-static MccRoute plan(MccJob* job, const MccCall* call) {
-    if (mcc_has_failed(job->module)) {
-        job->rc = MPI_ERR_OTHER;
+static MccRoute prepare(MccCall* call, const MccArguments* args) {
+    if (mcc_has_failed(call->module)) {
+        call->rc = MPI_ERR_OTHER;
         return kMccOver;
     }
-    if (kMccFresh == job->module->state && kMccBlocking == job->form) mcc_note_window(job->module, job->comm);
-    if (!mcc_is_enabled(call->collective, job->form)) return kMccPrevious;
-    const int64_t measured = mcc_call_bytes(&job->plan, call);
+    if (kMccFresh == call->module->state && kMccBlocking == call->form)
+        mcc_note_window(call->module, call->comm);
+    if (!mcc_is_enabled(args->collective, call->form)) return kMccPrevious;
+    const int64_t measured = mcc_call_bytes(&call->prepared, args);
     const size_t bytes = (size_t)measured;
-    if (0 == measured && kMccBarrier != call->collective)
+    if (0 == measured && kMccBarrier != args->collective)
         return kMccOver;  // on every rank, since signatures match
-    const enum fi_collective_op chosen = choose(job);
-    if (measured < 0 || is_left(job, chosen, bytes) || is_of_open_mpi(job, call, bytes)) return kMccPrevious;
-    job->bytes = bytes;
-    job->divisible =
-        kMccBcast == call->collective || kMccAllreduce == call->collective || kMccReduce == call->collective;
-    const MccRoute route = mcc_route(job, chosen, bytes);
+    const enum fi_collective_op chosen = choose(call);
+    if (measured < 0 || is_left(call, chosen, bytes) || is_of_open_mpi(call, args, bytes))
+        return kMccPrevious;
+    call->bytes = bytes;
+    call->divisible =
+        kMccBcast == args->collective || kMccAllreduce == args->collective || kMccReduce == args->collective;
+    const MccRoute route = mcc_route(call, chosen, bytes);
     if (kMccHere != route) return route;
-    job->streamed = kMccBcast == call->collective && kMccBlocking == job->form &&
-                    bytes > mcc_component.segment && NULL == mcc_contiguous(&call->out);
-    if (job->streamed) {
-        job->plan.whole.collective = FI_BROADCAST;
-        job->plan.whole.count = bytes;
-        job->plan.whole.root = (uint32_t)call->root;
-        job->plan.to = call->out;
-        job->longest = mcc_longest_part(job);
+    call->streamed = kMccBcast == args->collective && kMccBlocking == call->form &&
+                     bytes > mcc_component.segment && NULL == mcc_contiguous(&args->out);
+    if (call->streamed) {
+        call->prepared.whole.collective = FI_BROADCAST;
+        call->prepared.whole.count = bytes;
+        call->prepared.whole.root = (uint32_t)args->root;
+        call->prepared.to = args->out;
+        call->longest = mcc_longest_part(call);
         return kMccHere;
     }
-    const int error =
-        mcc_lay(&job->plan, call, chosen, kMccBlocking == job->form ? &job->module->bounce : &job->memory);
-    job->longest = mcc_longest_part(job);
+    const int error = mcc_prepare_call(&call->prepared, args, chosen,
+                                       kMccBlocking == call->form ? &call->module->bounce : &call->memory);
+    call->longest = mcc_longest_part(call);
     if (0 == error) return kMccHere;
     // A local error after every rank has decided for the group.
-    mcc_bounce_trim(&job->memory, 0);
-    job->rc = mcc_fail(job->module->group, job, error);
+    mcc_bounce_trim(&call->memory, 0);
+    call->rc = mcc_fail(call->module->group, call, error);
     return kMccOver;
 }
 
 // A barrier on one host takes 0.1 us, so only the fields read by every call are set.
-static void begin(MccJob* job, ompi_communicator_t* comm, mca_coll_base_module_t* module, MccForm form,
+static void begin(MccCall* call, ompi_communicator_t* comm, mca_coll_base_module_t* module, MccForm form,
                   MccCollective collective) {
-    job->module = (MccModule*)module;
-    job->comm = comm;
-    job->form = form;
-    job->collective = collective;
-    job->rc = 0;
-    job->bytes = 0;
-    mcc_begin_plan(&job->plan, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
-    job->divisible = job->streamed = false;
-    job->memory = (MccBounce){0};
-    job->vectors = NULL;
-    job->trial = NULL;
+    call->module = (MccModule*)module;
+    call->comm = comm;
+    call->form = form;
+    call->collective = collective;
+    call->rc = 0;
+    call->bytes = 0;
+    mcc_begin_prepared_call(&call->prepared, (size_t)ompi_comm_size(comm), (size_t)ompi_comm_rank(comm));
+    call->divisible = call->streamed = false;
+    call->memory = (MccBounce){0};
+    call->vectors = NULL;
+    call->trial = NULL;
 }
 
 #define MCC_LIST(...) __VA_ARGS__
-// `parameters`, `arguments` and the initialisers of MccCall are lists in parentheses. The first two end with
-// a comma unless they are empty.
-#define MCC_CALLS(enumerator, name, parameters, arguments, ...)                                            \
-    static int mcc_##name(MCC_LIST parameters ompi_communicator_t* comm, mca_coll_base_module_t* module) { \
-        MccJob job;                                                                                        \
-        begin(&job, comm, module, kMccBlocking, enumerator);                                               \
-        if (!mcc_run_job(&job, plan(&job, &(MccCall){.collective = enumerator, __VA_ARGS__}))) {           \
-            MccHeld held;                                                                                  \
-            const MccPrevious previous = mcc_step_aside(job.module, comm, enumerator, &held);              \
-            job.rc = ((mca_coll_base_module_##name##_fn_t)previous.function)(MCC_LIST arguments comm,      \
-                                                                             previous.module);             \
-            mcc_step_back(job.module, comm, &held);                                                        \
-            if (OMPI_SUCCESS == job.rc && mcc_has_failed(job.module)) job.rc = MPI_ERR_OTHER;              \
-        }                                                                                                  \
-        if (NULL != job.trial) mcc_measured(&job);                                                         \
-        return job.rc;                                                                                     \
-    }                                                                                                      \
-    static int mcc_i##name(MCC_LIST parameters ompi_communicator_t* comm, ompi_request_t** request,        \
-                           mca_coll_base_module_t* module) {                                               \
-        MccJob job;                                                                                        \
-        begin(&job, comm, module, kMccNonblocking, enumerator);                                            \
-        if (mcc_start_job(&job, plan(&job, &(MccCall){.collective = enumerator, __VA_ARGS__}), request))   \
-            return job.rc;                                                                                 \
-        const MccPrevious* previous = &job.module->previous[kMccNonblocking][enumerator];                  \
-        return ((mca_coll_base_module_i##name##_fn_t)previous->function)(MCC_LIST arguments comm, request, \
-                                                                         previous->module);                \
+// `parameters`, `arguments` and the initialisers of MccArguments are lists in parentheses. The first two end
+// with a comma unless they are empty.
+#define MCC_CALLS(enumerator, name, parameters, arguments, ...)                                             \
+    static int mcc_##name(MCC_LIST parameters ompi_communicator_t* comm, mca_coll_base_module_t* module) {  \
+        MccCall call;                                                                                       \
+        begin(&call, comm, module, kMccBlocking, enumerator);                                               \
+        if (!mcc_run_call(&call, prepare(&call, &(MccArguments){.collective = enumerator, __VA_ARGS__}))) { \
+            MccHeld held;                                                                                   \
+            const MccPrevious previous = mcc_step_aside(call.module, comm, enumerator, &held);              \
+            call.rc = ((mca_coll_base_module_##name##_fn_t)previous.function)(MCC_LIST arguments comm,      \
+                                                                              previous.module);             \
+            mcc_step_back(call.module, comm, &held);                                                        \
+            if (OMPI_SUCCESS == call.rc && mcc_has_failed(call.module)) call.rc = MPI_ERR_OTHER;            \
+        }                                                                                                   \
+        if (NULL != call.trial) mcc_measured(&call);                                                        \
+        return call.rc;                                                                                     \
+    }                                                                                                       \
+    static int mcc_i##name(MCC_LIST parameters ompi_communicator_t* comm, ompi_request_t** request,         \
+                           mca_coll_base_module_t* module) {                                                \
+        MccCall call;                                                                                       \
+        begin(&call, comm, module, kMccNonblocking, enumerator);                                            \
+        if (mcc_start_call(&call, prepare(&call, &(MccArguments){.collective = enumerator, __VA_ARGS__}),   \
+                           request))                                                                        \
+            return call.rc;                                                                                 \
+        const MccPrevious* previous = &call.module->previous[kMccNonblocking][enumerator];                  \
+        return ((mca_coll_base_module_i##name##_fn_t)previous->function)(MCC_LIST arguments comm, request,  \
+                                                                         previous->module);                 \
     }
 
 #define MCC_DATA(at, number, datatype) \
@@ -170,9 +173,9 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
 // clang-format on
 
 // Short cut for a small barrier, broadcast or allreduce, which takes less time on one host than filling an
-// MccJob. A call in one segment with contiguous host memory, on a communicator that the group serves, goes to
-// the provider directly. False: the call needs an MccJob, or no member has begun it. Then the normal entry
-// function decides, and calls the previous module if necessary.
+// MccCall. A call in one segment with contiguous host memory, on a communicator that the group serves, goes
+// to the provider directly. False: the call needs an MccCall, or no member has begun it. Then the normal
+// entry function decides, and calls the previous module if necessary.
 static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
                     const struct fi_mcastcoll_request* request, size_t bytes, int* rc) {
     const MccComponent* c = &mcc_component;
@@ -185,11 +188,11 @@ static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, M
     *rc = OMPI_SUCCESS;
     if (0 == error) return true;
     if (FI_ENOSYS == error) return false;
-    MccJob job;
-    begin(&job, comm, module, kMccBlocking, collective);
-    job.plan.whole = *request;
-    job.bytes = bytes;
-    *rc = mcc_fail(m->group, &job, error);
+    MccCall call;
+    begin(&call, comm, module, kMccBlocking, collective);
+    call.prepared.whole = *request;
+    call.bytes = bytes;
+    *rc = mcc_fail(m->group, &call, error);
     return true;
 }
 
