@@ -44,14 +44,14 @@ static inline uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes
 }
 
 // A member's status: 0, or its error (a positive FI_E code) and rank. The members agree on the maximum.
-static inline int64_t mcc_word(int error, int rank) {
+static inline int64_t mcc_status(int error, int rank) {
     return 0 == error ? 0 : (int64_t)error << 32 | (int64_t)rank;
 }
-static inline int mcc_word_error(int64_t word) {
-    return (int)(word >> 32);
+static inline int mcc_status_error(int64_t status) {
+    return (int)(status >> 32);
 }
-static inline int mcc_word_rank(int64_t word) {
-    return (int)(word & INT32_MAX);
+static inline int mcc_status_rank(int64_t status) {
+    return (int)(status & INT32_MAX);
 }
 
 enum {

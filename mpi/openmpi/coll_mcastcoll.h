@@ -317,7 +317,7 @@ bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, cha
 // Returns a member of each host without rank 0's, up to kMccMaxProbed ranks, and their number.
 unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]);
 // Inserts the addresses of the whole job, as far as the modex records contain them. The lock is held.
-void mcc_peers_meet_all(void);
+void mcc_peers_insert_all(void);
 // Returns the number of further members on this member's host that this process can observe, and an array of
 // these members, to be freed. mcc_peers_agree() must have succeeded for the communicator.
 typedef struct {
@@ -329,30 +329,31 @@ size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near);
 bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
 uint64_t mcc_offers_digest(void);  // of the provider's capabilities, once it is open
 
-// coll_mcastcoll_meeting.c: the setup handshake.
+// coll_mcastcoll_handshake.c: the setup handshake.
 //
 // The messages between members while a group forms. Waiting has no time limit and ends when a member is known
 // to be lost.
 typedef struct {
-    void* talk;          // internal state during the handshake
+    void* state;         // internal state during the handshake
     uint8_t* addresses;  // of the members, in the order of ranks
     bool has_secret;     // false: the wrapped secret was not for this member, or was altered on its way
     MccSecret secret;    // rank 0's
     int unwilling;       // the first rank that refuses to join at present, or -1
     MccProbe probe;      // the next agreement reports missing datagrams
-} MccMeeting;
+} MccHandshake;
 // Runs the first part of the setup handshake, after the attempt to open the provider. Returns 0 with one of
 // three results, the same on every member: addresses and secret are complete and the handshake continues
-// (`talk` is set); `reason` says why there can be no group; or `unwilling` names a rank that does not want to
-// join now. Returns a positive FI_E code if a member was lost (`lost`: its rank, or -1 if unknown); the
+// (`state` is set); `reason` says why there can be no group; or `unwilling` names a rank that does not want
+// to join now. Returns a positive FI_E code if a member was lost (`lost`: its rank, or -1 if unknown); the
 // members then may have different results. The caller frees `addresses` in any case.
-int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting, char* reason, int* lost);
+int mcc_handshake_begin(ompi_communicator_t* comm, bool wants, MccHandshake* handshake, char* reason,
+                        int* lost);
 // Gives every member the worst result of a step: 0, or an error and a rank with this error. Returns 0 or a
 // positive FI_E code as above. The handshake ends with an error, or if `last` is set.
 typedef struct {
     int error, rank;
 } MccAgreed;
-int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agreed, int* lost);
+int mcc_handshake_agree(MccHandshake* handshake, int error, bool last, MccAgreed* agreed, int* lost);
 
 // coll_mcastcoll_previous.c
 void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void));

@@ -3,7 +3,7 @@
 // all members use the group or none. Open MPI's progress may call collectives of this communicator meanwhile:
 // these go to the previous modules at once, because the module's state is kMccForming.
 //
-// Between the steps the members agree on the worst result (_meeting.c). A living process is waited for
+// Between the steps the members agree on the worst result (_handshake.c). A living process is waited for
 // without limit, as in Open MPI's own collectives, whether it computes, is stopped, or is in a join that has
 // not failed yet. A lost member ends the waiting.
 
@@ -90,18 +90,19 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
 // The local part of a join. Returns 0 or a positive FI_E code. libfabric's own collectives see only the
 // addresses that the address vector held when its first set was made, so the addresses of the whole job are
 // inserted first.
-static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting) {
+static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt,
+                      const MccHandshake* handshake) {
     MccProvider* fabric = &mcc_component.fabric;
     char reason[kMccReasonBytes];
     if (!mcc_descriptors_left(kMccDescriptorsOfGroup, reason)) return FI_EMFILE;
-    if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_meet_all();
+    if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_insert_all();
     // The key contains the attempt, since an earlier attempt may still be open.
     struct {
         MccContextNumber context;
         uint64_t attempt;
         MccSecret secret;
-    } key = {mcc_context_number(comm), attempt, meeting->secret};
-    const int error = mcc_join_begin(fabric, &g->join, &key, sizeof(key), meeting->addresses);
+    } key = {mcc_context_number(comm), attempt, handshake->secret};
+    const int error = mcc_join_begin(fabric, &g->join, &key, sizeof(key), handshake->addresses);
     explicit_bzero(&key, sizeof(key));
     return error;
 }
@@ -122,7 +123,7 @@ static int join(MccGroup* g) {
     return error;
 }
 
-static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting,
+static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const MccHandshake* handshake,
                             int* error) {
     MccComponent* c = &mcc_component;
     MccGroup* g = calloc(1, sizeof(*g));
@@ -133,9 +134,9 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->join.rank = ompi_comm_rank(comm);
     g->join.size = ompi_comm_size(comm);
-    *error = 0 != c->broken         ? c->broken
-             : !meeting->has_secret ? FI_EKEYREJECTED
-                                    : begin_join(g, comm, attempt, meeting);
+    *error = 0 != c->broken           ? c->broken
+             : !handshake->has_secret ? FI_EKEYREJECTED
+                                      : begin_join(g, comm, attempt, handshake);
     mcc_progress_start();
     pthread_mutex_unlock(&c->fabric.lock);
     return g;
@@ -223,33 +224,33 @@ static bool needs_datagrams(const MccModule* m) {
 }
 
 // Sends datagrams to rank 0 if this member is the sender of its host.
-static void probe(const MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
+static void probe(const MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake) {
     const MccProvider* fabric = &mcc_component.fabric;
     const MccContextNumber number = mcc_context_number(comm);
     if (!needs_datagrams(m)) return;
-    meeting->probe.group = mcc_digest(kMccDigest, &number, sizeof(number));
-    meeting->probe.count = mcc_peers_senders(comm, meeting->probe.ranks);
-    mcc_probe_send(&meeting->probe, ompi_comm_rank(comm), fabric->address, meeting->addresses,
+    handshake->probe.group = mcc_digest(kMccDigest, &number, sizeof(number));
+    handshake->probe.count = mcc_peers_senders(comm, handshake->probe.ranks);
+    mcc_probe_send(&handshake->probe, ompi_comm_rank(comm), fabric->address, handshake->addresses,
                    fabric->address_bytes);
 }
 
 // True: all members can take part and want to, and the setup handshake continues. False: the handshake has
 // ended, the reason is reported, and *rc is the caller's result.
-static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, int* rc) {
+static bool shake_hands(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, int* rc) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
     pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
     pthread_mutex_unlock(&c->fabric.lock);
     if (needs_datagrams(m) && 0 == ompi_comm_rank(comm) && c->opened)
-        mcc_probe_open(&meeting->probe, c->fabric.address, c->fabric.address_bytes);
+        mcc_probe_open(&handshake->probe, c->fabric.address, c->fabric.address_bytes);
     int lost = -1;
-    int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
+    int error = mcc_handshake_begin(comm, wants_to_join(m), handshake, reason, &lost);
     MccAgreed agreed;
     // Every member compares the same addresses and comes to the same result.
-    if (0 == error && NULL != meeting->talk && !mcc_peers_distinct(comm, meeting->addresses, reason))
-        error = mcc_meeting_agree(meeting, FI_EADDRNOTAVAIL, true, &agreed, &lost);
-    if (0 == error && NULL != meeting->talk) return true;
+    if (0 == error && NULL != handshake->state && !mcc_peers_distinct(comm, handshake->addresses, reason))
+        error = mcc_handshake_agree(handshake, FI_EADDRNOTAVAIL, true, &agreed, &lost);
+    if (0 == error && NULL != handshake->state) return true;
     *rc = 0 != error ? report_loss(m, comm, error, lost) : OMPI_SUCCESS;
     if (0 != error) return false;
     m->state = kMccLeft;
@@ -258,7 +259,7 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     } else {
         put_off(m);
         snprintf(reason, sizeof(reason), "rank %d postpones further joins, because a join has failed",
-                 meeting->unwilling);
+                 handshake->unwilling);
         (void)is_left(comm, reason);
     }
     return false;
@@ -266,14 +267,14 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
 
 // Joins, with an agreement after each step. Returns an error code if a member was lost. Otherwise *group is
 // the group, or NULL if *step failed on some member.
-static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, const char** step,
+static int join_all(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, const char** step,
                     MccAgreed* agreed, MccGroup** group) {
     int error = 0, lost = -1;
-    probe(m, comm, meeting);
-    MccGroup* g = make_group(comm, m->attempts, meeting, &error);
-    explicit_bzero(&meeting->secret, sizeof(meeting->secret));
+    probe(m, comm, handshake);
+    MccGroup* g = make_group(comm, m->attempts, handshake, &error);
+    explicit_bzero(&handshake->secret, sizeof(handshake->secret));
     *step = "address vector";
-    int rc = mcc_meeting_agree(meeting, error, false, agreed, &lost);
+    int rc = mcc_handshake_agree(handshake, error, false, agreed, &lost);
     if (FI_EKEYREJECTED == agreed->error) *step = "decrypting the group's secret";
     if (0 == rc && FI_EHOSTUNREACH == agreed->error) {
         *step = "UDP to rank 0's host (a firewall?)";
@@ -284,7 +285,7 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
         // Without shared memory (a full /dev/shm), members on one host would exchange multicast.
         const bool apart = 0 == error && 1 == m->hosts && g->join.hosts > 1;
         *step = apart ? "shared memory of the host" : "join";
-        rc = mcc_meeting_agree(meeting, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
+        rc = mcc_handshake_agree(handshake, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
         if (0 == rc) note_join(m, agreed->error);
     }
     *group = g;
@@ -297,14 +298,14 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
 static int form(MccModule* m, ompi_communicator_t* comm) {
     const char* step = "";
     MccAgreed agreed = {.rank = -1};
-    MccMeeting meeting = {.probe = {.socket = -1}};
+    MccHandshake handshake = {.probe = {.socket = -1}};
     MccGroup* g = NULL;
     int rc = OMPI_SUCCESS;
     m->state = kMccForming;
-    if (meet(m, comm, &meeting, &rc)) rc = join_all(m, comm, &meeting, &step, &agreed, &g);
-    explicit_bzero(&meeting.secret, sizeof(meeting.secret));
-    mcc_probe_close(&meeting.probe);
-    free(meeting.addresses);
+    if (shake_hands(m, comm, &handshake, &rc)) rc = join_all(m, comm, &handshake, &step, &agreed, &g);
+    explicit_bzero(&handshake.secret, sizeof(handshake.secret));
+    mcc_probe_close(&handshake.probe);
+    free(handshake.addresses);
     if (OMPI_SUCCESS != rc || (NULL == g && 0 == agreed.error)) return rc;
     if (NULL == g) {
         m->state = kMccLeft;

@@ -5,7 +5,7 @@
 // Every process reads the same records, so the members come to the same decision without a message. A process
 // without a record, or with other parameters, leaves its communicators to Open MPI. Of a valid record, the
 // reader keeps host and process; invalid records are not kept. The members of a group exchange the provider's
-// capabilities and addresses when the group forms (_meeting.c).
+// capabilities and addresses when the group forms (_handshake.c).
 
 #include <errno.h>
 #include <search.h>
@@ -374,7 +374,7 @@ size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
     return count;
 }
 
-void mcc_peers_meet_all(void) {
+void mcc_peers_insert_all(void) {
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
     ModexRecord record;
     fi_addr_t address;

@@ -67,7 +67,7 @@ static void report_trial(const MccCall* call, const MccTrial* t, size_t bytes) {
                                              : "left to them");
 }
 
-static int meet(MccModule* m, ompi_communicator_t* comm) {
+static int synchronise(MccModule* m, ompi_communicator_t* comm) {
     MccHeld held;
     const MccPrevious barrier = mcc_step_aside(m, comm, kMccBarrier, &held);
     const int rc = NULL == barrier.module
@@ -107,7 +107,7 @@ static MccRoute measure(MccCall* call, size_t bytes) {
     if (0 != error) return end_trial(call, t, error);
     if (t->closed) return kMccHere;
     call->trial = t;
-    call->rc = meet(m, call->comm);
+    call->rc = synchronise(m, call->comm);
     call->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
     if (OMPI_SUCCESS != call->rc) return kMccOver;
     return kMccSideGroup == mcc_trial_side(t) ? kMccHere : kMccPrevious;

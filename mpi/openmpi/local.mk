@@ -11,8 +11,8 @@ mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll_entries.c \
 	%reldir%/coll_mcastcoll_fabric.c \
 	%reldir%/coll_mcastcoll_group.c \
+	%reldir%/coll_mcastcoll_handshake.c \
 	%reldir%/coll_mcastcoll_libfabric.c \
-	%reldir%/coll_mcastcoll_meeting.c \
 	%reldir%/coll_mcastcoll_ompi.h \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \

@@ -73,11 +73,11 @@ static bool agree_on_terms(PmpiGroup* g, char* reason) {
 
 // Gives every member the worst outcome: 0, or an error and a rank with this error.
 static bool agree(const PmpiGroup* g, const char* step, int error, char* reason) {
-    int64_t mine = mcc_word(error, g->join.rank), worst = 0;
+    int64_t mine = mcc_status(error, g->join.rank), worst = 0;
     if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
     if (0 == worst) return true;
-    snprintf(reason, kMccReasonBytes, "%s failed on rank %d: %s", step, mcc_word_rank(worst),
-             fi_strerror(mcc_word_error(worst)));
+    snprintf(reason, kMccReasonBytes, "%s failed on rank %d: %s", step, mcc_status_rank(worst),
+             fi_strerror(mcc_status_error(worst)));
     return false;
 }
 

@@ -21,11 +21,11 @@ typedef struct {
     // lowest rank that refuses to join at present.
     uint64_t least[4];
     char reason[kMccReasonBytes];  // of the first rank unable to take part
-} Word;
+} Status;
 
 // Sent by a parent to one child.
 typedef struct {
-    Word worst;
+    Status worst;
     MccWrappedSecret secret;
 } Outcome;
 
@@ -37,27 +37,27 @@ typedef struct {
 
 typedef struct {
     MccHead head;
-    int64_t worst;  // mcc_word()
+    int64_t worst;  // mcc_status()
 } Vote;
 
 // A handshake that ends early keeps its memory for messages that are still active.
 typedef struct {
     MccTree tree;
-    Word word, heard[kMccChildren];
-    Outcome outcome, told[kMccChildren];
+    Status status, statuses[kMccChildren];
+    Outcome outcome, outcomes[kMccChildren];
     Vote vote, votes[kMccChildren], voted;
     uint8_t *mine, *theirs[kMccChildren],
         *all;  // addresses of the subtree, of the children's subtrees, of every member
-} Meeting;
+} HandshakeState;
 
-static void take_worst(Word* word, const Word* other) {
-    if (other->least[0] < word->least[0]) memcpy(word->reason, other->reason, sizeof(word->reason));
-    for (size_t i = 0; i < sizeof(word->least) / sizeof(word->least[0]); ++i)
-        if (other->least[i] < word->least[i]) word->least[i] = other->least[i];
+static void take_worst(Status* status, const Status* other) {
+    if (other->least[0] < status->least[0]) memcpy(status->reason, other->reason, sizeof(status->reason));
+    for (size_t i = 0; i < sizeof(status->least) / sizeof(status->least[0]); ++i)
+        if (other->least[i] < status->least[i]) status->least[i] = other->least[i];
 }
 
 // Sets a reason, the same on every member, or none.
-static void judge(const Word* outcome, int size, char* reason) {
+static void decide(const Status* outcome, int size, char* reason) {
     const MccComponent* c = &mcc_component;
     const uint64_t* least = outcome->least;
     if (least[0] < (uint64_t)size) {
@@ -72,7 +72,7 @@ static void judge(const Word* outcome, int size, char* reason) {
     }
 }
 
-static Edge edge_between(const Meeting* t, int parent, int child) {
+static Edge edge_between(const HandshakeState* t, int parent, int child) {
     Edge edge;
     memset(&edge, 0, sizeof(edge));
     edge.context = mcc_context_number(t->tree.comm);
@@ -81,7 +81,7 @@ static Edge edge_between(const Meeting* t, int parent, int child) {
     return edge;
 }
 
-static bool take_secret(Meeting* t, MccSecret* secret) {
+static bool unwrap_secret(HandshakeState* t, MccSecret* secret) {
     const Edge edge = edge_between(t, t->tree.parent, t->tree.rank);
     MccEdgeKey key;
     const bool taken = mcc_peers_edge(t->tree.comm, t->tree.parent, &key) &&
@@ -91,16 +91,16 @@ static bool take_secret(Meeting* t, MccSecret* secret) {
 }
 
 // On failure, the child receives zeros, which are no valid wrapped secret.
-static void give_secret(Meeting* t, int i, const MccSecret* secret) {
+static void wrap_secret(HandshakeState* t, int i, const MccSecret* secret) {
     const Edge edge = edge_between(t, t->tree.rank, t->tree.first + i);
     MccEdgeKey key;
     if (mcc_peers_edge(t->tree.comm, t->tree.first + i, &key))
-        (void)mcc_wrap_secret(&key, &edge, sizeof(edge), secret, &t->told[i].secret);
+        (void)mcc_wrap_secret(&key, &edge, sizeof(edge), secret, &t->outcomes[i].secret);
     explicit_bzero(&key, sizeof(key));
 }
 
 // Computes the keys while messages are under way. A key is computed once per process and takes about 100 us.
-static void prepare_edges(const Meeting* t) {
+static void prepare_edges(const HandshakeState* t) {
     MccEdgeKey key;
     if (0 != t->tree.rank) (void)mcc_peers_edge(t->tree.comm, t->tree.parent, &key);
     for (int i = 0; i < t->tree.children; ++i) (void)mcc_peers_edge(t->tree.comm, t->tree.first + i, &key);
@@ -108,30 +108,31 @@ static void prepare_edges(const Meeting* t) {
 }
 
 // The first round. Afterwards every member has the same reason, or no reason and the secret.
-static int exchange_words(Meeting* t, MccMeeting* meeting, char* reason) {
+static int exchange_statuses(HandshakeState* t, MccHandshake* handshake, char* reason) {
     size_t bytes[kMccChildren];
     for (int i = 0; i < t->tree.children; ++i)
-        t->tree.rooms[i] = &t->heard[i], bytes[i] = sizeof(t->heard[i]);
+        t->tree.rooms[i] = &t->statuses[i], bytes[i] = sizeof(t->statuses[i]);
     if (0 == t->tree.rank) prepare_edges(t);
     if (0 != mcc_tree_look(&t->tree) || 0 != mcc_tree_receive_children(&t->tree, bytes))
         return t->tree.end.error;
-    for (int i = 0; i < t->tree.children; ++i) take_worst(&t->word, &t->heard[i]);
+    for (int i = 0; i < t->tree.children; ++i) take_worst(&t->status, &t->statuses[i]);
     if (0 == t->tree.rank) {
-        t->outcome.worst = t->word;
+        t->outcome.worst = t->status;
     } else {
-        if (0 != mcc_tree_send(&t->tree, t->tree.parent, &t->word, sizeof(t->word))) return t->tree.end.error;
+        if (0 != mcc_tree_send(&t->tree, t->tree.parent, &t->status, sizeof(t->status)))
+            return t->tree.end.error;
         prepare_edges(t);
         if (0 != mcc_tree_receive_parent(&t->tree, &t->outcome, sizeof(t->outcome))) return t->tree.end.error;
     }
-    judge(&t->outcome.worst, t->tree.size, reason);
+    decide(&t->outcome.worst, t->tree.size, reason);
     if (t->outcome.worst.least[3] < (uint64_t)t->tree.size)
-        meeting->unwilling = (int)t->outcome.worst.least[3];
-    const bool forms = '\0' == reason[0] && meeting->unwilling < 0;
-    if (forms && 0 != t->tree.rank) meeting->has_secret = take_secret(t, &meeting->secret);
+        handshake->unwilling = (int)t->outcome.worst.least[3];
+    const bool forms = '\0' == reason[0] && handshake->unwilling < 0;
+    if (forms && 0 != t->tree.rank) handshake->has_secret = unwrap_secret(t, &handshake->secret);
     for (int i = 0; i < t->tree.children; ++i) {
-        t->told[i].worst = t->outcome.worst;
-        if (forms && meeting->has_secret) give_secret(t, i, &meeting->secret);
-        if (0 != mcc_tree_send(&t->tree, t->tree.first + i, &t->told[i], sizeof(t->told[i])))
+        t->outcomes[i].worst = t->outcome.worst;
+        if (forms && handshake->has_secret) wrap_secret(t, i, &handshake->secret);
+        if (0 != mcc_tree_send(&t->tree, t->tree.first + i, &t->outcomes[i], sizeof(t->outcomes[i])))
             return t->tree.end.error;
     }
     return 0;
@@ -152,13 +153,13 @@ static size_t move_subtree(int64_t top, int64_t size, size_t width, uint8_t* all
     return bytes;
 }
 
-static uint8_t* make_room(Meeting* t, size_t bytes) {
+static uint8_t* make_room(HandshakeState* t, size_t bytes) {
     uint8_t* room = calloc(1, sizeof(MccHead) + bytes);
     if (NULL == room) (void)mcc_tree_end(&t->tree, FI_ENOMEM, -1);
     return room;
 }
 
-static int exchange_addresses(Meeting* t, uint8_t* addresses, size_t width) {
+static int exchange_addresses(HandshakeState* t, uint8_t* addresses, size_t width) {
     size_t bytes[kMccChildren];
     const size_t all = (size_t)t->tree.size * width,
                  own = move_subtree(t->tree.rank, t->tree.size, width, NULL, NULL, false);
@@ -186,9 +187,9 @@ static int exchange_addresses(Meeting* t, uint8_t* addresses, size_t width) {
 }
 
 // Ends the handshake and returns `error`.
-static int leave(MccMeeting* meeting, int error, int* lost) {
-    Meeting* t = meeting->talk;
-    meeting->talk = NULL;
+static int leave(MccHandshake* handshake, int error, int* lost) {
+    HandshakeState* t = handshake->state;
+    handshake->state = NULL;
     if (0 != error) {
         *lost = t->tree.end.lost;
         mcc_tree_leave(&t->tree);
@@ -201,38 +202,39 @@ static int leave(MccMeeting* meeting, int error, int* lost) {
     return error;
 }
 
-int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting, char* reason, int* lost) {
+int mcc_handshake_begin(ompi_communicator_t* comm, bool wants, MccHandshake* handshake, char* reason,
+                        int* lost) {
     const MccComponent* c = &mcc_component;
     const size_t width = c->fabric.address_bytes;
     const uint64_t kRank = UINT32_MAX;
-    *lost = meeting->unwilling = -1;
-    Meeting* t = meeting->talk = calloc(1, sizeof(*t));
+    *lost = handshake->unwilling = -1;
+    HandshakeState* t = handshake->state = calloc(1, sizeof(*t));
     if (NULL == t) return FI_ENOMEM;
     mcc_tree_open(&t->tree, comm);
     const uint64_t rank = (uint64_t)t->tree.rank, size = (uint64_t)t->tree.size;
     const uint64_t offers = c->opened ? mcc_offers_digest() : 0;
-    meeting->has_secret = 0 == t->tree.rank && mcc_draw_secret(&meeting->secret);
-    if (c->opened) meeting->addresses = malloc((size_t)t->tree.size * width);
-    const bool ready = NULL != meeting->addresses && (0 != t->tree.rank || meeting->has_secret);
-    snprintf(t->word.reason, sizeof(t->word.reason), "%.200s",
+    handshake->has_secret = 0 == t->tree.rank && mcc_draw_secret(&handshake->secret);
+    if (c->opened) handshake->addresses = malloc((size_t)t->tree.size * width);
+    const bool ready = NULL != handshake->addresses && (0 != t->tree.rank || handshake->has_secret);
+    snprintf(t->status.reason, sizeof(t->status.reason), "%.200s",
              c->opened ? "no memory for the members' addresses, or no random numbers" : c->reason);
-    t->word.least[0] = ready ? size : rank;
-    t->word.least[1] = (offers & ~kRank) | rank;
-    t->word.least[2] = (~offers & ~kRank) | rank;
-    t->word.least[3] = wants ? size : rank;
-    int error = 0 != t->tree.end.error ? t->tree.end.error : exchange_words(t, meeting, reason);
+    t->status.least[0] = ready ? size : rank;
+    t->status.least[1] = (offers & ~kRank) | rank;
+    t->status.least[2] = (~offers & ~kRank) | rank;
+    t->status.least[3] = wants ? size : rank;
+    int error = 0 != t->tree.end.error ? t->tree.end.error : exchange_statuses(t, handshake, reason);
     if (0 != error) reason[0] = '\0';
-    if (0 == error && '\0' == reason[0] && meeting->unwilling < 0) {
-        memcpy(meeting->addresses + (size_t)t->tree.rank * width, c->fabric.address, width);
-        error = exchange_addresses(t, meeting->addresses, width);
-        return 0 == error ? 0 : leave(meeting, error, lost);
+    if (0 == error && '\0' == reason[0] && handshake->unwilling < 0) {
+        memcpy(handshake->addresses + (size_t)t->tree.rank * width, c->fabric.address, width);
+        error = exchange_addresses(t, handshake->addresses, width);
+        return 0 == error ? 0 : leave(handshake, error, lost);
     }
     if (0 == error) t->tree.ends_up = t->tree.ends_down = true;
     if (0 == error && !mcc_tree_drain(&t->tree)) error = t->tree.end.error;
-    return leave(meeting, error, lost);
+    return leave(handshake, error, lost);
 }
 
-static int exchange_votes(Meeting* t, MccProbe* probe) {
+static int exchange_votes(HandshakeState* t, MccProbe* probe) {
     size_t bytes[kMccChildren];
     for (int i = 0; i < t->tree.children; ++i)
         t->tree.rooms[i] = &t->votes[i], bytes[i] = sizeof(t->votes[i]);
@@ -242,8 +244,8 @@ static int exchange_votes(Meeting* t, MccProbe* probe) {
         if (t->votes[i].worst > t->vote.worst) t->vote.worst = t->votes[i].worst;
     if (0 == t->tree.rank) {
         // Every member has sent its datagrams by now.
-        const int unheard = 0 == t->vote.worst ? mcc_probe_missing(probe) : -1;
-        if (unheard >= 0) t->vote.worst = mcc_word(FI_EHOSTUNREACH, unheard);
+        const int missing = 0 == t->vote.worst ? mcc_probe_missing(probe) : -1;
+        if (missing >= 0) t->vote.worst = mcc_status(FI_EHOSTUNREACH, missing);
         t->voted = t->vote;
     } else {
         if (0 != mcc_tree_send(&t->tree, t->tree.parent, &t->vote, sizeof(t->vote))) return t->tree.end.error;
@@ -252,14 +254,14 @@ static int exchange_votes(Meeting* t, MccProbe* probe) {
     return mcc_tree_send_children(&t->tree, &t->voted, sizeof(t->voted));
 }
 
-int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agreed, int* lost) {
-    Meeting* t = meeting->talk;
+int mcc_handshake_agree(MccHandshake* handshake, int error, bool last, MccAgreed* agreed, int* lost) {
+    HandshakeState* t = handshake->state;
     *lost = -1;
-    t->vote = (Vote){.worst = mcc_word(error, t->tree.rank)};
-    int rc = exchange_votes(t, &meeting->probe);
-    *agreed = (MccAgreed){.error = mcc_word_error(t->voted.worst), .rank = mcc_word_rank(t->voted.worst)};
+    t->vote = (Vote){.worst = mcc_status(error, t->tree.rank)};
+    int rc = exchange_votes(t, &handshake->probe);
+    *agreed = (MccAgreed){.error = mcc_status_error(t->voted.worst), .rank = mcc_status_rank(t->voted.worst)};
     last = last || 0 != agreed->error;
     if (0 == rc && last) t->tree.ends_up = t->tree.ends_down = true;
     if (0 == rc && !mcc_tree_drain(&t->tree)) rc = t->tree.end.error;
-    return 0 != rc || last ? leave(meeting, rc, lost) : 0;
+    return 0 != rc || last ? leave(handshake, rc, lost) : 0;
 }
