@@ -15,6 +15,6 @@ struct Wanted {
     bool group = true;  // whether to form a group through libfabric
 };
 
-Result<Crew> examine(Wanted wanted, crew::Crew& crew);
+Result<Facts> examine(Wanted wanted, crew::Crew& host_set);
 
 }  // namespace mcastcoll::doctor

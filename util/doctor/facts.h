@@ -149,7 +149,7 @@ struct Host {
 inline constexpr unsigned kUsualQueryInterval_s = 125;
 
 // All started members, in order; no facts if the member did not report.
-struct Crew {
+struct Facts {
     std::vector<std::optional<Host>> hosts;
     std::vector<std::string> names;  // empty: the head leads without taking part
     std::vector<std::string> gone;   // why the member is lost; empty: present
@@ -160,6 +160,6 @@ struct Crew {
 
 std::string to_json(const Host& host);
 Result<Host> parse_host(const std::string& text);
-std::string to_json(const Crew& crew);
+std::string to_json(const Facts& facts);
 
 }  // namespace mcastcoll::doctor

@@ -70,7 +70,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stream, phase, datagrams, bytes, mbit, error)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Heard, from, phase, datagrams, duplicates, late, longest_gap)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Host, machine, libraries, network, memory, rdma, firewall, querier,
                                    end_to_end, speaks, sent, heard, overflows)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Crew, hosts, names, gone, top_mbit, wait_s, query_interval_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, hosts, names, gone, top_mbit, wait_s, query_interval_s)
 
 namespace {
 
@@ -84,8 +84,8 @@ std::string to_json(const Host& host) {
     return dump(nlohmann::json(host), -1);
 }
 
-std::string to_json(const Crew& crew) {
-    return dump(nlohmann::json(crew), 2);
+std::string to_json(const Facts& facts) {
+    return dump(nlohmann::json(facts), 2);
 }
 
 Result<Host> parse_host(const std::string& text) {

@@ -19,11 +19,12 @@ std::string size_text(std::uint64_t bytes) {
     return fmt::format("{} bytes", bytes);
 }
 
-std::vector<std::string> names_of(const Crew& crew) {
-    std::vector<std::string> names = crew.names;
-    names.resize(crew.hosts.size());
+std::vector<std::string> names_of(const Facts& facts) {
+    std::vector<std::string> names = facts.names;
+    names.resize(facts.hosts.size());
     for (std::size_t i = 0; i < names.size(); ++i)
-        if (crew.hosts[i] && (names.size() == 1 || names[i].empty())) names[i] = crew.hosts[i]->machine.name;
+        if (facts.hosts[i] && (names.size() == 1 || names[i].empty()))
+            names[i] = facts.hosts[i]->machine.name;
     const std::vector<std::string> plain = names;
     for (std::size_t i = 0; i < names.size(); ++i)
         if (std::count(plain.begin(), plain.end(), plain[i]) > 1)
@@ -31,9 +32,9 @@ std::vector<std::string> names_of(const Crew& crew) {
     return names;
 }
 
-Judging::Judging(const Crew& crew) : crew_(crew), names_(names_of(crew)) {
-    for (unsigned i = 0; i < crew.hosts.size(); ++i)
-        if (crew.hosts[i]) present_.push_back(i);
+Judging::Judging(const Facts& facts) : facts_(facts), names_(names_of(facts)) {
+    for (unsigned i = 0; i < facts.hosts.size(); ++i)
+        if (facts.hosts[i]) present_.push_back(i);
 }
 
 std::vector<unsigned> Judging::speakers() const {
@@ -167,13 +168,13 @@ std::uint32_t largest_mtu(const Judging& judging) {
 
 }  // namespace
 
-Verdict judge(const Crew& crew) {
-    Judging judging(crew);
+Verdict judge(const Facts& facts) {
+    Judging judging(facts);
     const std::uint32_t mtu = largest_mtu(judging);
-    for (unsigned i = 0; i < crew.hosts.size(); ++i) {
-        if (i >= crew.names.size() || crew.names[i].empty()) continue;
-        const std::string why = i < crew.gone.size() ? crew.gone[i] : "";
-        if (crew.hosts[i] && why.empty()) continue;
+    for (unsigned i = 0; i < facts.hosts.size(); ++i) {
+        if (i >= facts.names.size() || facts.names[i].empty()) continue;
+        const std::string why = i < facts.gone.size() ? facts.gone[i] : "";
+        if (facts.hosts[i] && why.empty()) continue;
         judging.find(
             {"host-missing",
              Severity::broken,

@@ -37,7 +37,7 @@ void judge_querier(Judging& judging) {
         }
     }
     if (unheard.empty()) return;
-    const unsigned interval_s = judging.crew().query_interval_s;
+    const unsigned interval_s = judging.facts().query_interval_s;
     const bool sure = waited_s >= interval_s;
     judging.find({sure ? "querier-missing" : "querier-not-heard",
                   sure ? Severity::limits : Severity::note,

@@ -31,7 +31,7 @@ Finding of_rule(const Firewall::Rule& rule, Severity severity, std::string title
 }
 
 Hearing::Hearing(Judging& judging)
-    : judging_(judging), heard_(judging.crew().hosts.size()), speakers_(judging.speakers()) {
+    : judging_(judging), heard_(judging.facts().hosts.size()), speakers_(judging.speakers()) {
     for (const unsigned to : speakers_) {
         heard_[to].resize(heard_.size() * kPhases);
         for (const Heard& heard : judging_.host(to).heard)
@@ -302,7 +302,7 @@ void Hearing::judge_again() {
     judging_.find(
         {"cut-off",
          cut.size() == speakers_.size() ? Severity::broken : Severity::limits,
-         fmt::format("Multicasts arrived at first, but no longer after {:.0f} s.", judging_.crew().wait_s),
+         fmt::format("Multicasts arrived at first, but no longer after {:.0f} s.", judging_.facts().wait_s),
          "A switch that snoops IGMP (MLD) has removed the group members: there is no querier, or queries or "
          "reports are dropped.",
          "Groups work for some minutes, then lose multicast and continue with point-to-point messages.",

@@ -32,7 +32,7 @@ void Hearing::judge_losses() {
     }
     if (!any)
         judging_.fine(fmt::format("no loss at up to {} Mbit/s from each host, nor in bursts",
-                                  judging_.crew().top_mbit));
+                                  judging_.facts().top_mbit));
 }
 
 void Hearing::judge_gentle_loss(unsigned at, const Count& gentle) {
@@ -80,7 +80,7 @@ void Hearing::find_overflow(unsigned at, const std::string& title, const std::st
 void Hearing::judge_fast_loss(unsigned at, Phase phase, const Count& lost) {
     const std::uint64_t parts = phase == Phase::slow ? 16 : phase == Phase::medium ? 4 : 1;
     const std::string when =
-        phase == Phase::burst ? "in bursts" : fmt::format("at {} Mbit/s", judging_.crew().top_mbit / parts);
+        phase == Phase::burst ? "in bursts" : fmt::format("at {} Mbit/s", judging_.facts().top_mbit / parts);
     const std::string title = fmt::format("{:.1f} % of multicasts are lost {}.", lost.lost() * 100, when);
     const bool shares = shares_machine(at);
     const std::string cost =

@@ -24,8 +24,8 @@ int complain(const std::string& what) {
     return kBadUsage;
 }
 
-void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool& no_group, bool& json) {
-    crew.add_to(arguments);
+void add_options(Arguments& arguments, crew::Options& host_set, Wanted& wanted, bool& no_group, bool& json) {
+    host_set.add_to(arguments);
     arguments
         .option("--listen", wanted.listen_s,
                 "Seconds to wait for a querier; 300 shows whether a switch stops forwarding to groups")
