@@ -6,7 +6,7 @@
 
 #include "cp/channel.h"
 #include "cp/chunk.h"
-#include "crew/crew.h"
+#include "hostset/host_set.h"
 
 namespace mcastcoll::cp {
 
@@ -18,7 +18,7 @@ class Stream {
     };
 
     // `channel`: nullptr on a head without other hosts.
-    Stream(crew::Crew& crew, Channel* channel, std::shared_ptr<Pool> pool, Says says);
+    Stream(hostset::HostSet& host_set, Channel* channel, std::shared_ptr<Pool> pool, Says says);
 
     // On the head: the chunks; on other hosts nullptr.
     Result<void> run(Queue* chunks);
@@ -45,7 +45,7 @@ class Stream {
     Chunk fetch(std::uint64_t number);
     void consume(const Chunk& chunk);
 
-    crew::Crew& crew_;
+    hostset::HostSet& host_set_;
     Channel* channel_;
     std::shared_ptr<Pool> pool_;
     Says says_;

@@ -21,7 +21,7 @@ constexpr std::uint64_t kUnknownSpeed_mbit = 1000, kMaxTop_mbit = 1000;
 
 class Examination {
   public:
-    Examination(const Wanted& wanted, crew::Crew& host_set)
+    Examination(const Wanted& wanted, hostset::HostSet& host_set)
         : wanted_(wanted), host_set_(host_set), works_(!host_set.is_head() || host_set.head_works()) {}
 
     Result<Facts> run() {
@@ -169,7 +169,7 @@ class Examination {
     }
 
     Wanted wanted_;
-    crew::Crew& host_set_;
+    hostset::HostSet& host_set_;
     const bool works_;
     std::optional<Patient> patient_;
     ofi::Settings settings_;
@@ -184,7 +184,7 @@ class Examination {
 
 }  // namespace
 
-Result<Facts> examine(Wanted wanted, crew::Crew& host_set) {
+Result<Facts> examine(Wanted wanted, hostset::HostSet& host_set) {
     return Examination(wanted, host_set).run();
 }
 

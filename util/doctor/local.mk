@@ -23,7 +23,7 @@ mcc_rooms += %reldir%/all.cc
 nodist_%canon_reldir%_mcastcoll_doctor_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_doctor_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_doctor_LDADD = %reldir%/libmccdoctor.a prov/mcastcoll/ports/libmccports.la \
-	prov/mcastcoll/provider/libmccprovider.la prov/mcastcoll/group/libmccgroup.la $(MCC_CREW) $(LIBFABRIC_LIBS)
+	prov/mcastcoll/provider/libmccprovider.la prov/mcastcoll/group/libmccgroup.la $(MCC_HOST_SET) $(LIBFABRIC_LIBS)
 
 # The pure part, also for its tests.
 noinst_LIBRARIES += %reldir%/libmccdoctor.a

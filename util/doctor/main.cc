@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "arguments/arguments.h"
-#include "crew/crew.h"
 #include "examination.h"
+#include "hostset/host_set.h"
 #include "patient.h"
 #include "report.h"
 
@@ -24,7 +24,8 @@ int complain(const std::string& what) {
     return kBadUsage;
 }
 
-void add_options(Arguments& arguments, crew::Options& host_set, Wanted& wanted, bool& no_group, bool& json) {
+void add_options(Arguments& arguments, hostset::Options& host_set, Wanted& wanted, bool& no_group,
+                 bool& json) {
     host_set.add_to(arguments);
     arguments
         .option("--listen", wanted.listen_s,
@@ -50,13 +51,13 @@ int run(int argc, char** argv) {
         "mcastcoll-doctor\n\nExit code: 0 no problem, 1 it works, but slower or with limits, 2 it will not "
         "work, 3 the check failed\n",
         MCC_VERSION);
-    crew::Options options;
+    hostset::Options options;
     Wanted wanted;
     bool no_group = false, json = false;
     add_options(arguments, options, wanted, no_group, json);
     if (const auto ended = arguments.parse(argc, argv)) return *ended == 0 ? 0 : kBadUsage;
     wanted.group = !no_group;
-    const auto formed = crew::Crew::form("mcastcoll-doctor " MCC_VERSION, options);
+    const auto formed = hostset::HostSet::form("mcastcoll-doctor " MCC_VERSION, options);
     if (!formed) return complain(formed.error().message);
     auto seen = examine(wanted, *formed.value());
     if (!seen) return complain(seen.error().message);

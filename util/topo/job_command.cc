@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/new_file.h"
-#include "crew/launcher.h"
+#include "hostset/launcher.h"
 #include "look.h"
 #include "topo.h"
 #include "watch.h"
@@ -126,20 +126,20 @@ int show_job(const JobCommand& command, Look& look) {
 }  // namespace
 
 int run_job(const JobCommand& command) {
-    std::unique_ptr<crew::Crew> crew;
-    if (!command.crew.hosts.empty() || crew::is_launched()) {
-        auto formed = crew::Crew::form(kProgram, command.crew);
+    std::unique_ptr<hostset::HostSet> host_set;
+    if (!command.host_set.hosts.empty() || hostset::is_launched()) {
+        auto formed = hostset::HostSet::form(kProgram, command.host_set);
         if (!formed) return complain(formed.error().message);
-        crew = std::move(formed).value();
+        host_set = std::move(formed).value();
     }
-    Look look(folders_of(command), std::move(crew));
+    Look look(folders_of(command), std::move(host_set));
     if (look.is_head()) return command.watch ? Watch(command, look).run() : show_job(command, look);
     const auto served = look.serve();
     return served ? 0 : complain(served.error().message, 1);
 }
 
 int serve_job(const JobCommand& command) {
-    auto formed = crew::Crew::form(kProgram, command.crew);
+    auto formed = hostset::HostSet::form(kProgram, command.host_set);
     if (!formed) return complain(formed.error().message);
     const auto served = Look(topology::report_folders(), std::move(formed).value()).serve();
     return served ? 0 : complain(served.error().message, 1);

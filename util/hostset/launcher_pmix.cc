@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "crew/launcher.h"
+#include "hostset/launcher.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 namespace {
 
-constexpr const char* kKey = "mcastcoll.crew";
+constexpr const char* kKey = "mcastcoll.hostset";
 
 pmix_proc_t self;
 
@@ -79,4 +79,4 @@ Result<std::string> from_head(const Launched& launched, const std::string& mine)
     return published;
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "crew/words.h"
+#include "hostset/encoding.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 inline const std::string kWelcome = "w", kRefused = "r", kGiven = "x", kEverything = "a", kDismissed = "d";
 inline constexpr const char* kConnectionEnded = "its connection has ended";
@@ -35,4 +35,4 @@ inline Result<Greeting> parse_greeting(std::string_view bytes) {
     return greeting;
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "base/clock.h"
-#include "crew/agents.h"
-#include "crew/crew.h"
-#include "crew/link.h"
-#include "crew/speech.h"
+#include "hostset/agents.h"
+#include "hostset/host_set.h"
+#include "hostset/link.h"
+#include "hostset/messages.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 // The greeting of this process.
 Greeting own_greeting(const std::string& program, std::uint32_t rank);
@@ -22,9 +22,9 @@ class Head {
     // Call first. Returns the addresses for members.
     Result<std::vector<relay::Endpoint>> listen();
     // Call second: either a launcher starts the processes, or the head does.
-    Result<std::unique_ptr<Crew>> lead_launched(std::uint32_t size);
-    Result<std::unique_ptr<Crew>> lead(const std::vector<std::string>& named);
-    const wire::Key& token() const { return crew_->token_; }
+    Result<std::unique_ptr<HostSet>> lead_launched(std::uint32_t size);
+    Result<std::unique_ptr<HostSet>> lead(const std::vector<std::string>& named);
+    const wire::Key& token() const { return host_set_->token_; }
 
   private:
     struct Newcomer {
@@ -34,7 +34,7 @@ class Head {
 
     void name_members(const std::vector<std::string>& named);
     void invite();
-    Result<std::unique_ptr<Crew>> assemble();
+    Result<std::unique_ptr<HostSet>> assemble();
     void let_in();
     bool is_done_with(Newcomer& newcomer);
     void greet(std::unique_ptr<Link> link, const Greeting& greeting);
@@ -44,7 +44,7 @@ class Head {
 
     std::string program_;
     const Options& options_;
-    std::unique_ptr<Crew> crew_;
+    std::unique_ptr<HostSet> host_set_;
     std::vector<relay::Endpoint> endpoints_;
     FileDescriptor listener_;
     std::vector<Newcomer> newcomers_;
@@ -53,4 +53,4 @@ class Head {
     std::string failed_;
 };
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

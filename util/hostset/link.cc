@@ -1,4 +1,4 @@
-#include "crew/link.h"
+#include "hostset/link.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include "base/system.h"
 #include "gateway/sockets.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 namespace {
 constexpr unsigned kDeadAfter_ms = 30'000;  // for a host that no longer acknowledges
@@ -102,4 +102,4 @@ Result<std::string> await_message(Link& link, Deadline deadline) {
     }
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
-#include "crew/words.h"
+#include "hostset/encoding.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 class Link {
   public:
@@ -48,4 +48,4 @@ class Link {
 // Moves the link until a message arrives. ETIMEDOUT, or ECONNRESET if the connection has ended.
 Result<std::string> await_message(Link& link, Deadline deadline);
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -1,4 +1,4 @@
-#include "crew/head.h"
+#include "hostset/head.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "topology/discover.h"
 #include "transport/interface.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 namespace {
 
 constexpr int kProof_ms = 10'000;  // time limit for a new connection to prove the token
@@ -69,10 +69,10 @@ bool is_own_host(std::string_view name) {
 }
 
 Head::Head(std::string program, const Options& options)
-    : program_(std::move(program)), options_(options), crew_(new Crew) {}
+    : program_(std::move(program)), options_(options), host_set_(new HostSet) {}
 
 Result<std::vector<relay::Endpoint>> Head::listen() {
-    if (const auto drawn = kernel_random(crew_->token_); !drawn) return drawn.error();
+    if (const auto drawn = kernel_random(host_set_->token_); !drawn) return drawn.error();
     auto any = relay::Endpoint{relay::Family::v6, 0, {}};
     auto listener = gateway::listen_at(any);
     if (!listener) {  // no IPv6 here
@@ -86,15 +86,15 @@ Result<std::vector<relay::Endpoint>> Head::listen() {
     return endpoints_;
 }
 
-Result<std::unique_ptr<Crew>> Head::lead_launched(std::uint32_t size) {
+Result<std::unique_ptr<HostSet>> Head::lead_launched(std::uint32_t size) {
     launched_ = true;
-    crew_->hosts_.resize(size);
-    for (std::uint32_t rank = 1; rank < size; ++rank) crew_->hosts_[rank] = fmt::format("rank {}", rank);
-    crew_->hosts_[0] = topology::host_name();
+    host_set_->hosts_.resize(size);
+    for (std::uint32_t rank = 1; rank < size; ++rank) host_set_->hosts_[rank] = fmt::format("rank {}", rank);
+    host_set_->hosts_[0] = topology::host_name();
     return assemble();
 }
 
-Result<std::unique_ptr<Crew>> Head::lead(const std::vector<std::string>& named) {
+Result<std::unique_ptr<HostSet>> Head::lead(const std::vector<std::string>& named) {
     name_members(named);
     invite();
     return assemble();
@@ -102,17 +102,17 @@ Result<std::unique_ptr<Crew>> Head::lead(const std::vector<std::string>& named) 
 
 void Head::name_members(const std::vector<std::string>& named) {
     const auto own = std::find_if(named.begin(), named.end(), is_own_host);
-    crew_->head_works_ = own != named.end();
-    crew_->hosts_.push_back(crew_->head_works_ ? *own : topology::host_name());
+    host_set_->head_works_ = own != named.end();
+    host_set_->hosts_.push_back(host_set_->head_works_ ? *own : topology::host_name());
     for (auto name = named.begin(); name != named.end(); ++name)
-        if (name != own) crew_->hosts_.push_back(*name);
+        if (name != own) host_set_->hosts_.push_back(*name);
 }
 
 void Head::invite() {
-    crew_->agents_ = std::make_unique<Agents>();
+    host_set_->agents_ = std::make_unique<Agents>();
     const std::vector<std::string> environment = settings();
-    for (std::uint32_t rank = 1; rank < crew_->size(); ++rank) {
-        const std::string& host = crew_->hosts_[rank];
+    for (std::uint32_t rank = 1; rank < host_set_->size(); ++rank) {
+        const std::string& host = host_set_->hosts_[rank];
         std::vector<std::string> words;
         for (std::size_t at = 0; at < options_.rsh.size();) {
             const std::size_t end = std::min(options_.rsh.find(' ', at), options_.rsh.size());
@@ -124,30 +124,30 @@ void Head::invite() {
         words.insert(words.end(), {"--join", as_shell_word(to_string(endpoints_)), "--wait",
                                    std::to_string(options_.wait_s)});
         const auto started =
-            crew_->agents_->start(rank, host, words, as_bytes_of(Invitation{token(), rank, environment}));
-        crew_->gone_.resize(crew_->size());
+            host_set_->agents_->start(rank, host, words, as_bytes_of(Invitation{token(), rank, environment}));
+        host_set_->gone_.resize(host_set_->size());
         if (!started) miss(rank, started.error().message);
     }
-    crew_->agents_->listen();
+    host_set_->agents_->listen();
 }
 
 void Head::miss(std::uint32_t rank, const std::string& why) {
-    crew_->gone_[rank] = why;
+    host_set_->gone_[rank] = why;
     // A closed standard error must not stop the other members.
-    (void)attempt([&] { fmt::print(stderr, "{}: {}: {}\n", tool(program_), crew_->hosts_[rank], why); });
+    (void)attempt([&] { fmt::print(stderr, "{}: {}: {}\n", tool(program_), host_set_->hosts_[rank], why); });
 }
 
 std::vector<std::uint32_t> Head::missing() const {
     std::vector<std::uint32_t> ranks;
-    for (std::uint32_t rank = 1; rank < crew_->size(); ++rank)
-        if (crew_->links_[rank] == nullptr && !crew_->is_gone(rank)) ranks.push_back(rank);
+    for (std::uint32_t rank = 1; rank < host_set_->size(); ++rank)
+        if (host_set_->links_[rank] == nullptr && !host_set_->is_gone(rank)) ranks.push_back(rank);
     return ranks;
 }
 
-Result<std::unique_ptr<Crew>> Head::assemble() {
-    crew_->gone_.resize(crew_->size());
-    crew_->links_.resize(crew_->size());
-    host_ids_.resize(crew_->size());
+Result<std::unique_ptr<HostSet>> Head::assemble() {
+    host_set_->gone_.resize(host_set_->size());
+    host_set_->links_.resize(host_set_->size());
+    host_ids_.resize(host_set_->size());
     host_ids_[0] = own_greeting(program_, 0).host_id;
     const Deadline deadline(static_cast<int>(options_.wait_s) * 1000);
     while (!missing().empty() && !deadline.over() && failed_.empty()) {
@@ -155,24 +155,25 @@ Result<std::unique_ptr<Crew>> Head::assemble() {
         let_in();
         std::erase_if(newcomers_, [this](Newcomer& one) { return is_done_with(one); });
         for (const std::uint32_t rank : missing())
-            if (crew_->agents_ != nullptr && !crew_->agents_->ended(rank).empty())
-                miss(rank,
-                     fmt::format("{} {} before it had joined", options_.rsh, crew_->agents_->ended(rank)));
+            if (host_set_->agents_ != nullptr && !host_set_->agents_->ended(rank).empty())
+                miss(rank, fmt::format("{} {} before it had joined", options_.rsh,
+                                       host_set_->agents_->ended(rank)));
     }
     if (!failed_.empty()) return Error{EINVAL, failed_};
     for (const std::uint32_t rank : missing())
         miss(rank, fmt::format("did not join within {} s", options_.wait_s));
-    if (crew_->size() > 1 && crew_->present().size() == 1)
+    if (host_set_->size() > 1 && host_set_->present().size() == 1)
         return Error{EHOSTUNREACH, "no other host has joined"};
     Writer welcome;
-    welcome.number(crew_->head_works_).number(crew_->size());
-    for (std::uint32_t rank = 0; rank < crew_->size(); ++rank)
-        welcome.text(crew_->hosts_[rank]).text(crew_->gone_[rank]);
-    crew_->hand_out(kWelcome + welcome.take(), options_.wait_s);
-    for (const auto& link : crew_->links_)
-        if (link != nullptr && !crew_->address_) crew_->address_ = gateway::name_of(link->descriptor());
-    if (crew_->address_) crew_->address_->port = 0;
-    return std::move(crew_);
+    welcome.number(host_set_->head_works_).number(host_set_->size());
+    for (std::uint32_t rank = 0; rank < host_set_->size(); ++rank)
+        welcome.text(host_set_->hosts_[rank]).text(host_set_->gone_[rank]);
+    host_set_->hand_out(kWelcome + welcome.take(), options_.wait_s);
+    for (const auto& link : host_set_->links_)
+        if (link != nullptr && !host_set_->address_)
+            host_set_->address_ = gateway::name_of(link->descriptor());
+    if (host_set_->address_) host_set_->address_->port = 0;
+    return std::move(host_set_);
 }
 
 void Head::wait_for_some() const {
@@ -204,9 +205,11 @@ bool Head::is_done_with(Newcomer& newcomer) {
 
 void Head::greet(std::unique_ptr<Link> link, const Greeting& greeting) {
     const std::uint32_t rank = greeting.rank;
-    if (rank == 0 || rank >= crew_->size() || crew_->links_[rank] != nullptr || crew_->is_gone(rank)) return;
+    if (rank == 0 || rank >= host_set_->size() || host_set_->links_[rank] != nullptr ||
+        host_set_->is_gone(rank))
+        return;
     std::string wrong;
-    if (launched_) crew_->hosts_[rank] = greeting.host;
+    if (launched_) host_set_->hosts_[rank] = greeting.host;
     if (greeting.program != program_) {
         wrong = fmt::format("has {}, but the head has {}", greeting.program, program_);
     } else if (greeting.host_id != 0) {
@@ -219,11 +222,11 @@ void Head::greet(std::unique_ptr<Link> link, const Greeting& greeting) {
                 same - host_ids_.begin(), rank, greeting.host);
         else if (same != host_ids_.end())
             wrong = fmt::format("is the same host as {}",
-                                crew_->hosts_[static_cast<std::size_t>(same - host_ids_.begin())]);
+                                host_set_->hosts_[static_cast<std::size_t>(same - host_ids_.begin())]);
     }
     if (wrong.empty()) {
         link->trust();
-        crew_->links_[rank] = std::move(link);
+        host_set_->links_[rank] = std::move(link);
         return;
     }
     link->say(kRefused + wrong);
@@ -231,4 +234,4 @@ void Head::greet(std::unique_ptr<Link> link, const Greeting& greeting) {
     if (failed_.empty()) miss(rank, wrong);
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -2,11 +2,11 @@
 // user.
 #include <criterion/criterion.h>
 
-#include "crew/speech.h"
-#include "crew/words.h"
+#include "hostset/encoding.h"
+#include "hostset/messages.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::crew;
+using namespace mcastcoll::hostset;
 
 namespace {
 
@@ -31,7 +31,7 @@ void expect_hosts_error(const char* text, const char* part) {
 
 }  // namespace
 
-Test(words, fields_come_back) {
+Test(encoding, fields_come_back) {
     const std::string bytes =
         Writer().number(7).text("").text(std::string("a\0b", 3)).number(UINT64_MAX).take();
     Reader reader(bytes);
@@ -45,7 +45,7 @@ Test(words, fields_come_back) {
     cr_assert_not(reader.ok());
 }
 
-Test(words, fields_that_are_cut_are_none) {
+Test(encoding, fields_that_are_cut_are_none) {
     const std::string bytes = Writer().text("four").take();
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         Reader reader(std::string_view(bytes).substr(0, size));
@@ -58,7 +58,7 @@ Test(words, fields_that_are_cut_are_none) {
     cr_assert_not(reader.ok());
 }
 
-Test(words, messages_come_whole_and_in_order) {
+Test(encoding, messages_come_whole_and_in_order) {
     Sealer sealer(key(1));
     std::string all = sealer.seal("one");
     all += sealer.seal("");
@@ -74,7 +74,7 @@ Test(words, messages_come_whole_and_in_order) {
     cr_assert(got[0] == "one" && got[1].empty() && got[2] == std::string(5000, 'z'));
 }
 
-Test(words, a_message_has_a_limit) {
+Test(encoding, a_message_has_a_limit) {
     Sealer sealer(key(1));
     Opener opener(key(1), 10);
     opener.feed(sealer.seal("0123456789"));
@@ -85,7 +85,7 @@ Test(words, a_message_has_a_limit) {
     cr_assert_eq(message.error().code, EMSGSIZE);
 }
 
-Test(words, what_is_not_sealed_so_is_no_message) {
+Test(encoding, what_is_not_sealed_so_is_no_message) {
     Sealer sealer(key(1));
     const std::string first = sealer.seal("first"), second = sealer.seal("second");
     Opener other(key(2), 100), late(key(1), 100), again(key(1), 100);
@@ -105,7 +105,7 @@ Test(words, what_is_not_sealed_so_is_no_message) {
     }
 }
 
-Test(words, invitations) {
+Test(encoding, invitations) {
     const std::string bytes = as_bytes_of(Invitation{key(9), 3, {"FI_LOG_LEVEL=warn", "FI_X=a\nb"}});
     const auto invitation = parse_invitation(bytes);
     cr_assert(invitation.ok());
@@ -118,7 +118,7 @@ Test(words, invitations) {
     cr_assert_not(parse_invitation(bytes + "x").ok());
 }
 
-Test(words, greetings) {
+Test(encoding, greetings) {
     const std::string bytes = as_bytes_of(Greeting{"mcastcoll-x 1", 5, 77, "h5"});
     const auto greeting = parse_greeting(bytes);
     cr_assert(greeting.ok());
@@ -128,7 +128,7 @@ Test(words, greetings) {
     cr_assert_not(parse_greeting(bytes.substr(1)).ok());
 }
 
-Test(words, hosts) {
+Test(encoding, hosts) {
     auto hosts = parse_hosts("h0, user@h1,10.0.0.1 ,fd00::1", ',');
     cr_assert(hosts.ok());
     cr_assert_eq(hosts.value().size(), 4U);
@@ -150,7 +150,7 @@ Test(words, hosts) {
     expect_hosts_error(many.c_str(), "at most 4096");
 }
 
-Test(words, endpoints) {
+Test(encoding, endpoints) {
     const auto endpoints = parse_endpoints("10.0.0.1:4711,[fd00::1]:80");
     cr_assert(endpoints.ok());
     cr_assert_eq(endpoints.value().size(), 2U);
@@ -160,7 +160,7 @@ Test(words, endpoints) {
         cr_assert_not(parse_endpoints(text).ok(), "taken: %s", text);
 }
 
-Test(words, words_for_the_shell) {
+Test(encoding, words_for_the_shell) {
     cr_assert(as_shell_word("") == "''");
     cr_assert(as_shell_word("a b$c") == "'a b$c'");
     cr_assert(as_shell_word("it's") == "'it'\\''s'");

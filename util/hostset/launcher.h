@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 struct Launched {
     std::uint32_t rank = 0, size = 1;
@@ -19,4 +19,4 @@ Result<Launched> meet_launcher(unsigned wait_s);
 // Returns rank 0's `mine` on every process and leaves PMIx. All processes call it.
 Result<std::string> from_head(const Launched& launched, const std::string& mine);
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -12,7 +12,7 @@
 #include "relay/endpoint.h"
 #include "wire/crypto.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 inline constexpr std::size_t kMaxHosts = 4096;
 // Limit of one message. Before the connection is authenticated, the limit is kMaxGreeting.
@@ -96,4 +96,4 @@ std::string to_string(const std::vector<relay::Endpoint>& endpoints);
 // Quotes a word for the shell.
 std::string as_shell_word(std::string_view word);
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -1,7 +1,7 @@
 // For builds without PMIx.
-#include "crew/launcher.h"
+#include "hostset/launcher.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 bool is_launched() {
     return false;
@@ -15,4 +15,4 @@ Result<std::string> from_head(const Launched&, const std::string&) {
     return Error{ENOSYS, "built without PMIx"};
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

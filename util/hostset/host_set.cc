@@ -1,4 +1,4 @@
-#include "crew/crew.h"
+#include "hostset/host_set.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -6,11 +6,11 @@
 #include <cstdlib>
 
 #include "arguments/arguments.h"
-#include "crew/agents.h"
-#include "crew/link.h"
-#include "crew/speech.h"
+#include "hostset/agents.h"
+#include "hostset/link.h"
+#include "hostset/messages.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 void Options::add_to(Arguments& arguments) {
     arguments.option("--hosts", hosts,
@@ -21,25 +21,25 @@ void Options::add_to(Arguments& arguments) {
     arguments.flag("--here", here, "Run on this host only");
 }
 
-Crew::Crew() = default;
-Crew::~Crew() {
+HostSet::HostSet() = default;
+HostSet::~HostSet() {
     links_.clear();  // so that the members end before their agents are waited for
 }
 
-std::vector<std::uint32_t> Crew::present() const {
+std::vector<std::uint32_t> HostSet::present() const {
     std::vector<std::uint32_t> ranks;
     for (std::uint32_t rank = 0; rank < size(); ++rank)
         if (!is_gone(rank)) ranks.push_back(rank);
     return ranks;
 }
 
-void Crew::lose(std::uint32_t rank, const std::string& why) {
+void HostSet::lose(std::uint32_t rank, const std::string& why) {
     gone_[rank] = why;
     links_[rank].reset();
 }
 
 // Sends `everything` to each member; members that do not take it before the deadline are lost.
-void Crew::hand_out(const std::string& everything, unsigned wait_s) {
+void HostSet::hand_out(const std::string& everything, unsigned wait_s) {
     for (const auto& link : links_)
         if (link != nullptr) link->say(everything);
     const Deadline deadline(static_cast<int>(wait_s) * 1000);
@@ -59,7 +59,7 @@ void Crew::hand_out(const std::string& everything, unsigned wait_s) {
     }
 }
 
-Result<Crew::Gathered> Crew::gather(std::string mine, unsigned wait_s) {
+Result<HostSet::Gathered> HostSet::gather(std::string mine, unsigned wait_s) {
     Gathered gathered(size());
     gathered[0] = std::move(mine);
     const Deadline deadline(static_cast<int>(wait_s) * 1000);
@@ -95,7 +95,7 @@ Result<Crew::Gathered> Crew::gather(std::string mine, unsigned wait_s) {
     return gathered;
 }
 
-Result<Crew::Gathered> Crew::take_part(const std::string& mine, unsigned wait_s) {
+Result<HostSet::Gathered> HostSet::take_part(const std::string& mine, unsigned wait_s) {
     Link& link = *links_[0];
     link.say(kGiven + mine);
     // The head may begin up to wait_s later than this process, and then waits up to wait_s for other members.
@@ -120,13 +120,13 @@ Result<Crew::Gathered> Crew::take_part(const std::string& mine, unsigned wait_s)
     return gathered;
 }
 
-Result<Crew::Gathered> Crew::exchange(std::string mine, unsigned wait_s) {
+Result<HostSet::Gathered> HostSet::exchange(std::string mine, unsigned wait_s) {
     if (mine.size() > kMaxMessage / size())
         return Error{EMSGSIZE, fmt::format("{} bytes are too many to be sent to all hosts", mine.size())};
     return is_head() ? gather(std::move(mine), wait_s) : take_part(mine, wait_s);
 }
 
-std::string Crew::comm_key(std::uint32_t group) const {
+std::string HostSet::comm_key(std::uint32_t group) const {
     const std::string name = fmt::format("crew{:08}", group);  // a name, shorter than any secret
     const auto variable = [](const char* name_of_it) {
         const char* value = std::getenv(name_of_it);
@@ -137,4 +137,4 @@ std::string Crew::comm_key(std::uint32_t group) const {
     return {reinterpret_cast<const char*>(secret.data()), secret.size()};
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

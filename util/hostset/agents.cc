@@ -1,4 +1,4 @@
-#include "crew/agents.h"
+#include "hostset/agents.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 #include "base/system.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 namespace {
 
 constexpr int kLook_ms = 100, kLeave_ms = 5000, kLongestLine = 4096;
@@ -134,4 +134,4 @@ Agents::~Agents() {
     }
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

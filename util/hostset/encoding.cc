@@ -1,4 +1,4 @@
-#include "crew/words.h"
+#include "hostset/encoding.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 namespace {
 
 constexpr std::size_t kLengthBytes = 4, kTagBytes = 16, kHeaderBytes = kLengthBytes + kTagBytes;
@@ -98,7 +98,7 @@ Result<std::optional<std::string>> Opener::next() {
     std::string message = waiting_.substr(kHeaderBytes, length);
     const std::string tag = tag_of(key_, number_++, message);
     if (!wire::are_equal(bytes_of(tag), bytes_of(waiting_).subspan(kLengthBytes, kTagBytes)))
-        return Error{EBADMSG, "a message without the crew's token"};
+        return Error{EBADMSG, "a message without the host set's token"};
     waiting_.erase(0, kHeaderBytes + length);
     return std::optional(std::move(message));
 }
@@ -165,4 +165,4 @@ std::string as_shell_word(std::string_view word) {
     return text + "'";
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

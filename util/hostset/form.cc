@@ -8,11 +8,11 @@
 #include <fstream>
 #include <iterator>
 
-#include "crew/head.h"
-#include "crew/launcher.h"
 #include "gateway/sockets.h"
+#include "hostset/head.h"
+#include "hostset/launcher.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 namespace {
 
 constexpr int kAttempt_ms = 3000;  // at one address
@@ -34,8 +34,9 @@ Result<std::string> greet_head(Link& link, const Greeting& greeting, Deadline de
 
 }  // namespace
 
-Result<std::unique_ptr<Crew>> join(const std::string& program, const Options& options, const wire::Key& token,
-                                   std::uint32_t rank, const std::vector<relay::Endpoint>& endpoints) {
+Result<std::unique_ptr<HostSet>> join(const std::string& program, const Options& options,
+                                      const wire::Key& token, std::uint32_t rank,
+                                      const std::vector<relay::Endpoint>& endpoints) {
     const Greeting greeting = own_greeting(program, rank);
     const Deadline deadline(static_cast<int>(options.wait_s) * 2000);
     std::string why;
@@ -57,21 +58,21 @@ Result<std::unique_ptr<Crew>> join(const std::string& program, const Options& op
         if (message.value().starts_with(kRefused))
             return Error{ECANCELED,
                          fmt::format("the head refuses this host: it {}", message.value().substr(1))};
-        std::unique_ptr<Crew> crew(new Crew);
+        std::unique_ptr<HostSet> host_set(new HostSet);
         Reader reader(std::string_view(message.value()).substr(1));
-        crew->rank_ = rank;
-        crew->token_ = token;
-        crew->head_works_ = reader.number() != 0;
+        host_set->rank_ = rank;
+        host_set->token_ = token;
+        host_set->head_works_ = reader.number() != 0;
         for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left) {
-            crew->hosts_.emplace_back(reader.text());
-            crew->gone_.emplace_back(reader.text());
+            host_set->hosts_.emplace_back(reader.text());
+            host_set->gone_.emplace_back(reader.text());
         }
-        if (!message.value().starts_with(kWelcome) || !reader.at_end() || crew->size() <= rank)
+        if (!message.value().starts_with(kWelcome) || !reader.at_end() || host_set->size() <= rank)
             return Error{EBADMSG, "cannot parse the welcome of the head"};
-        crew->address_ = gateway::name_of(link->descriptor());
-        crew->address_->port = 0;
-        crew->links_.push_back(std::move(link));
-        return crew;
+        host_set->address_ = gateway::name_of(link->descriptor());
+        host_set->address_->port = 0;
+        host_set->links_.push_back(std::move(link));
+        return host_set;
     }
     return Error{ETIMEDOUT, fmt::format("cannot reach the head within {} s; {}", 2 * options.wait_s, why)};
 }
@@ -91,7 +92,7 @@ Result<std::string> read_invitation(Deadline deadline) {
     }
 }
 
-Result<std::unique_ptr<Crew>> join_invited(const std::string& program, const Options& options) {
+Result<std::unique_ptr<HostSet>> join_invited(const std::string& program, const Options& options) {
     const auto endpoints = parse_endpoints(options.join);
     if (!endpoints) return Error{EINVAL, "--join " + endpoints.error().message};
     const auto bytes = read_invitation(Deadline(static_cast<int>(options.wait_s) * 1000));
@@ -104,7 +105,7 @@ Result<std::unique_ptr<Crew>> join_invited(const std::string& program, const Opt
     return join(program, options, invitation.value().token, invitation.value().rank, endpoints.value());
 }
 
-Result<std::unique_ptr<Crew>> lead_hosts(const std::string& program, const Options& options) {
+Result<std::unique_ptr<HostSet>> lead_hosts(const std::string& program, const Options& options) {
     const bool in_file = options.hosts.starts_with('@');
     std::string text = options.hosts;
     if (in_file) {
@@ -120,7 +121,7 @@ Result<std::unique_ptr<Crew>> lead_hosts(const std::string& program, const Optio
     return head.lead(hosts.value());
 }
 
-Result<std::unique_ptr<Crew>> form_launched(const std::string& program, const Options& options) {
+Result<std::unique_ptr<HostSet>> form_launched(const std::string& program, const Options& options) {
     const auto launched = meet_launcher(options.wait_s);
     if (!launched) return launched.error();
     Head head(program, options);
@@ -142,7 +143,7 @@ Result<std::unique_ptr<Crew>> form_launched(const std::string& program, const Op
 
 }  // namespace
 
-Result<std::unique_ptr<Crew>> Crew::form(const std::string& program, const Options& options) {
+Result<std::unique_ptr<HostSet>> HostSet::form(const std::string& program, const Options& options) {
     if (int{options.here} + int{!options.hosts.empty()} + int{!options.join.empty()} > 1)
         return Error{EINVAL, "--here, --hosts and --join exclude each other"};
     if (!options.join.empty()) return join_invited(program, options);
@@ -160,4 +161,4 @@ Result<std::unique_ptr<Crew>> Crew::form(const std::string& program, const Optio
                                 : "start it with mpirun -N 1, or with --hosts HOST,HOST,..., or --here"};
 }
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -5,7 +5,7 @@
 # with several hosts are skipped.
 set -u
 work=$(mktemp -d)
-check=$PWD/util/crew/crew_check
+check=$PWD/util/hostset/hostset_check
 passed=0 failed=0 skipped=0
 pass() { echo "ok   $*"; passed=$((passed + 1)); }
 fail() { echo "FAIL $*"; sed 's/^/     /' "$work"/out "$work"/err 2>/dev/null | tail -n 20; failed=$((failed + 1)); }

@@ -1,6 +1,6 @@
-// A host set ("crew"): one process per host of one program, each connected to a head, rank 0. A program needs
-// a host set before it has a group, and after its group has lost a member: to list the participants, and to
-// exchange bytes among all of them.
+// A host set ("host_set"): one process per host of one program, each connected to a head, rank 0. A program
+// needs a host set before it has a group, and after its group has lost a member: to list the participants,
+// and to exchange bytes among all of them.
 //
 // A rank is a position in the list of hosts, or comes from the launcher; ranks do not change when a member is
 // lost.
@@ -19,7 +19,7 @@ namespace mcastcoll {
 class Arguments;
 }
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 class Agents;
 class Link;
@@ -36,14 +36,14 @@ struct Options {
     void add_to(Arguments& arguments);
 };
 
-class Crew {
+class HostSet {
   public:
     // `program` is the program's name and version, equal in all processes. Errors of single hosts go to
     // standard error, on the head. An error means that no host set was formed, and has the reason.
-    static Result<std::unique_ptr<Crew>> form(const std::string& program, const Options& options);
-    ~Crew();
-    Crew(const Crew&) = delete;
-    Crew& operator=(const Crew&) = delete;
+    static Result<std::unique_ptr<HostSet>> form(const std::string& program, const Options& options);
+    ~HostSet();
+    HostSet(const HostSet&) = delete;
+    HostSet& operator=(const HostSet&) = delete;
 
     std::uint32_t rank() const { return rank_; }
     std::uint32_t size() const { return static_cast<std::uint32_t>(hosts_.size()); }
@@ -74,9 +74,9 @@ class Crew {
 
   private:
     friend class Head;
-    friend Result<std::unique_ptr<Crew>> join(const std::string&, const Options&, const wire::Key&,
-                                              std::uint32_t, const std::vector<relay::Endpoint>&);
-    Crew();
+    friend Result<std::unique_ptr<HostSet>> join(const std::string&, const Options&, const wire::Key&,
+                                                 std::uint32_t, const std::vector<relay::Endpoint>&);
+    HostSet();
     Result<Gathered> gather(std::string mine, unsigned wait_s);
     void hand_out(const std::string& everything, unsigned wait_s);
     Result<Gathered> take_part(const std::string& mine, unsigned wait_s);
@@ -91,4 +91,4 @@ class Crew {
     std::unique_ptr<Agents> agents_;
 };
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset

@@ -14,7 +14,7 @@
 #include "base/file_descriptor.h"
 #include "base/result.h"
 
-namespace mcastcoll::crew {
+namespace mcastcoll::hostset {
 
 class Agents {
   public:
@@ -52,4 +52,4 @@ class Agents {
     std::thread thread_;
 };
 
-}  // namespace mcastcoll::crew
+}  // namespace mcastcoll::hostset
