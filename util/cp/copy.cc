@@ -51,7 +51,8 @@ Copy::Copy(hostset::HostSet& host_set, const Settings& settings)
     works_ = !host_set.is_head() || host_set.head_works();
     summary_.hosts = host_set.size() - (host_set.head_works() ? 0 : 1);
     for (std::uint32_t rank = 0; rank < host_set.size(); ++rank)
-        if (host_set.is_gone(rank)) summary_.failed.emplace(host_set.hosts()[rank], host_set.why_gone(rank));
+        if (host_set.is_lost(rank))
+            summary_.failed.emplace(host_set.hosts()[rank], host_set.loss_reason(rank));
 }
 
 // The sink's thread waits for the end of the queue.
@@ -70,7 +71,7 @@ Result<hostset::HostSet::Gathered> Copy::exchange(std::string mine, unsigned wai
     auto all = host_set_.exchange(std::move(mine), wait_s);
     if (!all) return all;
     for (const std::uint32_t rank : before)
-        if (host_set_.is_gone(rank)) lose(rank, host_set_.why_gone(rank));
+        if (host_set_.is_lost(rank)) lose(rank, host_set_.loss_reason(rank));
     return all;
 }
 

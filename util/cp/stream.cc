@@ -36,7 +36,7 @@ Result<Stream::Agreed> Stream::agree() {
     const auto all = host_set_.exchange(mine.take(), kAgree_s);
     if (!all) return all.error();
     for (const std::uint32_t rank : before)
-        if (host_set_.is_gone(rank)) says_.lost(rank, host_set_.why_gone(rank));
+        if (host_set_.is_lost(rank)) says_.lost(rank, host_set_.loss_reason(rank));
     Agreed agreed;
     std::uint64_t oldest = 0;
     for (const std::uint32_t rank : host_set_.present()) {

@@ -35,7 +35,7 @@ class Examination {
         if (auto told = tell_facts(); !told) return told.error();
         facts_.wait_s = wanted_.listen_s;
         facts_.query_interval_s = wanted_.query_interval_s;
-        for (unsigned i = 0; i < host_set_.size(); ++i) facts_.gone.push_back(host_set_.why_gone(i));
+        for (unsigned i = 0; i < host_set_.size(); ++i) facts_.gone.push_back(host_set_.loss_reason(i));
         return std::move(facts_);
     }
 

@@ -23,9 +23,9 @@ std::string how_it_ended(int status) {
     return fmt::format("ended with status {}", WEXITSTATUS(status));
 }
 
-Result<pid_t> spawn(const std::vector<std::string>& words, int input, int output) {
+Result<pid_t> spawn(const std::vector<std::string>& command, int input, int output) {
     std::vector<char*> argv;
-    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -35,14 +35,14 @@ Result<pid_t> spawn(const std::vector<std::string>& words, int input, int output
     pid_t process = -1;
     const int error = posix_spawnp(&process, argv[0], &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (error != 0) return system_error(error, fmt::format("cannot start {}", words.front()));
+    if (error != 0) return system_error(error, fmt::format("cannot start {}", command.front()));
     return process;
 }
 
 }  // namespace
 
-Result<void> Agents::start(std::uint32_t rank, const std::string& host, const std::vector<std::string>& words,
-                           std::string_view input) {
+Result<void> Agents::start(std::uint32_t rank, const std::string& host,
+                           const std::vector<std::string>& command, std::string_view input) {
     std::array<int, 2> in{-1, -1}, out{-1, -1};
     // Sockets rather than pipes: a write without a reader returns an error instead of raising a signal.
     const bool made = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in.data()) == 0 &&
@@ -50,7 +50,7 @@ Result<void> Agents::start(std::uint32_t rank, const std::string& host, const st
     const FileDescriptor own_in(in[0]), its_in(in[1]), its_out(out[1]);
     FileDescriptor own_out(out[0]);
     if (!made) return system_error(errno, "pipes to an agent");
-    const auto process = spawn(words, its_in.get(), its_out.get());
+    const auto process = spawn(command, its_in.get(), its_out.get());
     if (!process) return process.error();
     // If the input arrives incomplete, the process on the remote host reports an error.
     (void)::send(own_in.get(), input.data(), input.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -60,7 +60,7 @@ Result<void> Agents::start(std::uint32_t rank, const std::string& host, const st
 }
 
 void Agents::listen() {
-    if (!agents_.empty()) thread_ = std::thread([this] { pass_on(); });
+    if (!agents_.empty()) thread_ = std::thread([this] { copy_output(); });
 }
 
 std::string Agents::ended(std::uint32_t rank) {
@@ -70,7 +70,7 @@ std::string Agents::ended(std::uint32_t rank) {
     return {};
 }
 
-void Agents::hear(Agent& agent) {
+void Agents::read_output(Agent& agent) {
     std::array<char, 4096> buffer;
     const ssize_t got = ::read(agent.output.get(), buffer.data(), buffer.size());
     if (got <= 0) agent.output.reset();
@@ -88,7 +88,7 @@ void Agents::hear(Agent& agent) {
 }
 
 // Returns true if the agent has ended and its output has been copied.
-bool Agents::look_at(Agent& agent) {
+bool Agents::check_agent(Agent& agent) {
     int status = 0;
     if (agent.ended.empty() && ::waitpid(agent.process, &status, WNOHANG) == agent.process)
         agent.ended = how_it_ended(status);
@@ -96,20 +96,20 @@ bool Agents::look_at(Agent& agent) {
     // read.
     pollfd one{agent.output.get(), POLLIN, 0};
     while (agent.output.valid() && ::poll(&one, 1, 0) == 1) {
-        hear(agent);
+        read_output(agent);
         one.fd = agent.output.get();
     }
     return !agent.ended.empty();
 }
 
-void Agents::pass_on() {
+void Agents::copy_output() {
     for (;;) {
         std::vector<pollfd> outputs;
         {
             const std::lock_guard lock(mutex_);
             bool all_ended = true;
             for (Agent& agent : agents_) {
-                all_ended = look_at(agent) && all_ended;
+                all_ended = check_agent(agent) && all_ended;
                 if (agent.output.valid()) outputs.push_back({agent.output.get(), POLLIN, 0});
             }
             if (all_ended || end_.over()) return;
@@ -130,7 +130,7 @@ Agents::~Agents() {
             if (agent.ended.empty()) ::kill(agent.process, signal);
         const Deadline deadline(1000);
         for (Agent& agent : agents_)
-            while (!look_at(agent) && !deadline.over()) ::usleep(10'000);
+            while (!check_agent(agent) && !deadline.over()) ::usleep(10'000);
     }
 }
 

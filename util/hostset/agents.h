@@ -24,8 +24,8 @@ class Agents {
     Agents(const Agents&) = delete;
     Agents& operator=(const Agents&) = delete;
 
-    // `words` is the agent's command line; `input`, some KiB at most, its standard input.
-    Result<void> start(std::uint32_t rank, const std::string& host, const std::vector<std::string>& words,
+    // `command` is the agent's command line; `input`, some KiB at most, its standard input.
+    Result<void> start(std::uint32_t rank, const std::string& host, const std::vector<std::string>& command,
                        std::string_view input);
     // Starts the thread; call after the last start().
     void listen();
@@ -42,9 +42,9 @@ class Agents {
         std::string ended;
     };
 
-    void pass_on();
-    bool look_at(Agent& agent);
-    void hear(Agent& agent);
+    void copy_output();
+    bool check_agent(Agent& agent);
+    void read_output(Agent& agent);
 
     std::mutex mutex_;  // guards all of the following except the thread itself
     std::vector<Agent> agents_;

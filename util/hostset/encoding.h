@@ -15,9 +15,9 @@
 namespace mcastcoll::hostset {
 
 inline constexpr std::size_t kMaxHosts = 4096;
-// Limit of one message. Before the connection is authenticated, the limit is kMaxGreeting.
+// Limit of one message. Before the connection is authenticated, the limit is kMaxHello.
 inline constexpr std::size_t kMaxMessage = std::size_t{64} << 20;
-inline constexpr std::size_t kMaxGreeting = 4096;
+inline constexpr std::size_t kMaxHello = 4096;
 
 inline Bytes bytes_of(std::string_view text) {
     return std::as_bytes(std::span(text));

@@ -19,16 +19,16 @@ constexpr int kAttempt_ms = 3000;  // at one address
 constexpr int kPause_ms = 200;     // after all addresses have failed
 constexpr std::size_t kMaxInvitation = std::size_t{1} << 20;
 
-// Sends the greeting, and waits until the head has admitted all members.
-Result<std::string> greet_head(Link& link, const Greeting& greeting, Deadline deadline) {
+// Sends the hello, and waits until the head has admitted all members.
+Result<std::string> send_hello(Link& link, const Hello& hello, Deadline deadline) {
     pollfd one{link.descriptor(), POLLOUT, 0};
     if (::poll(&one, 1, std::min(kAttempt_ms, deadline.left_ms())) != 1)
         return Error{ETIMEDOUT, "no connection"};
     if (const auto error = gateway::option_of<int>(link.descriptor(), SOL_SOCKET, SO_ERROR).value_or(0);
         error != 0)
         return Error{error, std::strerror(error)};
-    link.say(as_bytes_of(greeting));
-    link.trust();
+    link.send(as_bytes_of(hello));
+    link.allow_long_messages();
     return await_message(link, deadline);
 }
 
@@ -37,7 +37,7 @@ Result<std::string> greet_head(Link& link, const Greeting& greeting, Deadline de
 Result<std::unique_ptr<HostSet>> join(const std::string& program, const Options& options,
                                       const wire::Key& token, std::uint32_t rank,
                                       const std::vector<relay::Endpoint>& endpoints) {
-    const Greeting greeting = own_greeting(program, rank);
+    const Hello hello = own_hello(program, rank);
     const Deadline deadline(static_cast<int>(options.wait_s) * 2000);
     std::string why;
     for (std::size_t next = 0;; ++next) {
@@ -50,7 +50,7 @@ Result<std::unique_ptr<HostSet>> join(const std::string& program, const Options&
             continue;
         }
         auto link = std::make_unique<Link>(std::move(socket).value(), token, Link::Side::member);
-        const auto message = greet_head(*link, greeting, deadline);
+        const auto message = send_hello(*link, hello, deadline);
         if (!message) {
             why = fmt::format("{}: {}", endpoint.to_string(), message.error().message);
             continue;
@@ -65,7 +65,7 @@ Result<std::unique_ptr<HostSet>> join(const std::string& program, const Options&
         host_set->head_works_ = reader.number() != 0;
         for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left) {
             host_set->hosts_.emplace_back(reader.text());
-            host_set->gone_.emplace_back(reader.text());
+            host_set->loss_reasons_.emplace_back(reader.text());
         }
         if (!message.value().starts_with(kWelcome) || !reader.at_end() || host_set->size() <= rank)
             return Error{EBADMSG, "cannot parse the welcome of the head"};
@@ -105,7 +105,7 @@ Result<std::unique_ptr<HostSet>> join_invited(const std::string& program, const 
     return join(program, options, invitation.value().token, invitation.value().rank, endpoints.value());
 }
 
-Result<std::unique_ptr<HostSet>> lead_hosts(const std::string& program, const Options& options) {
+Result<std::unique_ptr<HostSet>> form_with_hosts(const std::string& program, const Options& options) {
     const bool in_file = options.hosts.starts_with('@');
     std::string text = options.hosts;
     if (in_file) {
@@ -118,11 +118,11 @@ Result<std::unique_ptr<HostSet>> lead_hosts(const std::string& program, const Op
     if (options.rsh.find_first_not_of(' ') == std::string::npos) return Error{EINVAL, "--rsh is empty"};
     Head head(program, options);
     if (const auto listening = head.listen(); !listening) return listening.error();
-    return head.lead(hosts.value());
+    return head.form_with_agents(hosts.value());
 }
 
 Result<std::unique_ptr<HostSet>> form_launched(const std::string& program, const Options& options) {
-    const auto launched = meet_launcher(options.wait_s);
+    const auto launched = connect_launcher(options.wait_s);
     if (!launched) return launched.error();
     Head head(program, options);
     Writer mine;
@@ -131,9 +131,9 @@ Result<std::unique_ptr<HostSet>> form_launched(const std::string& program, const
         if (!endpoints) return endpoints.error();
         mine.text(as_bytes_of(Invitation{head.token(), 0, {}})).text(to_string(endpoints.value()));
     }
-    const auto published = from_head(launched.value(), mine.take());
+    const auto published = publish_from_head(launched.value(), mine.take());
     if (!published) return published.error();
-    if (launched.value().rank == 0) return head.lead_launched(launched.value().size);
+    if (launched.value().rank == 0) return head.form_launched(launched.value().size);
     Reader reader(published.value());
     const auto invitation = parse_invitation(reader.text());
     const auto endpoints = parse_endpoints(reader.text());
@@ -147,11 +147,11 @@ Result<std::unique_ptr<HostSet>> HostSet::form(const std::string& program, const
     if (int{options.here} + int{!options.hosts.empty()} + int{!options.join.empty()} > 1)
         return Error{EINVAL, "--here, --hosts and --join exclude each other"};
     if (!options.join.empty()) return join_invited(program, options);
-    if (!options.hosts.empty()) return lead_hosts(program, options);
+    if (!options.hosts.empty()) return form_with_hosts(program, options);
     if (options.here) {
         Head head(program, options);
         if (const auto listening = head.listen(); !listening) return listening.error();
-        return head.lead({"localhost"});
+        return head.form_with_agents({"localhost"});
     }
     if (is_launched()) return form_launched(program, options);
     const bool slurm = std::getenv("SLURM_PROCID") != nullptr,

@@ -17,8 +17,8 @@ namespace mcastcoll::hostset {
 namespace {
 
 constexpr int kProof_ms = 10'000;  // time limit for a new connection to prove the token
-constexpr std::size_t kMaxNewcomers = 1024;
-constexpr int kGlance_ms = 100;
+constexpr std::size_t kMaxPending = 1024;
+constexpr int kWaitStep_ms = 100;
 
 std::string tool(const std::string& program) {
     return program.substr(0, program.find(' '));
@@ -51,7 +51,7 @@ std::vector<relay::Endpoint> own_endpoints(std::uint16_t port) {
 
 }  // namespace
 
-Greeting own_greeting(const std::string& program, std::uint32_t rank) {
+Hello own_hello(const std::string& program, std::uint32_t rank) {
     const auto identity = topology::read_host_identity();
     return {program, rank, identity ? topology::host_id(identity.value()) : 0, topology::host_name()};
 }
@@ -86,21 +86,21 @@ Result<std::vector<relay::Endpoint>> Head::listen() {
     return endpoints_;
 }
 
-Result<std::unique_ptr<HostSet>> Head::lead_launched(std::uint32_t size) {
+Result<std::unique_ptr<HostSet>> Head::form_launched(std::uint32_t size) {
     launched_ = true;
     host_set_->hosts_.resize(size);
     for (std::uint32_t rank = 1; rank < size; ++rank) host_set_->hosts_[rank] = fmt::format("rank {}", rank);
     host_set_->hosts_[0] = topology::host_name();
-    return assemble();
+    return await_members();
 }
 
-Result<std::unique_ptr<HostSet>> Head::lead(const std::vector<std::string>& named) {
-    name_members(named);
-    invite();
-    return assemble();
+Result<std::unique_ptr<HostSet>> Head::form_with_agents(const std::vector<std::string>& named) {
+    list_members(named);
+    start_agents();
+    return await_members();
 }
 
-void Head::name_members(const std::vector<std::string>& named) {
+void Head::list_members(const std::vector<std::string>& named) {
     const auto own = std::find_if(named.begin(), named.end(), is_own_host);
     host_set_->head_works_ = own != named.end();
     host_set_->hosts_.push_back(host_set_->head_works_ ? *own : topology::host_name());
@@ -108,31 +108,31 @@ void Head::name_members(const std::vector<std::string>& named) {
         if (name != own) host_set_->hosts_.push_back(*name);
 }
 
-void Head::invite() {
+void Head::start_agents() {
     host_set_->agents_ = std::make_unique<Agents>();
     const std::vector<std::string> environment = settings();
     for (std::uint32_t rank = 1; rank < host_set_->size(); ++rank) {
         const std::string& host = host_set_->hosts_[rank];
-        std::vector<std::string> words;
+        std::vector<std::string> command;
         for (std::size_t at = 0; at < options_.rsh.size();) {
             const std::size_t end = std::min(options_.rsh.find(' ', at), options_.rsh.size());
-            if (end > at) words.push_back(options_.rsh.substr(at, end - at));
+            if (end > at) command.push_back(options_.rsh.substr(at, end - at));
             at = end + 1;
         }
-        words.push_back(host);
-        words.push_back(as_shell_word(std::filesystem::read_symlink("/proc/self/exe").string()));
-        words.insert(words.end(), {"--join", as_shell_word(to_string(endpoints_)), "--wait",
-                                   std::to_string(options_.wait_s)});
-        const auto started =
-            host_set_->agents_->start(rank, host, words, as_bytes_of(Invitation{token(), rank, environment}));
-        host_set_->gone_.resize(host_set_->size());
-        if (!started) miss(rank, started.error().message);
+        command.push_back(host);
+        command.push_back(as_shell_word(std::filesystem::read_symlink("/proc/self/exe").string()));
+        command.insert(command.end(), {"--join", as_shell_word(to_string(endpoints_)), "--wait",
+                                       std::to_string(options_.wait_s)});
+        const auto started = host_set_->agents_->start(rank, host, command,
+                                                       as_bytes_of(Invitation{token(), rank, environment}));
+        host_set_->loss_reasons_.resize(host_set_->size());
+        if (!started) report_lost(rank, started.error().message);
     }
     host_set_->agents_->listen();
 }
 
-void Head::miss(std::uint32_t rank, const std::string& why) {
-    host_set_->gone_[rank] = why;
+void Head::report_lost(std::uint32_t rank, const std::string& why) {
+    host_set_->loss_reasons_[rank] = why;
     // A closed standard error must not stop the other members.
     (void)attempt([&] { fmt::print(stderr, "{}: {}: {}\n", tool(program_), host_set_->hosts_[rank], why); });
 }
@@ -140,35 +140,35 @@ void Head::miss(std::uint32_t rank, const std::string& why) {
 std::vector<std::uint32_t> Head::missing() const {
     std::vector<std::uint32_t> ranks;
     for (std::uint32_t rank = 1; rank < host_set_->size(); ++rank)
-        if (host_set_->links_[rank] == nullptr && !host_set_->is_gone(rank)) ranks.push_back(rank);
+        if (host_set_->links_[rank] == nullptr && !host_set_->is_lost(rank)) ranks.push_back(rank);
     return ranks;
 }
 
-Result<std::unique_ptr<HostSet>> Head::assemble() {
-    host_set_->gone_.resize(host_set_->size());
+Result<std::unique_ptr<HostSet>> Head::await_members() {
+    host_set_->loss_reasons_.resize(host_set_->size());
     host_set_->links_.resize(host_set_->size());
     host_ids_.resize(host_set_->size());
-    host_ids_[0] = own_greeting(program_, 0).host_id;
+    host_ids_[0] = own_hello(program_, 0).host_id;
     const Deadline deadline(static_cast<int>(options_.wait_s) * 1000);
     while (!missing().empty() && !deadline.over() && failed_.empty()) {
-        wait_for_some();
-        let_in();
-        std::erase_if(newcomers_, [this](Newcomer& one) { return is_done_with(one); });
+        wait_for_events();
+        accept_connections();
+        std::erase_if(pending_, [this](PendingConnection& one) { return progress(one); });
         for (const std::uint32_t rank : missing())
             if (host_set_->agents_ != nullptr && !host_set_->agents_->ended(rank).empty())
-                miss(rank, fmt::format("{} {} before it had joined", options_.rsh,
-                                       host_set_->agents_->ended(rank)));
+                report_lost(rank, fmt::format("{} {} before it had joined", options_.rsh,
+                                              host_set_->agents_->ended(rank)));
     }
     if (!failed_.empty()) return Error{EINVAL, failed_};
     for (const std::uint32_t rank : missing())
-        miss(rank, fmt::format("did not join within {} s", options_.wait_s));
+        report_lost(rank, fmt::format("did not join within {} s", options_.wait_s));
     if (host_set_->size() > 1 && host_set_->present().size() == 1)
         return Error{EHOSTUNREACH, "no other host has joined"};
     Writer welcome;
     welcome.number(host_set_->head_works_).number(host_set_->size());
     for (std::uint32_t rank = 0; rank < host_set_->size(); ++rank)
-        welcome.text(host_set_->hosts_[rank]).text(host_set_->gone_[rank]);
-    host_set_->hand_out(kWelcome + welcome.take(), options_.wait_s);
+        welcome.text(host_set_->hosts_[rank]).text(host_set_->loss_reasons_[rank]);
+    host_set_->send_to_all(kWelcome + welcome.take(), options_.wait_s);
     for (const auto& link : host_set_->links_)
         if (link != nullptr && !host_set_->address_)
             host_set_->address_ = gateway::name_of(link->descriptor());
@@ -176,62 +176,62 @@ Result<std::unique_ptr<HostSet>> Head::assemble() {
     return std::move(host_set_);
 }
 
-void Head::wait_for_some() const {
+void Head::wait_for_events() const {
     std::vector<pollfd> waiting{{listener_.get(), POLLIN, 0}};
-    for (const Newcomer& one : newcomers_) waiting.push_back({one.link->descriptor(), one.link->events(), 0});
-    ::poll(waiting.data(), waiting.size(), kGlance_ms);
+    for (const PendingConnection& one : pending_)
+        waiting.push_back({one.link->descriptor(), one.link->events(), 0});
+    ::poll(waiting.data(), waiting.size(), kWaitStep_ms);
 }
 
-void Head::let_in() {
+void Head::accept_connections() {
     for (;;) {
         FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket.valid()) return;
         // A silent connection makes room for a new one.
-        if (newcomers_.size() >= kMaxNewcomers) newcomers_.erase(newcomers_.begin());
-        newcomers_.push_back(
+        if (pending_.size() >= kMaxPending) pending_.erase(pending_.begin());
+        pending_.push_back(
             {std::make_unique<Link>(std::move(socket), token(), Link::Side::head), Deadline(kProof_ms)});
     }
 }
 
-bool Head::is_done_with(Newcomer& newcomer) {
-    const bool moves = newcomer.link->move();
-    const auto message = newcomer.link->next();
+bool Head::progress(PendingConnection& pending) {
+    const bool connected = pending.link->progress();
+    const auto message = pending.link->next();
     if (!message) return true;
-    if (!message.value()) return !moves || newcomer.until.over();
-    if (const auto greeting = parse_greeting(*message.value()))
-        greet(std::move(newcomer.link), greeting.value());
+    if (!message.value()) return !connected || pending.until.over();
+    if (const auto hello = parse_hello(*message.value())) admit(std::move(pending.link), hello.value());
     return true;
 }
 
-void Head::greet(std::unique_ptr<Link> link, const Greeting& greeting) {
-    const std::uint32_t rank = greeting.rank;
+void Head::admit(std::unique_ptr<Link> link, const Hello& hello) {
+    const std::uint32_t rank = hello.rank;
     if (rank == 0 || rank >= host_set_->size() || host_set_->links_[rank] != nullptr ||
-        host_set_->is_gone(rank))
+        host_set_->is_lost(rank))
         return;
     std::string wrong;
-    if (launched_) host_set_->hosts_[rank] = greeting.host;
-    if (greeting.program != program_) {
-        wrong = fmt::format("has {}, but the head has {}", greeting.program, program_);
-    } else if (greeting.host_id != 0) {
-        const auto same = std::find(host_ids_.begin(), host_ids_.end(), greeting.host_id);
-        host_ids_[rank] = greeting.host_id;
+    if (launched_) host_set_->hosts_[rank] = hello.host;
+    if (hello.program != program_) {
+        wrong = fmt::format("has {}, but the head has {}", hello.program, program_);
+    } else if (hello.host_id != 0) {
+        const auto same = std::find(host_ids_.begin(), host_ids_.end(), hello.host_id);
+        host_ids_[rank] = hello.host_id;
         if (same != host_ids_.end() && launched_)
             failed_ = wrong = fmt::format(
                 "ranks {} and {} are both on host {}: start one process per host, as "
                 "mpirun -N 1 does",
-                same - host_ids_.begin(), rank, greeting.host);
+                same - host_ids_.begin(), rank, hello.host);
         else if (same != host_ids_.end())
             wrong = fmt::format("is the same host as {}",
                                 host_set_->hosts_[static_cast<std::size_t>(same - host_ids_.begin())]);
     }
     if (wrong.empty()) {
-        link->trust();
+        link->allow_long_messages();
         host_set_->links_[rank] = std::move(link);
         return;
     }
-    link->say(kRefused + wrong);
-    link->move();
-    if (failed_.empty()) miss(rank, wrong);
+    link->send(kRefused + wrong);
+    link->progress();
+    if (failed_.empty()) report_lost(rank, wrong);
 }
 
 }  // namespace mcastcoll::hostset

@@ -10,8 +10,8 @@
 
 namespace mcastcoll::hostset {
 
-// The greeting of this process.
-Greeting own_greeting(const std::string& program, std::uint32_t rank);
+// The hello of this process.
+Hello own_hello(const std::string& program, std::uint32_t rank);
 // Whether a name or address in a list is this host's; without a name look-up.
 bool is_own_host(std::string_view name);
 
@@ -22,32 +22,32 @@ class Head {
     // Call first. Returns the addresses for members.
     Result<std::vector<relay::Endpoint>> listen();
     // Call second: either a launcher starts the processes, or the head does.
-    Result<std::unique_ptr<HostSet>> lead_launched(std::uint32_t size);
-    Result<std::unique_ptr<HostSet>> lead(const std::vector<std::string>& named);
+    Result<std::unique_ptr<HostSet>> form_launched(std::uint32_t size);
+    Result<std::unique_ptr<HostSet>> form_with_agents(const std::vector<std::string>& named);
     const wire::Key& token() const { return host_set_->token_; }
 
   private:
-    struct Newcomer {
+    struct PendingConnection {
         std::unique_ptr<Link> link;
         Deadline until;
     };
 
-    void name_members(const std::vector<std::string>& named);
-    void invite();
-    Result<std::unique_ptr<HostSet>> assemble();
-    void let_in();
-    bool is_done_with(Newcomer& newcomer);
-    void greet(std::unique_ptr<Link> link, const Greeting& greeting);
-    void miss(std::uint32_t rank, const std::string& why);
+    void list_members(const std::vector<std::string>& named);
+    void start_agents();
+    Result<std::unique_ptr<HostSet>> await_members();
+    void accept_connections();
+    bool progress(PendingConnection& pending);
+    void admit(std::unique_ptr<Link> link, const Hello& hello);
+    void report_lost(std::uint32_t rank, const std::string& why);
     std::vector<std::uint32_t> missing() const;
-    void wait_for_some() const;
+    void wait_for_events() const;
 
     std::string program_;
     const Options& options_;
     std::unique_ptr<HostSet> host_set_;
     std::vector<relay::Endpoint> endpoints_;
     FileDescriptor listener_;
-    std::vector<Newcomer> newcomers_;
+    std::vector<PendingConnection> pending_;
     std::vector<std::uint64_t> host_ids_;
     bool launched_ = false;
     std::string failed_;

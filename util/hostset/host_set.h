@@ -55,9 +55,9 @@ class HostSet {
     // The address under which other members reach this host; empty if the host is alone.
     const std::optional<relay::Endpoint>& address() const { return address_; }
     // As of the last exchange; the same on all members.
-    bool is_gone(std::uint32_t rank) const { return !gone_[rank].empty(); }
+    bool is_lost(std::uint32_t rank) const { return !loss_reasons_[rank].empty(); }
     // The reason; only the head has details.
-    const std::string& why_gone(std::uint32_t rank) const { return gone_[rank]; }
+    const std::string& loss_reason(std::uint32_t rank) const { return loss_reasons_[rank]; }
     std::vector<std::uint32_t> present() const;
 
     // Called by every remaining member within `wait_s` seconds; a member that does not call counts as lost.
@@ -78,12 +78,12 @@ class HostSet {
                                                  std::uint32_t, const std::vector<relay::Endpoint>&);
     HostSet();
     Result<Gathered> gather(std::string mine, unsigned wait_s);
-    void hand_out(const std::string& everything, unsigned wait_s);
-    Result<Gathered> take_part(const std::string& mine, unsigned wait_s);
-    void lose(std::uint32_t rank, const std::string& why);
+    void send_to_all(const std::string& everything, unsigned wait_s);
+    Result<Gathered> contribute(const std::string& mine, unsigned wait_s);
+    void mark_lost(std::uint32_t rank, const std::string& why);
 
     std::uint32_t rank_ = 0;
-    std::vector<std::string> hosts_, gone_;
+    std::vector<std::string> hosts_, loss_reasons_;
     bool head_works_ = true;
     std::optional<relay::Endpoint> address_;
     wire::Key token_{};

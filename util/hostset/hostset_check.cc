@@ -29,13 +29,13 @@ int main(int argc, char** argv) {
     const auto told =
         host_set.exchange(fmt::format("{} {} {} {} {}", rounds, bytes, pause_ms, dies, sleeps), 10);
     if (!told || !told.value()[0]) return 3;
-    char words[2][256] = {};
+    char hosts[2][256] = {};
     (void)std::sscanf(told.value()[0]->c_str(), "%u %u %u %255[^ ] %255[^ ]", &rounds, &bytes, &pause_ms,
-                      words[0], words[1]);
+                      hosts[0], hosts[1]);
     const std::string& own = host_set.hosts()[host_set.rank()];
     for (unsigned round = 0; round < rounds; ++round) {
-        if (round == 1 && own == words[0]) ::raise(SIGKILL);
-        if (round == 1 && own == words[1]) ::sleep(6);
+        if (round == 1 && own == hosts[0]) ::raise(SIGKILL);
+        if (round == 1 && own == hosts[1]) ::sleep(6);
         const auto all = host_set.exchange(fmt::format("{}.{}{}", own, round, std::string(bytes, 'x')), 3);
         if (!all) {
             fmt::print(stderr, "hostset_check: {}\n", all.error().message);
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
         for (std::uint32_t rank = 0; rank < host_set.size(); ++rank) {
             const auto& one = all.value()[rank];
             text += one ? fmt::format(" {}", one->substr(0, one->find('x')))
-                        : fmt::format(" ({}: {})", host_set.hosts()[rank], host_set.why_gone(rank));
+                        : fmt::format(" ({}: {})", host_set.hosts()[rank], host_set.loss_reason(rank));
             if (one && !one->ends_with(std::string(bytes, 'x'))) return 4;
         }
         if (host_set.is_head() || rounds == 1)

@@ -15,8 +15,8 @@ struct Launched {
 
 // Whether a launcher with PMIx started this process.
 bool is_launched();
-Result<Launched> meet_launcher(unsigned wait_s);
+Result<Launched> connect_launcher(unsigned wait_s);
 // Returns rank 0's `mine` on every process and leaves PMIx. All processes call it.
-Result<std::string> from_head(const Launched& launched, const std::string& mine);
+Result<std::string> publish_from_head(const Launched& launched, const std::string& mine);
 
 }  // namespace mcastcoll::hostset

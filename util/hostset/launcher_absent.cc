@@ -7,11 +7,11 @@ bool is_launched() {
     return false;
 }
 
-Result<Launched> meet_launcher(unsigned) {
+Result<Launched> connect_launcher(unsigned) {
     return Error{ENOSYS, "built without PMIx"};
 }
 
-Result<std::string> from_head(const Launched&, const std::string&) {
+Result<std::string> publish_from_head(const Launched&, const std::string&) {
     return Error{ENOSYS, "built without PMIx"};
 }
 

@@ -33,7 +33,7 @@ bool is_launched() {
     return std::getenv("PMIX_NAMESPACE") != nullptr && std::getenv("PMIX_RANK") != nullptr;
 }
 
-Result<Launched> meet_launcher(unsigned wait_s) {
+Result<Launched> connect_launcher(unsigned wait_s) {
     ::signal(SIGALRM, give_up);
     ::alarm(wait_s);
     if (const auto status = PMIx_Init(&self, nullptr, 0); status != PMIX_SUCCESS)
@@ -48,7 +48,7 @@ Result<Launched> meet_launcher(unsigned wait_s) {
     return launched;
 }
 
-Result<std::string> from_head(const Launched& launched, const std::string& mine) {
+Result<std::string> publish_from_head(const Launched& launched, const std::string& mine) {
     if (launched.rank == 0) {
         pmix_value_t value;
         PMIX_VALUE_CONSTRUCT(&value);

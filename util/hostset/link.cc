@@ -30,7 +30,7 @@ short Link::events() const {
     return static_cast<short>(all_sent() ? POLLIN : POLLIN | POLLOUT);
 }
 
-void Link::say(std::string_view message) {
+void Link::send(std::string_view message) {
     if (sealer_ == nullptr) {
         unsealed_.emplace_back(message);
         return;
@@ -42,7 +42,7 @@ void Link::say(std::string_view message) {
     out_ += sealer_->seal(message);
 }
 
-void Link::agree() {
+void Link::derive_keys() {
     const std::string_view numbers[] = {
         {reinterpret_cast<const char*>(own_number_.data()), own_number_.size()},
         std::string_view(in_).substr(0, own_number_.size())};
@@ -54,7 +54,7 @@ void Link::agree() {
     opener_ = std::make_unique<Opener>(head ? from_member : from_head, most_);
     opener_->feed(std::string_view(in_).substr(own_number_.size()));
     in_.clear();
-    for (const std::string& message : unsealed_) say(message);
+    for (const std::string& message : unsealed_) send(message);
     unsealed_.clear();
 }
 
@@ -69,15 +69,15 @@ bool Link::receive() {
         if (opener_ != nullptr) {
             opener_->feed(bytes);
             // Until the other side is authenticated, input is limited: read no more for now.
-            if (most_ == kMaxGreeting) return true;
+            if (most_ == kMaxHello) return true;
             continue;
         }
         in_ += bytes;
-        if (in_.size() >= own_number_.size()) agree();
+        if (in_.size() >= own_number_.size()) derive_keys();
     }
 }
 
-bool Link::move() {
+bool Link::progress() {
     if (!socket_.valid()) return false;
     const bool whole = receive();
     return gateway::send_what_fits(descriptor(), bytes_of(out_), sent_) && whole;
@@ -91,11 +91,11 @@ Result<std::optional<std::string>> Link::next() {
 
 Result<std::string> await_message(Link& link, Deadline deadline) {
     for (;;) {
-        const bool moves = link.move();
+        const bool connected = link.progress();
         auto message = link.next();
         if (!message) return message.error();
         if (message.value()) return std::move(*message.value());
-        if (!moves) return Error{ECONNRESET, "the connection has ended"};
+        if (!connected) return Error{ECONNRESET, "the connection has ended"};
         if (deadline.over()) return Error{ETIMEDOUT, "no response in time"};
         pollfd one{link.descriptor(), link.events(), 0};
         ::poll(&one, 1, deadline.left_ms());

@@ -17,13 +17,13 @@ class Link {
 
     Link(FileDescriptor socket, const wire::Key& token, Side side);
 
-    void say(std::string_view message);
+    void send(std::string_view message);
     // Sends and receives without waiting. Returns false if the connection has ended, or if the other side
     // lacks the token.
-    bool move();
+    bool progress();
     Result<std::optional<std::string>> next();
     // Allows long messages; call after the other side has proved the token.
-    void trust() { most_ = kMaxMessage; }
+    void allow_long_messages() { most_ = kMaxMessage; }
 
     int descriptor() const { return socket_.get(); }
     // POLLIN, and POLLOUT while output is pending.
@@ -32,12 +32,12 @@ class Link {
 
   private:
     bool receive();
-    void agree();
+    void derive_keys();
 
     FileDescriptor socket_;
     wire::Key token_, own_number_;
     Side side_;
-    std::size_t most_ = kMaxGreeting;
+    std::size_t most_ = kMaxHello;
     std::string in_, out_;  // in_: input before the keys are derived
     std::size_t sent_ = 0;
     std::vector<std::string> unsealed_;

@@ -7,32 +7,33 @@
 
 namespace mcastcoll::hostset {
 
-inline const std::string kWelcome = "w", kRefused = "r", kGiven = "x", kEverything = "a", kDismissed = "d";
+inline const std::string kWelcome = "w", kRefused = "r", kContribution = "x", kAllContributions = "a",
+                         kExcluded = "d";
 inline constexpr const char* kConnectionEnded = "its connection has ended";
 
 // A member's first message.
-struct Greeting {
+struct Hello {
     std::string program;
     std::uint32_t rank = 0;
     std::uint64_t host_id = 0;  // 0: unknown
     std::string host;
 };
 
-inline std::string as_bytes_of(const Greeting& greeting) {
+inline std::string as_bytes_of(const Hello& hello) {
     Writer writer;
-    writer.text(greeting.program).number(greeting.rank).number(greeting.host_id).text(greeting.host);
+    writer.text(hello.program).number(hello.rank).number(hello.host_id).text(hello.host);
     return writer.take();
 }
 
-inline Result<Greeting> parse_greeting(std::string_view bytes) {
+inline Result<Hello> parse_hello(std::string_view bytes) {
     Reader reader(bytes);
-    Greeting greeting;
-    greeting.program = reader.text();
-    greeting.rank = static_cast<std::uint32_t>(reader.number());
-    greeting.host_id = reader.number();
-    greeting.host = reader.text();
-    if (!reader.at_end()) return Error{EBADMSG, "no greeting"};
-    return greeting;
+    Hello hello;
+    hello.program = reader.text();
+    hello.rank = static_cast<std::uint32_t>(reader.number());
+    hello.host_id = reader.number();
+    hello.host = reader.text();
+    if (!reader.at_end()) return Error{EBADMSG, "no hello"};
+    return hello;
 }
 
 }  // namespace mcastcoll::hostset

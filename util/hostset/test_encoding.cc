@@ -118,14 +118,14 @@ Test(encoding, invitations) {
     cr_assert_not(parse_invitation(bytes + "x").ok());
 }
 
-Test(encoding, greetings) {
-    const std::string bytes = as_bytes_of(Greeting{"mcastcoll-x 1", 5, 77, "h5"});
-    const auto greeting = parse_greeting(bytes);
-    cr_assert(greeting.ok());
-    cr_assert(greeting.value().program == "mcastcoll-x 1" && greeting.value().host == "h5");
-    cr_assert_eq(greeting.value().rank, 5U);
-    cr_assert_eq(greeting.value().host_id, 77U);
-    cr_assert_not(parse_greeting(bytes.substr(1)).ok());
+Test(encoding, hellos) {
+    const std::string bytes = as_bytes_of(Hello{"mcastcoll-x 1", 5, 77, "h5"});
+    const auto hello = parse_hello(bytes);
+    cr_assert(hello.ok());
+    cr_assert(hello.value().program == "mcastcoll-x 1" && hello.value().host == "h5");
+    cr_assert_eq(hello.value().rank, 5U);
+    cr_assert_eq(hello.value().host_id, 77U);
+    cr_assert_not(parse_hello(bytes.substr(1)).ok());
 }
 
 Test(encoding, hosts) {

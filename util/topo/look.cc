@@ -77,7 +77,7 @@ Result<LoadedReports> Look::take() {
             if (rank != 0 || host_set_->head_works()) add_from(host, *bytes, all);
         } else if (std::ranges::find(lost_, rank) == lost_.end()) {
             lost_.push_back(rank);
-            all.complaints.push_back(fmt::format("{}: {}", host, host_set_->why_gone(rank)));
+            all.complaints.push_back(fmt::format("{}: {}", host, host_set_->loss_reason(rank)));
         }
     }
     return parse_reports(all);
