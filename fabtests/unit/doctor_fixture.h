@@ -48,10 +48,10 @@ inline doctor::Host healthy_host(unsigned at) {
     host.memory.reads_neighbour = true;
     host.rdma.group = Look<std::string>::failed("there is no RDMA device");
     host.firewall.looked = true;
-    host.querier.heard = std::string("10.0.0.254");
+    host.querier.received = std::string("10.0.0.254");
     host.querier.waited_s = 3;
     host.end_to_end = EndToEnd{"", 4, 40, 100, 0, ""};
-    host.speaks = true;
+    host.sends = true;
     for (unsigned phase = 0; phase < kPhases; ++phase)
         host.sent.push_back({static_cast<Phase>(phase), phase == 0 ? 50U : 100U, 1472, 100, ""});
     return host;
@@ -69,16 +69,17 @@ inline doctor::Facts healthy_facts(unsigned size) {
     for (auto& to : facts.hosts)
         for (unsigned from = 0; from < size; ++from)
             for (const doctor::Stream& stream : facts.hosts[from]->sent)
-                to->heard.push_back({from, stream.phase, stream.datagrams, 0, 0, 0});
+                to->received.push_back({from, stream.phase, stream.datagrams, 0, 0, 0});
     return facts;
 }
 
 // Changes the counts of what `to` received from `from` in these phases.
 inline void change(doctor::Facts& facts, unsigned from, unsigned to,
                    std::initializer_list<doctor::Phase> phases,
-                   const std::function<void(doctor::Heard&)>& how) {
-    for (doctor::Heard& heard : facts.hosts[to]->heard)
-        if (heard.from == from && std::count(phases.begin(), phases.end(), heard.phase) > 0) how(heard);
+                   const std::function<void(doctor::ReceivedStream&)>& how) {
+    for (doctor::ReceivedStream& received : facts.hosts[to]->received)
+        if (received.from == from && std::count(phases.begin(), phases.end(), received.phase) > 0)
+            how(received);
 }
 inline constexpr auto kEveryPhase = {doctor::Phase::small,  doctor::Phase::full, doctor::Phase::slow,
                                      doctor::Phase::medium, doctor::Phase::fast, doctor::Phase::burst,

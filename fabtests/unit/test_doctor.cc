@@ -34,7 +34,7 @@ struct Case {
 
 // Cuts the datagrams in this direction.
 void cut(Facts& facts, unsigned from, unsigned to) {
-    change(facts, from, to, kEveryPhase, [](Heard& heard) { heard.datagrams = 0; });
+    change(facts, from, to, kEveryPhase, [](ReceivedStream& received) { received.datagrams = 0; });
 }
 void silence(Facts& facts) {
     for (unsigned from = 0; from < facts.hosts.size(); ++from)
@@ -43,7 +43,8 @@ void silence(Facts& facts) {
 }
 void lose(Facts& facts, unsigned to, std::initializer_list<Phase> phases, std::uint64_t each) {
     for (unsigned from = 0; from < facts.hosts.size(); ++from)
-        if (from != to) change(facts, from, to, phases, [&](Heard& heard) { heard.datagrams -= each; });
+        if (from != to)
+            change(facts, from, to, phases, [&](ReceivedStream& received) { received.datagrams -= each; });
 }
 void set_rule(Facts& facts, unsigned at, bool outgoing) {
     facts.hosts[at]->firewall.rules = {{"ip daddr 224.0.0.0/4 drop", "nft delete rule x", true, outgoing}};
@@ -144,21 +145,21 @@ const Case kHostCases[] = {
          c.hosts[1]->machine.boot = c.hosts[0]->machine.boot;
          c.hosts[1]->machine.net_namespace = 7;
      }},
-    {"no querier in three seconds", "querier-not-heard", Severity::note,
-     everywhere([](Host& h) { h.querier.heard = std::string(); })},
+    {"no querier in three seconds", "no-query-received", Severity::note,
+     everywhere([](Host& h) { h.querier.received = std::string(); })},
     {"no querier at all", "querier-missing", Severity::limits, everywhere([](Host& h) {
-         h.querier.heard = std::string();
+         h.querier.received = std::string();
          h.querier.waited_s = 130;
      })},
     {"no querier, where one would ask often", "querier-missing", Severity::limits,
      [](Facts& c) {
          c.query_interval_s = 2;
-         for (auto& host : c.hosts) host->querier.heard = std::string();
+         for (auto& host : c.hosts) host->querier.received = std::string();
      }},
-    {"no querier, where one would ask seldom", "querier-not-heard", Severity::note,
+    {"no querier, where one would ask seldom", "no-query-received", Severity::note,
      [](Facts& c) {
          c.query_interval_s = 250;
-         for (auto& host : c.hosts) host->querier.heard = std::string(), host->querier.waited_s = 130;
+         for (auto& host : c.hosts) host->querier.received = std::string(), host->querier.waited_s = 130;
      }},
     {"no group", "group-failed@n0", Severity::broken,
      at_first([](Host& h) { h.end_to_end->error = "the join: Connection timed out"; })},
@@ -171,31 +172,31 @@ const Case kHostCases[] = {
      }},
 };
 
-const Case kHearingCases[] = {
-    {"a deaf host", "deaf@n2", Severity::limits,
+const Case kReceptionCases[] = {
+    {"a host that does not receive", "not-receiving@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
      }},
-    {"a deaf host with a firewall", "firewall@n2", Severity::limits,
+    {"a host that does not receive with a firewall", "firewall@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
          set_rule(c, 2, false);
      }},
-    {"a deaf host with a firewall the other way", "deaf@n2", Severity::limits,
+    {"a host that does not receive with a firewall the other way", "not-receiving@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
          set_rule(c, 2, true);
      }},
-    {"a mute host", "mute@n2", Severity::limits,
+    {"a host that is not received", "not-received@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
      }},
-    {"a mute host with a firewall", "firewall@n2", Severity::limits,
+    {"a host that is not received with a firewall", "firewall@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
          set_rule(c, 2, true);
      }},
-    {"a deaf and a mute host", "deaf@n1 mute@n2", Severity::limits,
+    {"one host does not receive, one is not received", "not-receiving@n1 not-received@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned from : {0, 2, 3}) cut(c, from, 1);
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
@@ -206,8 +207,8 @@ const Case kHearingCases[] = {
          for (const unsigned a : {0, 1})
              for (const unsigned b : {2, 3}) cut(c, a, b), cut(c, b, a);
      }},
-    {"nobody", "nobody-hears", Severity::limits, silence},
-    {"nobody, and no group was tried", "nobody-hears", Severity::broken,
+    {"none receives", "none-receives", Severity::limits, silence},
+    {"none receives, and no group was tried", "none-receives", Severity::broken,
      [](Facts& c) {
          silence(c);
          for (auto& host : c.hosts) host->end_to_end.reset();
@@ -235,7 +236,7 @@ const Case kHearingCases[] = {
      [](Facts& c) {
          for (const unsigned from : {0, 1, 3})
              change(c, from, 2, {Phase::full, Phase::slow, Phase::medium, Phase::fast, Phase::burst},
-                    [](Heard& heard) { heard.datagrams = 0; });
+                    [](ReceivedStream& received) { received.datagrams = 0; });
      }},
     {"forgotten", "cut-off@n2", Severity::limits, [](Facts& c) { lose(c, 2, {Phase::again}, 100); }},
     {"losses at any rate", "loss@n2", Severity::limits,
@@ -248,7 +249,9 @@ const Case kHearingCases[] = {
          set_rule(c, 2, false);
      }},
     {"one lost", "", Severity::note,
-     [](Facts& c) { change(c, 0, 1, {Phase::small}, [](Heard& heard) { --heard.datagrams; }); }},
+     [](Facts& c) {
+         change(c, 0, 1, {Phase::small}, [](ReceivedStream& received) { --received.datagrams; });
+     }},
     {"losses at a rate", "loss-at-rate@n2", Severity::limits,
      [](Facts& c) { lose(c, 2, {Phase::fast}, 20); }},
     {"losses at a rate that a firewall limits", "firewall@n2", Severity::limits,
@@ -256,7 +259,7 @@ const Case kHearingCases[] = {
          lose(c, 2, {Phase::fast}, 20);
          set_rule(c, 2, false);
      }},
-    {"a mute host whose kernel refuses", "mute@n2", Severity::limits,
+    {"a host that is not received whose kernel refuses", "not-received@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
          for (Stream& stream : c.hosts[2]->sent)
@@ -279,9 +282,11 @@ const Case kHearingCases[] = {
          for (auto& host : c.hosts) host->machine.boot = "one";
      }},
     {"copies", "duplicates@n2", Severity::limits,
-     [](Facts& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.duplicates = 100; }); }},
+     [](Facts& c) {
+         change(c, 0, 2, {Phase::fast}, [](ReceivedStream& received) { received.duplicates = 100; });
+     }},
     {"out of order", "reordered@n2", Severity::note,
-     [](Facts& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.late = 90; }); }},
+     [](Facts& c) { change(c, 0, 2, {Phase::fast}, [](ReceivedStream& received) { received.late = 90; }); }},
     {"a pair in one of two subnets", "subnets-differ path-broken", Severity::limits,
      [](Facts& c) {
          for (const unsigned i : {0, 1}) c.hosts[i]->network.subnet = "10.0.1.0/24";
@@ -338,7 +343,7 @@ Test(doctor, each_fault_of_a_host_is_one_finding) {
 }
 
 Test(doctor, each_fault_of_the_network_is_one_finding) {
-    for (const Case& one : kHearingCases) check(one);
+    for (const Case& one : kReceptionCases) check(one);
 }
 
 Test(doctor, a_group_without_multicast_is_slower_and_works) {
@@ -366,7 +371,7 @@ Test(doctor, a_host_behind_a_smaller_mtu_may_be_missing) {
     cr_assert(holds(verdict.findings[0].mend, "ping -M do -s 8972 n3"));
 }
 
-Test(doctor, a_host_alone_hears_itself) {
+Test(doctor, a_host_alone_receives_its_own_multicasts) {
     Facts facts = healthy_facts(1);
     set_rule(facts, 0, false);
     cr_assert(ids(judge(facts)) == "firewall-suspected");
@@ -374,7 +379,7 @@ Test(doctor, a_host_alone_hears_itself) {
     cr_assert(ids(judge(facts)) == "firewall");
     facts.hosts[0]->firewall.rules.clear();
     const Verdict verdict = judge(facts);
-    cr_assert(ids(verdict) == "self-deaf");
+    cr_assert(ids(verdict) == "own-not-received");
     cr_assert(verdict.worst == Severity::broken);
 }
 
@@ -384,7 +389,7 @@ Test(doctor, a_host_alone_may_be_refused_by_its_kernel) {
     for (Stream& stream : facts.hosts[0]->sent)
         stream.datagrams = 0, stream.error = "Operation not permitted";
     const Verdict verdict = judge(facts);
-    cr_assert(ids(verdict) == "self-deaf");
+    cr_assert(ids(verdict) == "own-not-received");
     cr_assert(holds(verdict.findings[0].cause, "Operation not permitted"));
     set_rule(facts, 0, true);
     cr_assert(ids(judge(facts)) == "firewall");
@@ -395,7 +400,8 @@ Test(doctor, a_head_that_only_leads_is_not_missed) {
     facts.hosts[0].reset();
     facts.names[0].clear();
     for (auto& host : facts.hosts)
-        if (host) std::erase_if(host->heard, [](const Heard& heard) { return heard.from == 0; });
+        if (host)
+            std::erase_if(host->received, [](const ReceivedStream& received) { return received.from == 0; });
     cr_assert(ids(judge(facts)) == "");
 }
 
@@ -403,7 +409,7 @@ Test(doctor, what_could_not_be_looked_at_is_said) {
     Facts facts = healthy_facts(2);
     for (auto& host : facts.hosts) {
         host->firewall.looked = Look<bool>::failed("nft shows the rules only to root");
-        host->querier.heard =
+        host->querier.received =
             Look<std::string>::failed("receiving IGMP and MLD queries needs root (CAP_NET_RAW)");
         host->memory.reads_neighbour = Look<bool>::failed("no process");
     }
@@ -431,7 +437,8 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
     const std::string plain = as_text(verdict, facts, false), coloured = as_text(verdict, facts, true);
     cr_assert_not(holds(plain, "\x1b"));
     cr_assert(holds(coloured, "\x1b[33;1m"));
-    cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not hear n0"), "%s", plain.c_str());
+    cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not receive from n0"), "%s",
+              plain.c_str());
     // The matrix: n1 receives nothing from n0; n3 has lost 50 of 550 datagrams of each sender.
     cr_assert(holds(plain, " n1       -         .    ."), "%s", plain.c_str());
     cr_assert(holds(plain, "9.1"), "%s", plain.c_str());
@@ -448,12 +455,12 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
 Test(doctor_tally, counts_what_came_twice_late_or_not) {
     Tally tally;
     for (const std::uint32_t number : {0U, 1U, 4U, 3U, 4U, 9U}) tally.take(number);
-    const Heard heard = tally.result(2, Phase::fast, 12);
-    cr_assert_eq(heard.from, 2);
-    cr_assert_eq(heard.datagrams, 5);
-    cr_assert_eq(heard.duplicates, 1);
-    cr_assert_eq(heard.late, 1);
-    cr_assert_eq(heard.longest_gap, 4);  // 5 to 8
+    const ReceivedStream received = tally.result(2, Phase::fast, 12);
+    cr_assert_eq(received.from, 2);
+    cr_assert_eq(received.datagrams, 5);
+    cr_assert_eq(received.duplicates, 1);
+    cr_assert_eq(received.late, 1);
+    cr_assert_eq(received.longest_gap, 4);  // 5 to 8
     cr_assert_eq(Tally().result(0, Phase::small, 50).longest_gap, 50);
     tally.take(UINT32_MAX);  // garbage does not count as a datagram, and takes no memory
     cr_assert_eq(tally.result(2, Phase::fast, 12).datagrams, 5);

@@ -28,7 +28,7 @@ class Examination {
         if (auto agreed = agree(); !agreed) return agreed.error();
         if (works_) look();
         if (auto told = tell_facts(); !told) return told.error();
-        choose_speakers();
+        choose_senders();
         if (auto done = experiment(); !done) return done.error();
         if (wanted_.group)
             if (auto done = form_group(); !done) return done.error();
@@ -56,11 +56,11 @@ class Examination {
         own_.machine = look_at_machine();
         own_.libraries = look_at_libraries();
         own_.memory = look_at_memory();
-        if (auto patient = Patient::start())
-            patient_ = std::move(patient).value();
+        if (auto group_process = GroupProcess::start())
+            group_process_ = std::move(group_process).value();
         else
-            opened_.provider = Look<std::string>::failed(patient.error().message);
-        if (patient_) opened_ = patient_->opened();
+            opened_.provider = Look<std::string>::failed(group_process.error().message);
+        if (group_process_) opened_ = group_process_->opened();
         own_.libraries.provider = opened_.provider;
         own_.libraries.inner = opened_.inner;
         auto settings = ofi::read_settings();
@@ -90,12 +90,12 @@ class Examination {
     }
 
     // Selects the members with an interface for multicast.
-    void choose_speakers() {
+    void choose_senders() {
         for (unsigned i = 0; i < host_set_.size(); ++i)
-            if (facts_.hosts[i] && facts_.hosts[i]->network.datagram_bytes != 0) speakers_.push_back(i);
-        own_.speaks = choice_.has_value();
+            if (facts_.hosts[i] && facts_.hosts[i]->network.datagram_bytes != 0) senders_.push_back(i);
+        own_.sends = choice_.has_value();
         std::uint64_t slowest = UINT64_MAX;
-        for (const unsigned i : speakers_) {
+        for (const unsigned i : senders_) {
             const Network& network = facts_.hosts[i]->network;
             slowest = std::min(slowest, network.speed_mbit ? *network.speed_mbit : kUnknownSpeed_mbit);
             bytes_ = std::min<std::size_t>(bytes_, network.datagram_bytes);
@@ -117,37 +117,37 @@ class Examination {
 
     // Members without a part in the experiment take part in the exchanges.
     Result<void> experiment() {
-        const bool alone = speakers_.size() == 1;
-        std::unique_ptr<Experiment> ear;
+        const bool alone = senders_.size() == 1;
+        std::unique_ptr<Experiment> started;
         std::optional<QuerierWatch> watch;
-        if (own_.speaks) {
+        if (own_.sends) {
             auto opened = open();
             if (opened)
-                ear = std::move(opened).value();
+                started = std::move(opened).value();
             else
                 own_.network.socket_error = opened.error().message;
             watch.emplace(choice_->interface, choice_->family);
         }
         ::poll(nullptr, 0, kSettle_ms);
         if (auto met = host_set_.exchange("", kTurn_s); !met) return met.error();
-        for (const unsigned turn : speakers_) {
-            if (turn == host_set_.rank() && ear)
-                own_.sent = ear->speak(
-                    plan_turn(bytes_, window_, facts_.top_mbit, static_cast<unsigned>(speakers_.size())),
+        for (const unsigned turn : senders_) {
+            if (turn == host_set_.rank() && started)
+                own_.sent = started->send(
+                    plan_turn(bytes_, window_, facts_.top_mbit, static_cast<unsigned>(senders_.size())),
                     alone);
             if (auto met = host_set_.exchange("", kTurn_s); !met) return met.error();
         }
         if (watch) own_.querier = watch->wait(wanted_.listen_s);
         const auto waited = wanted_.listen_s + kTurn_s;
         if (auto met = host_set_.exchange("", waited); !met) return met.error();
-        if (ear)
-            for (Stream& stream : ear->speak(plan_again(), alone)) own_.sent.push_back(std::move(stream));
+        if (started)
+            for (Stream& stream : started->send(plan_again(), alone)) own_.sent.push_back(std::move(stream));
         if (auto told = tell_facts(); !told) return told.error();  // for the numbers of datagrams sent
-        if (ear) {
+        if (started) {
             std::vector<std::vector<Stream>> sent;
             for (const auto& host : facts_.hosts) sent.push_back(host ? host->sent : std::vector<Stream>());
-            own_.heard = ear->heard(sent);
-            own_.overflows = ear->overflows();
+            own_.received = started->received(sent);
+            own_.overflows = started->overflows();
         }
         return {};
     }
@@ -163,7 +163,8 @@ class Examination {
             if (i == host_set_.rank()) self = static_cast<unsigned>(addresses.size());
             addresses.push_back(*address);
         }
-        if (!opened_.address.empty()) own_.end_to_end = patient_->run(addresses, self, host_set_.comm_key(0));
+        if (!opened_.address.empty())
+            own_.end_to_end = group_process_->run(addresses, self, host_set_.comm_key(0));
         auto met = host_set_.exchange("", kGroup_s);
         return met ? Result<void>() : Result<void>(met.error());
     }
@@ -171,13 +172,13 @@ class Examination {
     Wanted wanted_;
     hostset::HostSet& host_set_;
     const bool works_;
-    std::optional<Patient> patient_;
+    std::optional<GroupProcess> group_process_;
     ofi::Settings settings_;
-    Patient::Opened opened_;
+    GroupProcess::Opened opened_;
     std::optional<ofi::MulticastChoice> choice_;
     Host own_;
     Facts facts_;
-    std::vector<unsigned> speakers_;
+    std::vector<unsigned> senders_;
     std::size_t bytes_ = SIZE_MAX;
     std::uint64_t window_ = UINT64_MAX;
 };

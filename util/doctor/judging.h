@@ -16,7 +16,7 @@ class Judging {
     const Host& host(unsigned at) const { return *facts_.hosts[at]; }
     const std::string& name(unsigned at) const { return names_[at]; }
     // The senders of the experiment, one per host.
-    std::vector<unsigned> speakers() const;
+    std::vector<unsigned> senders() const;
     std::string names(const std::vector<unsigned>& hosts) const;
 
     // Merges equal findings of several hosts.
@@ -47,7 +47,7 @@ void judge_machine(Judging& judging);
 void judge_memory(Judging& judging);
 void judge_rdma(Judging& judging);
 void judge_interface(Judging& judging);
-void judge_hearing(Judging& judging);
+void judge_reception(Judging& judging);
 void judge_querier(Judging& judging);
 void judge_group(Judging& judging);
 

@@ -6,8 +6,8 @@
 
 #include "arguments/arguments.h"
 #include "examination.h"
+#include "group_process.h"
 #include "hostset/host_set.h"
-#include "patient.h"
 #include "report.h"
 
 namespace {
@@ -72,8 +72,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
-        if (argc == 2 && argv[1] == std::string_view("--patient"))
-            return be_patient(STDIN_FILENO, STDOUT_FILENO);
+        if (argc == 2 && argv[1] == std::string_view("--group-process"))
+            return run_group_process(STDIN_FILENO, STDOUT_FILENO);
         return run(argc, argv);
     } catch (const std::exception& error) {
         return complain(error.what());

@@ -1,4 +1,4 @@
-// A host set ("host_set"): one process per host of one program, each connected to a head, rank 0. A program
+// A host set: one process per host of one program, each connected to a head, rank 0. A program
 // needs a host set before it has a group, and after its group has lost a member: to list the participants,
 // and to exchange bytes among all of them.
 //

@@ -1,4 +1,4 @@
-#include "patient.h"
+#include "group_process.h"
 
 #include <fmt/format.h>
 #include <rdma/fi_cm.h>
@@ -295,7 +295,7 @@ std::string try_group(std::vector<std::unique_ptr<Member>>& members, Group& grou
 
 }  // namespace
 
-int be_patient(int from, int to) {
+int run_group_process(int from, int to) {
     const Counters counters;
     std::vector<std::unique_ptr<Member>> members;
     std::string error, inner, address;

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "hearing.h"
+#include "reception.h"
 
 namespace mcastcoll::doctor {
 namespace {
@@ -30,35 +30,36 @@ Finding of_rule(const Firewall::Rule& rule, Severity severity, std::string title
             {}};
 }
 
-Hearing::Hearing(Judging& judging)
-    : judging_(judging), heard_(judging.facts().hosts.size()), speakers_(judging.speakers()) {
-    for (const unsigned to : speakers_) {
-        heard_[to].resize(heard_.size() * kPhases);
-        for (const Heard& heard : judging_.host(to).heard)
-            if (heard.from < heard_.size())
-                heard_[to][heard.from * kPhases + static_cast<std::size_t>(heard.phase)] = &heard;
+Reception::Reception(Judging& judging)
+    : judging_(judging), received_(judging.facts().hosts.size()), senders_(judging.senders()) {
+    for (const unsigned to : senders_) {
+        received_[to].resize(received_.size() * kPhases);
+        for (const ReceivedStream& received : judging_.host(to).received)
+            if (received.from < received_.size())
+                received_[to][received.from * kPhases + static_cast<std::size_t>(received.phase)] = &received;
     }
 }
 
-Count Hearing::count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const {
+Count Reception::count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const {
     Count count;
     for (const Phase phase : phases) {
         for (const Stream& stream : judging_.host(from).sent)
             if (stream.phase == phase) count.sent += stream.datagrams;
-        const Heard* const heard = heard_[to][from * kPhases + static_cast<std::size_t>(phase)];
-        if (heard == nullptr) continue;
-        count.got += heard->datagrams;
-        count.twice += heard->duplicates;
-        count.late += heard->late;
-        count.gap = std::max(count.gap, heard->longest_gap);
+        const ReceivedStream* const received =
+            received_[to][from * kPhases + static_cast<std::size_t>(phase)];
+        if (received == nullptr) continue;
+        count.got += received->datagrams;
+        count.twice += received->duplicates;
+        count.late += received->late;
+        count.gap = std::max(count.gap, received->longest_gap);
     }
     return count;
 }
 
-Count Hearing::count_from_all(unsigned to, std::initializer_list<Phase> phases) const {
+Count Reception::count_from_all(unsigned to, std::initializer_list<Phase> phases) const {
     Count sum;
-    for (const unsigned from : speakers_) {
-        if (from == to || !hears(to, from)) continue;
+    for (const unsigned from : senders_) {
+        if (from == to || !receives(to, from)) continue;
         const Count one = count(from, to, phases);
         sum = {sum.sent + one.sent, sum.got + one.got, sum.twice + one.twice, sum.late + one.late,
                std::max(sum.gap, one.gap)};
@@ -66,14 +67,14 @@ Count Hearing::count_from_all(unsigned to, std::initializer_list<Phase> phases) 
     return sum;
 }
 
-std::string Hearing::refusal(unsigned at) const {
+std::string Reception::refusal(unsigned at) const {
     std::string refused;
     for (const Stream& stream : judging_.host(at).sent)
         refused = stream.error.empty() ? refused : stream.error;
     return refused;
 }
 
-const Firewall::Rule* Hearing::rule(unsigned at, bool outgoing, bool surely) const {
+const Firewall::Rule* Reception::rule(unsigned at, bool outgoing, bool surely) const {
     const Firewall::Rule* found = nullptr;
     for (const Firewall::Rule& rule : judging_.host(at).firewall.rules)
         if (rule.outgoing == outgoing && (!surely || rule.names_multicast) &&
@@ -82,27 +83,27 @@ const Firewall::Rule* Hearing::rule(unsigned at, bool outgoing, bool surely) con
     return found;
 }
 
-void Hearing::judge() {
-    if (speakers_.empty() || judging_.found("address-shared")) return;
-    if (speakers_.size() == 1) return judge_alone();
+void Reception::judge() {
+    if (senders_.empty() || judging_.found("address-shared")) return;
+    if (senders_.size() == 1) return judge_alone();
     split();
-    if (all_deaf_) return find_nobody_hears();
-    for (const unsigned i : deaf_) find_deaf(i);
-    for (const unsigned i : mute_) find_mute(i);
+    if (none_receives_) return find_none_receives();
+    for (const unsigned i : not_receiving_) find_not_receiving(i);
+    for (const unsigned i : not_received_) find_not_received(i);
     find_missing_pairs();
-    if (pairs_heard_ == 0) return;
+    if (working_pairs_ == 0) return;
     judge_full_size();
     judge_again();
     judge_losses();
     judge_order();
-    if (deaf_.empty() && mute_.empty() && !judging_.found("path-broken"))
-        judging_.fine(fmt::format("each of {} hosts receives from every other host{}", speakers_.size(),
+    if (not_receiving_.empty() && not_received_.empty() && !judging_.found("path-broken"))
+        judging_.fine(fmt::format("each of {} hosts receives from every other host{}", senders_.size(),
                                   judging_.found("subnets-differ") ? " of its subnet" : ""));
 }
 
 // For a single host: whether its multicasts return to the host.
-void Hearing::judge_alone() {
-    const unsigned self = speakers_.front();
+void Reception::judge_alone() {
+    const unsigned self = senders_.front();
     const Count own = count(self, self, {Phase::small});
     const char* const cost = "Collectives between hosts use point-to-point messages.";
     const std::string refused = refusal(self);
@@ -113,7 +114,7 @@ void Hearing::judge_alone() {
                 return judging_.find(
                     of_rule(*found, Severity::broken, "The firewall drops multicasts.", cost), {self});
         return judging_.find(
-            {"self-deaf",
+            {"own-not-received",
              Severity::broken,
              "This host does not receive its own multicasts.",
              refused.empty() ? std::string("No firewall rule that drops them was found; the interface, or "
@@ -140,39 +141,40 @@ void Hearing::judge_alone() {
 }
 
 // Whether multicasts should pass between two hosts: both are in one subnet, or routers may forward.
-bool Hearing::is_near(unsigned one, unsigned other) const {
+bool Reception::is_near(unsigned one, unsigned other) const {
     const Network &a = judging_.host(one).network, &b = judging_.host(other).network;
     return a.subnet == b.subnet || (a.ttl > 1 && b.ttl > 1);
 }
 
-bool Hearing::has_neighbour(unsigned one) const {
-    return std::ranges::any_of(speakers_,
-                               [&](unsigned other) { return other != one && is_near(one, other); });
+bool Reception::has_neighbour(unsigned one) const {
+    return std::ranges::any_of(senders_, [&](unsigned other) { return other != one && is_near(one, other); });
 }
 
-void Hearing::split() {
-    const auto nobody = [this](unsigned one, bool hearing) {
-        return std::none_of(speakers_.begin(), speakers_.end(), [&](unsigned other) {
-            return other != one && (hearing ? hears(one, other) : hears(other, one));
+void Reception::split() {
+    const auto none = [this](unsigned one, bool receiving) {
+        return std::none_of(senders_.begin(), senders_.end(), [&](unsigned other) {
+            return other != one && (receiving ? receives(one, other) : receives(other, one));
         });
     };
-    for (const unsigned i : speakers_)
-        if (nobody(i, true) && has_neighbour(i)) deaf_.push_back(i);
-    all_deaf_ = deaf_.size() == speakers_.size();
-    const auto is_deaf = [this](unsigned one) { return std::count(deaf_.begin(), deaf_.end(), one) > 0; };
-    for (const unsigned i : speakers_) {
-        const bool has_listener = std::any_of(speakers_.begin(), speakers_.end(), [&](unsigned other) {
-            return other != i && !is_deaf(other) && is_near(i, other);
+    for (const unsigned i : senders_)
+        if (none(i, true) && has_neighbour(i)) not_receiving_.push_back(i);
+    none_receives_ = not_receiving_.size() == senders_.size();
+    const auto is_not_receiving = [this](unsigned one) {
+        return std::count(not_receiving_.begin(), not_receiving_.end(), one) > 0;
+    };
+    for (const unsigned i : senders_) {
+        const bool has_receiver = std::any_of(senders_.begin(), senders_.end(), [&](unsigned other) {
+            return other != i && !is_not_receiving(other) && is_near(i, other);
         });
-        if (has_listener && nobody(i, false)) mute_.push_back(i);
+        if (has_receiver && none(i, false)) not_received_.push_back(i);
     }
-    // A host is not deaf if all other hosts are mute.
-    for (const unsigned to : speakers_)
-        for (const unsigned from : speakers_) pairs_heard_ += to != from && hears(to, from) ? 1 : 0;
+    // A host without reception is not at fault if no other host can be received.
+    for (const unsigned to : senders_)
+        for (const unsigned from : senders_) working_pairs_ += to != from && receives(to, from) ? 1 : 0;
 }
 
-void Hearing::find_nobody_hears() {
-    for (const unsigned i : speakers_) {
+void Reception::find_none_receives() {
+    for (const unsigned i : senders_) {
         const Firewall::Rule* found = rule(i, false, true);
         if (found == nullptr) found = rule(i, true, true);
         if (found != nullptr)
@@ -180,7 +182,7 @@ void Hearing::find_nobody_hears() {
                                   "Collectives between hosts use point-to-point messages."),
                           {i});
     }
-    judging_.find({"nobody-hears",
+    judging_.find({"none-receives",
                    Severity::broken,
                    "No host receives multicasts of another host.",
                    judging_.found("firewall")
@@ -193,7 +195,7 @@ void Hearing::find_nobody_hears() {
                    {}});
 }
 
-void Hearing::find_deaf(unsigned at) {
+void Reception::find_not_receiving(unsigned at) {
     const std::string title = "No multicasts of other hosts are received.";
     if (const Firewall::Rule* found = rule(at, false))
         return judging_.find(of_rule(*found, Severity::limits, title, kServed), {at});
@@ -209,7 +211,7 @@ void Hearing::find_deaf(unsigned at) {
         cause += fmt::format(
             "; or net.ipv4.conf.{}.rp_filter=1 drops packets of senders whose route uses another interface",
             network.interface);
-    judging_.find({"deaf",
+    judging_.find({"not-receiving",
                    Severity::limits,
                    title,
                    cause + ".",
@@ -219,14 +221,14 @@ void Hearing::find_deaf(unsigned at) {
                   {at});
 }
 
-void Hearing::find_mute(unsigned at) {
+void Reception::find_not_received(unsigned at) {
     const std::string title = "Multicasts sent here reach no other host.";
     const std::string cost = "Broadcasts from here use point-to-point messages.";
     if (const Firewall::Rule* found = rule(at, true))
         return judging_.find(of_rule(*found, Severity::limits, title, cost), {at});
     const std::string refused = refusal(at);
     judging_.find(
-        {"mute",
+        {"not-received",
          Severity::limits,
          title,
          refused.empty() ? std::string("They do not leave the host, or the switch port does not accept them.")
@@ -237,14 +239,15 @@ void Hearing::find_mute(unsigned at) {
         {at});
 }
 
-void Hearing::find_missing_pairs() {
+void Reception::find_missing_pairs() {
     std::vector<std::string> missing;
     const auto in = [](const std::vector<unsigned>& all, unsigned one) {
         return std::count(all.begin(), all.end(), one) > 0;
     };
-    for (const unsigned to : speakers_)
-        for (const unsigned from : speakers_)
-            if (to != from && is_near(from, to) && !in(deaf_, to) && !in(mute_, from) && !hears(to, from))
+    for (const unsigned to : senders_)
+        for (const unsigned from : senders_)
+            if (to != from && is_near(from, to) && !in(not_receiving_, to) && !in(not_received_, from) &&
+                !receives(to, from))
                 missing.push_back(
                     fmt::format("{} does not receive from {}", judging_.name(to), judging_.name(from)));
     if (missing.empty()) return;
@@ -262,13 +265,13 @@ void Hearing::find_missing_pairs() {
          {}});
 }
 
-void Hearing::judge_full_size() {
+void Reception::judge_full_size() {
     std::map<unsigned, std::size_t> pairs;  // number of affected pairs of each host
     std::size_t lost = 0, most = 0;
     std::uint64_t bytes = 0;
-    for (const unsigned to : speakers_)
-        for (const unsigned from : speakers_) {
-            if (to == from || !hears(to, from) || count(from, to, {Phase::full}).sent == 0 ||
+    for (const unsigned to : senders_)
+        for (const unsigned from : senders_) {
+            if (to == from || !receives(to, from) || count(from, to, {Phase::full}).sent == 0 ||
                 count(from, to, {Phase::full}).got > 0)
                 continue;
             ++lost;
@@ -283,7 +286,7 @@ void Hearing::judge_full_size() {
     if (lost == 0) return;
     judging_.find(
         {"full-size-lost",
-         lost == pairs_heard_ ? Severity::broken : Severity::limits,
+         lost == working_pairs_ ? Severity::broken : Severity::limits,
          fmt::format("Short multicasts arrive, but datagrams of {} bytes do not.", bytes),
          "A switch, bridge or tunnel between the hosts has a smaller MTU than the hosts' interfaces.",
          "These hosts count as unable to receive multicast: they get point-to-point messages instead.",
@@ -292,16 +295,16 @@ void Hearing::judge_full_size() {
         affected);
 }
 
-void Hearing::judge_again() {
+void Reception::judge_again() {
     std::vector<unsigned> cut;
-    for (const unsigned to : speakers_) {
+    for (const unsigned to : senders_) {
         const Count later = count_from_all(to, {Phase::again});
         if (later.sent > 0 && later.got == 0) cut.push_back(to);
     }
     if (cut.empty()) return;
     judging_.find(
         {"cut-off",
-         cut.size() == speakers_.size() ? Severity::broken : Severity::limits,
+         cut.size() == senders_.size() ? Severity::broken : Severity::limits,
          fmt::format("Multicasts arrived at first, but no longer after {:.0f} s.", judging_.facts().wait_s),
          "A switch that snoops IGMP (MLD) has removed the group members: there is no querier, or queries or "
          "reports are dropped.",
@@ -312,9 +315,9 @@ void Hearing::judge_again() {
         cut);
 }
 
-void judge_hearing(Judging& judging) {
-    Hearing(judging).judge();
-    for (const unsigned i : judging.speakers())
+void judge_reception(Judging& judging) {
+    Reception(judging).judge();
+    for (const unsigned i : judging.senders())
         if (!judging.host(i).firewall.looked)
             judging.unseen("the firewall's rules", judging.host(i).firewall.looked.why_not);
 }

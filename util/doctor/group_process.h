@@ -12,6 +12,6 @@ bool write_frame(int descriptor, const std::string& text);
 std::optional<std::string> read_frame(int descriptor, const Deadline& deadline);
 
 // Runs the process: reports the opened endpoint, receives the members, reports the result.
-int be_patient(int from, int to);
+int run_group_process(int from, int to);
 
 }  // namespace mcastcoll::doctor

@@ -18,15 +18,15 @@ struct Count {
     std::uint64_t missing() const { return sent - std::min(got, sent); }
 };
 
-class Hearing {
+class Reception {
   public:
-    explicit Hearing(Judging& judging);
+    explicit Reception(Judging& judging);
 
     void judge();
 
   private:
     Count count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const;
-    bool hears(unsigned to, unsigned from) const { return count(from, to, {Phase::small}).got > 0; }
+    bool receives(unsigned to, unsigned from) const { return count(from, to, {Phase::small}).got > 0; }
     // From all members from which this member receives any datagram.
     Count count_from_all(unsigned to, std::initializer_list<Phase> phases) const;
     // Why the member's kernel does not send multicasts; empty if it does.
@@ -38,9 +38,9 @@ class Hearing {
     bool has_neighbour(unsigned one) const;
     void judge_alone();
     void split();
-    void find_nobody_hears();
-    void find_deaf(unsigned at);
-    void find_mute(unsigned at);
+    void find_none_receives();
+    void find_not_receiving(unsigned at);
+    void find_not_received(unsigned at);
     void find_missing_pairs();
     void judge_full_size();
     void judge_again();
@@ -52,10 +52,10 @@ class Hearing {
     void judge_order();
 
     Judging& judging_;
-    std::vector<std::vector<const Heard*>> heard_;  // by receiver; then by sender and phase
-    std::vector<unsigned> speakers_, deaf_, mute_;
-    bool all_deaf_ = false;
-    std::size_t pairs_heard_ = 0;
+    std::vector<std::vector<const ReceivedStream*>> received_;  // by receiver; then by sender and phase
+    std::vector<unsigned> senders_, not_receiving_, not_received_;
+    bool none_receives_ = false;
+    std::size_t working_pairs_ = 0;
 };
 
 // The finding for a firewall rule that drops multicasts.
