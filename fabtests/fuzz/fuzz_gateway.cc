@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 #include "gateway/link.h"
-#include "relay/preface.h"
+#include "gateway/preface.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::gateway;
@@ -21,7 +21,7 @@ constexpr const char* kSites =
     "[site lyon]\nnetworks = 10.1.0.0/16\ngateway = 192.0.2.1:7000\n";
 
 struct Host final : trunk::Host {
-    void opened(trunk::ChannelId, Bytes preface) override { (void)relay::decode_preface(preface); }
+    void opened(trunk::ChannelId, Bytes preface) override { (void)gateway::decode_preface(preface); }
     std::size_t deliver(trunk::ChannelId, Bytes bytes) override { return bytes.size() / 2; }
     void finished(trunk::ChannelId) override {}
     void was_reset(trunk::ChannelId) override {}
@@ -50,7 +50,7 @@ struct Owner final : LinkOwner {
 Shared& shared() {
     static Shared* const made = [] {
         Settings settings;
-        auto sites = relay::parse_sites(kSites, "sites");
+        auto sites = sites::parse_sites(kSites, "sites");
         fuzz::check(sites.ok(), sites.ok() ? "" : sites.error().message.c_str());
         settings.sites = std::move(sites).value();
         settings.key.emplace().fill(std::byte{1});

@@ -1,6 +1,6 @@
 // A gateway session with arbitrary frames from the peer, and the hellos before.
 #include "fuzz.h"
-#include "relay/preface.h"
+#include "gateway/preface.h"
 #include "trunk/hello.h"
 #include "trunk/trunk.h"
 
@@ -19,8 +19,8 @@ struct Host final : trunk::Host {
 void greetings(Bytes raw) {
     if (const auto hello = trunk::decode_hello(raw))
         fuzz::check(trunk::decode_hello(trunk::encode_hello(*hello)) == hello, "a hello stays the same");
-    if (const auto preface = relay::decode_preface(raw))
-        fuzz::check(relay::decode_preface(relay::encode_preface(*preface)) == preface,
+    if (const auto preface = gateway::decode_preface(raw))
+        fuzz::check(gateway::decode_preface(gateway::encode_preface(*preface)) == preface,
                     "a preface stays the same");
 }
 
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             const auto read = trunk::get_header(bytes);
             if (read && !trunk.on_frame(stream, *read, payload, now).ok()) return trunk.abandon(), 0;
         } else if (what == 6) {
-            const auto preface = relay::encode_preface({});
+            const auto preface = gateway::encode_preface({});
             if (const auto channel = trunk.open_channel(preface))
                 if (in.flag()) trunk.finish(*channel);
         } else if (what == 7 && trunk.stream(stream).is_up()) {

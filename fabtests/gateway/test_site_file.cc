@@ -4,11 +4,12 @@
 
 #include <cstring>
 
-#include "relay/preface.h"
-#include "relay/sites.h"
+#include "gateway/preface.h"
+#include "sites/sites.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::relay;
+using namespace mcastcoll::gateway;
+using namespace mcastcoll::sites;
 
 namespace {
 

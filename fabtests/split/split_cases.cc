@@ -22,7 +22,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-using relay::Endpoint;
+using sites::Endpoint;
 using Bytes = std::vector<std::byte>;
 
 Bytes stream(std::uint64_t number, std::size_t size) {

@@ -17,7 +17,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-using relay::Endpoint;
+using sites::Endpoint;
 
 constexpr int kRounds = 100;
 constexpr std::size_t kNameSize = 24;  // as long as Open MPI's

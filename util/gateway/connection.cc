@@ -23,7 +23,7 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 }  // namespace
 
 Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
-                       const std::optional<relay::Preface>& preface)
+                       const std::optional<gateway::Preface>& preface)
     : peer_(peer),
       channel_(channel),
       socket_(std::move(socket)),
@@ -38,7 +38,7 @@ Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor sock
     set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
     if (!preface) return;
     peer.waiting()[this] = peer.shared().now() + kConnectTime;
-    preface_ = relay::encode_preface(*preface);
+    preface_ = gateway::encode_preface(*preface);
 }
 
 void Connection::on_events(std::uint32_t events) {

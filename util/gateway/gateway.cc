@@ -34,7 +34,7 @@ Result<void> Gateway::start() {
     if (!congestion.empty())
         if (auto set = set_congestion(listener_.get(), congestion); !set) return set;
     if (auto added = shared_.loop.add(listener_.get(), *this, EPOLLIN | EPOLLET); !added) return added;
-    for (const relay::Site& site : shared_.settings.sites.sites)
+    for (const sites::Site& site : shared_.settings.sites.sites)
         if (&site != &shared_.settings.own_site()) peers_.push_back(std::make_unique<Peer>(shared_, site));
     return {};
 }
@@ -123,9 +123,9 @@ void Gateway::forget(Newcomer& newcomer) {
 }
 
 bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
-    const relay::Site* site = shared_.settings.sites.site_of(from);
+    const sites::Site* site = shared_.settings.sites.site_of(from);
     if (site != nullptr) return site == &shared_.settings.own_site();
-    const bool loopback = from.family == relay::Family::v4 ? from.address[0] == std::byte{127}
+    const bool loopback = from.family == sites::Family::v4 ? from.address[0] == std::byte{127}
                                                            : from.same_host(Endpoint::parse("::1").value());
     return loopback || from.same_host(to);
 }
@@ -134,7 +134,7 @@ bool Gateway::is_gateway(const Endpoint& host) const {
     return std::ranges::any_of(peers_, [&](const auto& peer) { return host.same_host(peer->site().wan); });
 }
 
-Peer* Gateway::peer_of(const relay::Site* site) const {
+Peer* Gateway::peer_of(const sites::Site* site) const {
     const auto found = std::ranges::find(peers_, site, [](const auto& peer) { return &peer->site(); });
     return found == peers_.end() ? nullptr : found->get();
 }

@@ -74,7 +74,7 @@ class Gateway final : public Watched {
     // From another site's gateway.
     bool is_gateway(const Endpoint& host) const;
     // nullptr for the own site, and for nullptr.
-    Peer* peer_of(const relay::Site* site) const;
+    Peer* peer_of(const sites::Site* site) const;
 
     // The status page. Rebuilding takes an eighth of this thread's time at most, however often the page is
     // requested.
@@ -112,6 +112,6 @@ class Gateway final : public Watched {
 std::string status_as_text(const Gateway& gateway);
 std::string status_as_json(const Gateway& gateway);
 // Fetches the page of a running gateway; waits a few seconds at most.
-Result<std::string> ask_status(const relay::Endpoint& gateway, bool json);
+Result<std::string> ask_status(const sites::Endpoint& gateway, bool json);
 
 }  // namespace mcastcoll::gateway

@@ -62,7 +62,7 @@ void add_options(Arguments& arguments, Command& command) {
 }
 
 int show_status(const Command& command) {
-    auto endpoint = relay::Endpoint::parse(command.status);
+    auto endpoint = sites::Endpoint::parse(command.status);
     if (!endpoint) return complain("--status: " + endpoint.error().message, 2);
     auto page = ask_status(endpoint.value(), command.json);
     if (!page) return complain(page.error().message, 1);
@@ -76,11 +76,11 @@ Nanoseconds seconds(double count) {
 
 // Derives the settings without an option.
 Result<void> settle(Command& command) {
-    auto sites = relay::read_sites(command.sites);
+    auto sites = sites::read_sites(command.sites);
     if (!sites) return sites.error();
     Settings& settings = command.settings;
     settings.sites = std::move(sites.value());
-    const relay::Site* own = settings.sites.named(command.site);
+    const sites::Site* own = settings.sites.named(command.site);
     if (own == nullptr)
         return Error{EINVAL, fmt::format("--site {}: {} has no such site", command.site, command.sites)};
     settings.own = static_cast<std::size_t>(own - settings.sites.sites.data());
@@ -92,7 +92,7 @@ Result<void> settle(Command& command) {
             fmt::format("site {} has two ports, {} and {}: give the port of this machine with --listen",
                         own->name, own->gateway.port, own->wan.port)};
     if (!command.listen.empty()) {
-        auto listen = relay::Endpoint::parse(command.listen);
+        auto listen = sites::Endpoint::parse(command.listen);
         if (!listen || listen.value().port == 0)
             return Error{EINVAL, fmt::format("--listen {}: give ADDRESS:PORT", command.listen)};
         settings.listen = listen.value();

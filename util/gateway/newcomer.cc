@@ -50,14 +50,14 @@ void Newcomer::on_events(std::uint32_t) {
 
 // Reads only the bytes of the greeting: the rest is for the next owner of the socket.
 std::size_t Newcomer::wanted() const {
-    if (size_ < kMaxMagic) return relay::kPrefaceSize;
+    if (size_ < kMaxMagic) return gateway::kPrefaceSize;
     if (speaks_tls()) {
         const std::size_t record = kMaxMagic + wire::get<std::uint16_t>(words_.data() + 3);
         return record <= words_.size() ? record : 0;
     }
     switch (magic()) {
-        case relay::kPrefaceMagic:
-            return relay::kPrefaceSize;
+        case gateway::kPrefaceMagic:
+            return gateway::kPrefaceSize;
         case trunk::kHelloMagic:
             return trunk::kHelloSize;
         case kGet:
@@ -103,7 +103,7 @@ void Newcomer::decide() {
     const Bytes words = Bytes(words_).first(size_);
     if (speaks_tls() && size_ >= kMaxMagic && wanted() != 0) return begin_tls(words);
     switch (magic()) {
-        case relay::kPrefaceMagic:
+        case gateway::kPrefaceMagic:
             return on_preface(words);
         case trunk::kHelloMagic:
             return on_hello(words);
@@ -116,7 +116,7 @@ void Newcomer::decide() {
 
 void Newcomer::on_preface(Bytes words) {
     GatewayCounters& counters = shared_.counters;
-    const auto preface = relay::decode_preface(words);
+    const auto preface = gateway::decode_preface(words);
     if (!preface) return refuse(counters.garbage);
     if (!ours_) return refuse(counters.strangers);
     // The preface must name the address and port of this connection, so that no process can impersonate
@@ -125,7 +125,7 @@ void Newcomer::on_preface(Bytes words) {
         return refuse(counters.false_sources, "it claims to be " + preface->source.to_string());
     Peer* peer = gateway_.peer_of(shared_.settings.sites.site_of(preface->target));
     if (peer == nullptr) return refuse(counters.no_route);
-    if (const relay::Site& own = shared_.settings.own_site(); !own.may_reach(preface->target))
+    if (const sites::Site& own = shared_.settings.own_site(); !own.may_reach(preface->target))
         return refuse(
             counters.out_of_reach,
             fmt::format("this site may not reach {}{}", preface->target.to_string(),

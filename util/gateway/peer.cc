@@ -27,7 +27,7 @@ std::uint64_t draw_session() {
 
 }  // namespace
 
-Peer::Peer(Shared& shared, const relay::Site& site)
+Peer::Peer(Shared& shared, const sites::Site& site)
     : shared_(shared),
       site_(site),
       connects_(shared.settings.own_site().name < site.name),
@@ -127,7 +127,7 @@ void Peer::abandon(const std::string& why) {
 }
 
 void Peer::install(trunk::ChannelId channel, FileDescriptor socket,
-                   const std::optional<relay::Preface>& preface) {
+                   const std::optional<gateway::Preface>& preface) {
     auto& place = connections_[channel];
     if (place == nullptr) ++shared_.connections;
     place = std::make_unique<Connection>(*this, channel, std::move(socket), preface);
@@ -136,7 +136,7 @@ void Peer::install(trunk::ChannelId channel, FileDescriptor socket,
     place->close(true);
 }
 
-void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
+void Peer::adopt(FileDescriptor socket, const gateway::Preface& preface) {
     GatewayCounters& counters = shared_.counters;
     const auto refuse = [&](std::uint64_t& counter) {
         ++counter;
@@ -144,7 +144,7 @@ void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
     };
     if (trunk_.streams_up() == 0 && shared_.now() - down_since_ >= shared_.settings.patience)
         return refuse(counters.trunk_down);
-    const auto channel = trunk_.open_channel(relay::encode_preface(preface));
+    const auto channel = trunk_.open_channel(gateway::encode_preface(preface));
     if (!channel) return refuse(counters.over_limit);
     ++counters.connections;
     install(*channel, std::move(socket), std::nullopt);
@@ -156,18 +156,18 @@ void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
         ++counter;
         trunk_.reset(channel);
     };
-    const auto refuse_target = [&](std::uint64_t& counter, const relay::Endpoint& source,
-                                   const relay::Endpoint& target, const char* why) {
+    const auto refuse_target = [&](std::uint64_t& counter, const sites::Endpoint& source,
+                                   const sites::Endpoint& target, const char* why) {
         shared_.warn(fmt::format("the gateway of {} requested a forbidden connection from {} to {}: {}",
                                  site_.name, source.to_string(), target.to_string(), why));
         refuse(counter);
     };
-    const auto preface = relay::decode_preface(bytes);
-    const relay::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
+    const auto preface = gateway::decode_preface(bytes);
+    const sites::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
     if (where != &shared_.settings.own_site()) return refuse(counters.no_route);
-    const relay::Endpoint &source = preface->source, &target = preface->target;
+    const sites::Endpoint &source = preface->source, &target = preface->target;
     // A source outside all sites is the host of the peer's gateway.
-    const relay::Site* from = shared_.settings.sites.site_of(source);
+    const sites::Site* from = shared_.settings.sites.site_of(source);
     if (from != nullptr && from != &site_)
         return refuse_target(counters.false_sources, source, target, "this source is in another site");
     if (!site_.may_reach(target))

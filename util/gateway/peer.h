@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gateway/link.h"
-#include "relay/preface.h"
-#include "relay/sites.h"
+#include "gateway/preface.h"
+#include "sites/sites.h"
 
 namespace mcastcoll::gateway {
 
@@ -23,7 +23,7 @@ class Connection final : public Watched {
     // For a local process that has sent its preface, or, with `preface`, a new connection to a local process:
     // the preface is sent once connected.
     Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
-               const std::optional<relay::Preface>& preface);
+               const std::optional<gateway::Preface>& preface);
 
     void on_events(std::uint32_t events) override;
     // Reads while data is available and the session accepts data.
@@ -48,16 +48,16 @@ class Connection final : public Watched {
     bool peer_closed_ = false, broken_ = false;  // from the last events
     bool read_all_ = false, finish_wanted_ = false;
     Nanoseconds last_write_{0};
-    std::array<std::byte, relay::kPrefaceSize> preface_{};
+    std::array<std::byte, gateway::kPrefaceSize> preface_{};
 };
 
 class Peer final : public trunk::Host, public LinkOwner {
   public:
-    Peer(Shared& shared, const relay::Site& site);
+    Peer(Shared& shared, const sites::Site& site);
 
     trunk::Trunk& trunk() { return trunk_; }
     const trunk::Trunk& trunk() const { return trunk_; }
-    const relay::Site& site() const { return site_; }
+    const sites::Site& site() const { return site_; }
     // The gateway with the lesser site name connects to the other.
     bool connects() const { return connects_; }
     std::size_t connections() const { return connections_.size(); }
@@ -65,7 +65,7 @@ class Peer final : public trunk::Host, public LinkOwner {
     const std::array<std::unique_ptr<Link>, trunk::kMaxStreams>& links() const { return links_; }
 
     // Connects a local process with a remote one; resets the socket on failure.
-    void adopt(FileDescriptor socket, const relay::Preface& preface);
+    void adopt(FileDescriptor socket, const gateway::Preface& preface);
     // The hello of this side.
     trunk::Hello greet(unsigned stream) const;
     // Takes over a connection from the peer's gateway, authenticated if there is a key.
@@ -114,10 +114,10 @@ class Peer final : public trunk::Host, public LinkOwner {
     Connection* find(trunk::ChannelId channel) const;
     void install(std::unique_ptr<Link> link);
     void install(trunk::ChannelId channel, FileDescriptor socket,
-                 const std::optional<relay::Preface>& preface);
+                 const std::optional<gateway::Preface>& preface);
 
     Shared& shared_;
-    const relay::Site& site_;
+    const sites::Site& site_;
     const bool connects_;
     trunk::Trunk trunk_;
     std::uint64_t session_, bound_to_ = 0;

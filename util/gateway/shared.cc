@@ -19,7 +19,7 @@ constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
 Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 20) / 4} {
     if (!told.key) return;
     std::vector<std::string> others;
-    for (const relay::Site& site : told.sites.sites)
+    for (const sites::Site& site : told.sites.sites)
         if (&site != &told.own_site()) others.push_back(site.name);
     tls = std::make_unique<TlsContext>(*told.key, told.own_site().name, others);
 }
@@ -39,10 +39,10 @@ trunk::Config Settings::trunk_config(bool connects) const {
     return config;
 }
 
-std::optional<relay::Endpoint> Settings::wan_source() const {
+std::optional<sites::Endpoint> Settings::wan_source() const {
     if (own_site().wan.family != listen.family) return std::nullopt;
-    relay::Endpoint source = own_site().wan;
-    relay::Endpoint any = listen;
+    sites::Endpoint source = own_site().wan;
+    sites::Endpoint any = listen;
     any.address.fill(std::byte{0});
     // Behind an address translator, peers see another address.
     if (!source.same_host(listen) && !listen.same_host(any)) return std::nullopt;

@@ -7,7 +7,7 @@
 
 #include "gateway/loop.h"
 #include "gateway/tls.h"
-#include "relay/sites.h"
+#include "sites/sites.h"
 #include "trunk/trunk.h"
 
 namespace mcastcoll::gateway {
@@ -17,9 +17,9 @@ inline constexpr Nanoseconds kGreetingTime = Nanoseconds::from_ms(5000);
 
 // Settings of a gateway, fixed at its start.
 struct Settings {
-    relay::Sites sites;
+    sites::Sites sites;
     std::size_t own = 0;  // index of our site
-    relay::Endpoint listen;
+    sites::Endpoint listen;
     std::optional<wire::Key> key;  // derived from the key file
     std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
     Nanoseconds heartbeat;  // interval of keep-alive frames on an idle stream
@@ -29,10 +29,10 @@ struct Settings {
     Nanoseconds spin;       // before it sleeps
     bool verbose = false;
 
-    const relay::Site& own_site() const { return sites.sites[own]; }
+    const sites::Site& own_site() const { return sites.sites[own]; }
     trunk::Config trunk_config(bool connects) const;
     // Local address for outgoing sessions, by which peers recognize this gateway.
-    std::optional<relay::Endpoint> wan_source() const;
+    std::optional<sites::Endpoint> wan_source() const;
 };
 
 // Counters of the gateway, in addition to the counters of each session.

@@ -169,7 +169,7 @@ const std::string& Gateway::status(bool json) {
     return page.text;
 }
 
-Result<std::string> ask_status(const relay::Endpoint& gateway, bool json) {
+Result<std::string> ask_status(const sites::Endpoint& gateway, bool json) {
     constexpr int kPatienceMs = 3000;
     constexpr std::size_t kMost = 16 << 20;
     auto socket = connect_to(gateway);

@@ -141,10 +141,10 @@ Result<std::vector<std::string>> parse_hosts(std::string_view text, char separat
     return hosts;
 }
 
-Result<std::vector<relay::Endpoint>> parse_endpoints(std::string_view text) {
-    std::vector<relay::Endpoint> endpoints;
+Result<std::vector<sites::Endpoint>> parse_endpoints(std::string_view text) {
+    std::vector<sites::Endpoint> endpoints;
     for (const std::string_view part : split(text, ',')) {
-        auto endpoint = relay::Endpoint::parse(part);
+        auto endpoint = sites::Endpoint::parse(part);
         if (!endpoint) return endpoint.error();
         if (endpoint.value().port == 0) return Error{EINVAL, fmt::format("'{}' has no port", part)};
         endpoints.push_back(endpoint.value());
@@ -152,9 +152,9 @@ Result<std::vector<relay::Endpoint>> parse_endpoints(std::string_view text) {
     return endpoints;
 }
 
-std::string to_string(const std::vector<relay::Endpoint>& endpoints) {
+std::string to_string(const std::vector<sites::Endpoint>& endpoints) {
     std::string text;
-    for (const relay::Endpoint& endpoint : endpoints)
+    for (const sites::Endpoint& endpoint : endpoints)
         text += (text.empty() ? "" : ",") + endpoint.to_string();
     return text;
 }

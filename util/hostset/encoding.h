@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 #include "wire/crypto.h"
 
 namespace mcastcoll::hostset {
@@ -90,8 +90,8 @@ Result<Invitation> parse_invitation(std::string_view bytes);
 // The hosts of "a,b,c", or of a file's lines with '#' comments; without duplicates, in the order of the list.
 Result<std::vector<std::string>> parse_hosts(std::string_view text, char separator);
 // "10.0.0.1:4711,[fd00::1]:4711": each with a port.
-Result<std::vector<relay::Endpoint>> parse_endpoints(std::string_view text);
-std::string to_string(const std::vector<relay::Endpoint>& endpoints);
+Result<std::vector<sites::Endpoint>> parse_endpoints(std::string_view text);
+std::string to_string(const std::vector<sites::Endpoint>& endpoints);
 
 // Quotes a word for the shell.
 std::string as_shell_word(std::string_view word);

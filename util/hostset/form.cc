@@ -36,14 +36,14 @@ Result<std::string> send_hello(Link& link, const Hello& hello, Deadline deadline
 
 Result<std::unique_ptr<HostSet>> join(const std::string& program, const Options& options,
                                       const wire::Key& token, std::uint32_t rank,
-                                      const std::vector<relay::Endpoint>& endpoints) {
+                                      const std::vector<sites::Endpoint>& endpoints) {
     const Hello hello = own_hello(program, rank);
     const Deadline deadline(static_cast<int>(options.wait_s) * 2000);
     std::string why;
     for (std::size_t next = 0;; ++next) {
         if (deadline.over()) break;
         if (next > 0 && next % endpoints.size() == 0) ::poll(nullptr, 0, kPause_ms);
-        const relay::Endpoint& endpoint = endpoints[next % endpoints.size()];
+        const sites::Endpoint& endpoint = endpoints[next % endpoints.size()];
         auto socket = gateway::connect_to(endpoint);
         if (!socket) {
             why = socket.error().message;

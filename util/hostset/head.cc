@@ -33,8 +33,8 @@ std::vector<std::string> settings() {
     return all;
 }
 
-std::vector<relay::Endpoint> own_endpoints(std::uint16_t port) {
-    std::vector<relay::Endpoint> real, loops;
+std::vector<sites::Endpoint> own_endpoints(std::uint16_t port) {
+    std::vector<sites::Endpoint> real, loops;
     const auto interfaces = list_interfaces();
     if (!interfaces) return {};
     for (const Interface& interface : interfaces.value()) {
@@ -43,7 +43,7 @@ std::vector<relay::Endpoint> own_endpoints(std::uint16_t port) {
             const SocketAddress named = address.with_port(port);
             const auto* v6 = reinterpret_cast<const sockaddr_in6*>(named.data());
             if (named.family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) continue;
-            (interface.loopback ? loops : real).push_back(relay::Endpoint::of(named.data(), named.size()));
+            (interface.loopback ? loops : real).push_back(sites::Endpoint::of(named.data(), named.size()));
         }
     }
     return real.empty() ? loops : real;
@@ -61,7 +61,7 @@ bool is_own_host(std::string_view name) {
     char full[256] = {};
     (void)::gethostname(full, sizeof full - 1);
     if (name == "localhost" || name == full || name == topology::host_name()) return true;
-    const auto address = relay::Endpoint::parse(name);
+    const auto address = sites::Endpoint::parse(name);
     if (!address) return false;
     const auto own = own_endpoints(0);
     return std::any_of(own.begin(), own.end(),
@@ -71,12 +71,12 @@ bool is_own_host(std::string_view name) {
 Head::Head(std::string program, const Options& options)
     : program_(std::move(program)), options_(options), host_set_(new HostSet) {}
 
-Result<std::vector<relay::Endpoint>> Head::listen() {
+Result<std::vector<sites::Endpoint>> Head::listen() {
     if (const auto drawn = kernel_random(host_set_->token_); !drawn) return drawn.error();
-    auto any = relay::Endpoint{relay::Family::v6, 0, {}};
+    auto any = sites::Endpoint{sites::Family::v6, 0, {}};
     auto listener = gateway::listen_at(any);
     if (!listener) {  // no IPv6 here
-        any.family = relay::Family::v4;
+        any.family = sites::Family::v4;
         listener = gateway::listen_at(any);
     }
     if (!listener) return listener.error();

@@ -20,7 +20,7 @@ class Head {
     Head(std::string program, const Options& options);
 
     // Call first. Returns the addresses for members.
-    Result<std::vector<relay::Endpoint>> listen();
+    Result<std::vector<sites::Endpoint>> listen();
     // Call second: either a launcher starts the processes, or the head does.
     Result<std::unique_ptr<HostSet>> form_launched(std::uint32_t size);
     Result<std::unique_ptr<HostSet>> form_with_agents(const std::vector<std::string>& named);
@@ -45,7 +45,7 @@ class Head {
     std::string program_;
     const Options& options_;
     std::unique_ptr<HostSet> host_set_;
-    std::vector<relay::Endpoint> endpoints_;
+    std::vector<sites::Endpoint> endpoints_;
     FileDescriptor listener_;
     std::vector<PendingConnection> pending_;
     std::vector<std::uint64_t> host_ids_;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 #include "wire/crypto.h"
 
 namespace mcastcoll {
@@ -53,7 +53,7 @@ class HostSet {
     // Names as given by the user, or as reported by the hosts.
     const std::vector<std::string>& hosts() const { return hosts_; }
     // The address under which other members reach this host; empty if the host is alone.
-    const std::optional<relay::Endpoint>& address() const { return address_; }
+    const std::optional<sites::Endpoint>& address() const { return address_; }
     // As of the last exchange; the same on all members.
     bool is_lost(std::uint32_t rank) const { return !loss_reasons_[rank].empty(); }
     // The reason; only the head has details.
@@ -75,7 +75,7 @@ class HostSet {
   private:
     friend class Head;
     friend Result<std::unique_ptr<HostSet>> join(const std::string&, const Options&, const wire::Key&,
-                                                 std::uint32_t, const std::vector<relay::Endpoint>&);
+                                                 std::uint32_t, const std::vector<sites::Endpoint>&);
     HostSet();
     Result<Gathered> gather(std::string mine, unsigned wait_s);
     void send_to_all(const std::string& everything, unsigned wait_s);
@@ -85,7 +85,7 @@ class HostSet {
     std::uint32_t rank_ = 0;
     std::vector<std::string> hosts_, loss_reasons_;
     bool head_works_ = true;
-    std::optional<relay::Endpoint> address_;
+    std::optional<sites::Endpoint> address_;
     wire::Key token_{};
     std::vector<std::unique_ptr<Link>> links_;  // on the head: by rank; elsewhere: one, to the head
     std::unique_ptr<Agents> agents_;

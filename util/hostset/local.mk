@@ -1,5 +1,5 @@
 # Host sets: the processes of a tool on many hosts.
-MCC_HOST_SET = util/hostset/libmcchostset.a $(MCC_ARGUMENTS) prov/mcastcoll/topology/libmccdiscover.la prov/mcastcoll/relay/libmccsites.la \
+MCC_HOST_SET = util/hostset/libmcchostset.a $(MCC_ARGUMENTS) prov/mcastcoll/topology/libmccdiscover.la prov/mcastcoll/sites/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/wire/libmccwire.la prov/mcastcoll/base/libmccbase.la $(PMIX_LIBS) -lpthread
 noinst_LIBRARIES += util/hostset/libmcchostset.a
 mcc_parts += \

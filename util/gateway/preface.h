@@ -12,18 +12,19 @@
 #include <optional>
 #include <span>
 
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll::relay {
+namespace mcastcoll::gateway {
 
 inline constexpr std::uint32_t kPrefaceMagic = 0x4d434352;  // "MCCR"
 inline constexpr std::uint16_t kPrefaceVersion = 1;
 inline constexpr std::size_t kPrefaceSize = 64;
 
 struct Preface {
-    Endpoint source;  // the connecting process's own address, as the target would see it without gateways
-    Endpoint target;  // the address to connect to
+    sites::Endpoint
+        source;  // the connecting process's own address, as the target would see it without gateways
+    sites::Endpoint target;  // the address to connect to
     std::uint32_t node = 0;  // of the source: distinguishes the hosts of its site
     std::uint32_t process = 0;
 
@@ -34,15 +35,15 @@ namespace preface_layout {
 inline constexpr std::size_t kVersion = 4, kSource = 8, kTarget = 28, kNode = 48, kProcess = 52, kZero = 56;
 static_assert(kZero + 8 == kPrefaceSize);
 
-inline void put_endpoint(std::byte* at, const Endpoint& endpoint) {
+inline void put_endpoint(std::byte* at, const sites::Endpoint& endpoint) {
     wire::put(at, static_cast<std::uint16_t>(endpoint.family));
     wire::put(at + 2, endpoint.port);
     std::copy(endpoint.address.begin(), endpoint.address.end(), at + 4);
 }
 
-inline Endpoint get_endpoint(const std::byte* at) {
-    Endpoint endpoint;
-    endpoint.family = static_cast<Family>(wire::get<std::uint16_t>(at));
+inline sites::Endpoint get_endpoint(const std::byte* at) {
+    sites::Endpoint endpoint;
+    endpoint.family = static_cast<sites::Family>(wire::get<std::uint16_t>(at));
     endpoint.port = wire::get<std::uint16_t>(at + 2);
     std::copy_n(at + 4, endpoint.address.size(), endpoint.address.begin());
     return endpoint;
@@ -79,4 +80,4 @@ inline std::optional<Preface> decode_preface(std::span<const std::byte> bytes) {
     return preface;
 }
 
-}  // namespace mcastcoll::relay
+}  // namespace mcastcoll::gateway

@@ -1,10 +1,9 @@
-# The preface and the sites file, shared by the gateway, the library loaded into programs and the provider.
-# Depends on neither fmt nor libfabric, because it is loaded into foreign programs.
+# The sites file, shared by the gateway, the library loaded into programs and the provider. Depends on neither fmt nor libfabric,
+# because it is loaded into foreign programs.
 noinst_LTLIBRARIES += %reldir%/libmccsites.la
 mcc_parts += \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
-	%reldir%/preface.h \
 	%reldir%/reach.cc \
 	%reldir%/reach.h \
 	%reldir%/sites.cc \

@@ -1,4 +1,4 @@
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 
 #include "topology/subnet.h"
 
-namespace mcastcoll::relay {
+namespace mcastcoll::sites {
 namespace {
 
 Error bad(std::string_view text, const char* why) {
@@ -109,4 +109,4 @@ std::string Endpoint::to_string() const {
            std::to_string(port);
 }
 
-}  // namespace mcastcoll::relay
+}  // namespace mcastcoll::sites

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 #include "topology/subnet.h"
 
-namespace mcastcoll::relay {
+namespace mcastcoll::sites {
 
 struct Reach {
     topology::Subnet network;
@@ -24,4 +24,4 @@ struct Reach {
     static Result<Reach> parse(std::string_view text);
 };
 
-}  // namespace mcastcoll::relay
+}  // namespace mcastcoll::sites

@@ -1,11 +1,11 @@
-#include "relay/reach.h"
+#include "sites/reach.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <string>
 
-namespace mcastcoll::relay {
+namespace mcastcoll::sites {
 namespace {
 
 bool read_port(std::string_view text, std::uint16_t& port) {
@@ -57,4 +57,4 @@ Result<Reach> Reach::parse(std::string_view text) {
     return reach;
 }
 
-}  // namespace mcastcoll::relay
+}  // namespace mcastcoll::sites

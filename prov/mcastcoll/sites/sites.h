@@ -17,11 +17,11 @@
 #include <optional>
 #include <vector>
 
-#include "relay/endpoint.h"
-#include "relay/reach.h"
+#include "sites/endpoint.h"
+#include "sites/reach.h"
 #include "topology/subnet.h"
 
-namespace mcastcoll::relay {
+namespace mcastcoll::sites {
 
 inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxReach = 256, kMaxSiteName = 23;
 inline constexpr unsigned kMaxStreams = 32;
@@ -57,4 +57,4 @@ struct Sites {
 Result<Sites> parse_sites(std::string_view text, std::string_view name);
 Result<Sites> read_sites(const std::string& path);
 
-}  // namespace mcastcoll::relay
+}  // namespace mcastcoll::sites

@@ -1,4 +1,4 @@
-#include "relay/sites.h"
+#include "sites/sites.h"
 
 #include <fcntl.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/file_descriptor.h"
 
-namespace mcastcoll::relay {
+namespace mcastcoll::sites {
 namespace {
 
 constexpr std::size_t kMaxFile = 1 << 20;
@@ -254,4 +254,4 @@ Result<Sites> read_sites(const std::string& path) {
     return sites;
 }
 
-}  // namespace mcastcoll::relay
+}  // namespace mcastcoll::sites

@@ -13,7 +13,7 @@
 struct sockaddr;
 struct sockaddr_storage;
 
-namespace mcastcoll::relay {
+namespace mcastcoll::sites {
 
 enum class Family : std::uint16_t { none = 0, v4 = 4, v6 = 6 };
 
@@ -38,4 +38,4 @@ struct Endpoint {
     std::string to_string() const;
 };
 
-}  // namespace mcastcoll::relay
+}  // namespace mcastcoll::sites
