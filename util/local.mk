@@ -37,6 +37,7 @@ include util/hostset/local.mk
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk
 include util/gateway/local.mk
+include util/gateway/session/local.mk
 include util/cp/local.mk
 include util/topo/local.mk
 include util/doctor/local.mk

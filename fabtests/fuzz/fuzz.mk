@@ -10,7 +10,7 @@ fuzz_programs = \
 	%reldir%/fuzz_group \
 	%reldir%/fuzz_host \
 	%reldir%/fuzz_feed \
-	%reldir%/fuzz_trunk \
+	%reldir%/fuzz_session \
 	%reldir%/fuzz_gateway \
 	%reldir%/fuzz_texts \
 	%reldir%/fuzz_params \
@@ -67,10 +67,10 @@ fuzz_host = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctra
 %canon_reldir%_fuzz_feed_LDFLAGS = $(link_fuzzer)
 %canon_reldir%_fuzz_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la prov/mcastcoll/wire/libmccwire.la
 
-%canon_reldir%_fuzz_trunk_SOURCES = %reldir%/fuzz_trunk.cc $(fuzz_sources)
-%canon_reldir%_fuzz_trunk_LDFLAGS = $(link_fuzzer)
-%canon_reldir%_fuzz_trunk_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
-%canon_reldir%_fuzz_trunk_LDADD = prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/wire/libmccwire.la
+%canon_reldir%_fuzz_session_SOURCES = %reldir%/fuzz_session.cc $(fuzz_sources)
+%canon_reldir%_fuzz_session_LDFLAGS = $(link_fuzzer)
+%canon_reldir%_fuzz_session_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_fuzz_session_LDADD = util/gateway/session/libmccsession.la prov/mcastcoll/wire/libmccwire.la
 
 %canon_reldir%_fuzz_texts_SOURCES = %reldir%/fuzz_texts.cc $(fuzz_sources)
 %canon_reldir%_fuzz_texts_LDFLAGS = $(link_fuzzer)
@@ -81,7 +81,7 @@ fuzz_host = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctra
 	util/gateway/shared.cc util/gateway/sockets.cc util/gateway/tls.cc
 %canon_reldir%_fuzz_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_fuzz_gateway_LDFLAGS = $(link_fuzzer)
-%canon_reldir%_fuzz_gateway_LDADD = prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la \
+%canon_reldir%_fuzz_gateway_LDADD = util/gateway/session/libmccsession.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la \
 	prov/mcastcoll/wire/libmccwire.la prov/mcastcoll/base/libmccbase.la $(OPENSSL_LIBS)
 
 %canon_reldir%_fuzz_params_SOURCES = %reldir%/fuzz_params.cc $(fuzz_sources) prov/mcastcoll/provider/key_file.cc prov/mcastcoll/provider/params.cc \

@@ -115,7 +115,7 @@ def case_bytes_go_both_ways():
             list(pool.map(talk, range(8)))
         lab.quiet()
         assert not server.failures, server.failures
-        assert lab.trunk("alpha")["counters"]["opened"] == 8
+        assert lab.session("alpha")["counters"]["opened"] == 8
         # The reverse direction: the site with the greater name opens.
         server = Server(echo, "127.1.0.9")
         with lab.connect(server.address, "127.2.0.7", "beta") as sock:
@@ -311,9 +311,9 @@ def case_broken_streams_lose_nothing():
                 time.sleep(0.2)
                 cuts[0] += relay.cut(random.choice([1, 1, 2, None]))
             transfer_while(lab, cut, size)
-            counters = lab.trunk("alpha")["counters"]
+            counters = lab.session("alpha")["counters"]
             print(f"  {size} bytes, {cuts[0]} streams cut, {counters['resent_frames']} frames sent again, "
-                  f"{lab.trunk('beta')['counters']['duplicate_frames']} of them known already", flush=True)
+                  f"{lab.session('beta')['counters']['duplicate_frames']} of them known already", flush=True)
             assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
 
 
@@ -370,7 +370,7 @@ def case_killed_processes_harm_no_other():
             killed[0] += 2
         transfer_while(lab, kill_two, size)
         print(f"  {size} bytes, {killed[0]} processes killed", flush=True)
-        assert killed[0] > 0 and lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+        assert killed[0] > 0 and lab.session("alpha")["counters"]["sessions_lost"] == 0
 
 
 def case_a_paused_gateway_goes_on():
@@ -387,10 +387,10 @@ def case_a_paused_gateway_goes_on():
             time.sleep(2)
             victim.send_signal(signal.SIGCONT)
         transfer_while(lab, pause, 400_000_000)
-        assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+        assert lab.session("alpha")["counters"]["sessions_lost"] == 0
 
 
-def case_a_trunk_comes_back():
+def case_a_session_comes_back():
     with Lab(relay=True).start().up(4) as lab:
         relay, server = lab.relays["beta"], Server(echo)
         with lab.connect(server.address) as sock:
@@ -398,7 +398,7 @@ def case_a_trunk_comes_back():
             assert read_exactly(sock, 6) == b"before"
             relay.refusing = True
             relay.cut()
-            wait_for("it is down", lambda: lab.trunk("alpha")["state"] == "down")
+            wait_for("it is down", lambda: lab.session("alpha")["state"] == "down")
             sock.sendall(b"between")
             time.sleep(1)
             relay.refusing = False
@@ -406,7 +406,7 @@ def case_a_trunk_comes_back():
         lab.up(4).quiet()
 
 
-def case_a_dead_trunk_is_an_error_in_time():
+def case_a_dead_session_is_an_error_in_time():
     with Lab(relay=True, options=["--patience", "2"]).start().up() as lab:
         relay, server = lab.relays["beta"], Server(echo)
         with lab.connect(server.address) as sock:
@@ -415,10 +415,10 @@ def case_a_dead_trunk_is_an_error_in_time():
             relay.refusing = True
             relay.cut()
             start = time.monotonic()
-            expect_reset(sock, "the trunk is gone")
+            expect_reset(sock, "the session is gone")
             assert time.monotonic() - start > 1, "it had two seconds to come back"
         with lab.connect(server.address) as sock:
-            expect_reset(sock, "there has been no trunk for long")
+            expect_reset(sock, "there has been no session for long")
         wait_for("the acceptor's side is reset, too", lambda: server.failures)
         relay.refusing = False
         lab.up(4)
@@ -432,7 +432,7 @@ def case_silent_streams_are_broken():
     with Lab(relay=True, options=["--silence", "1", "--patience", "3"]).start().up(4) as lab:
         relay = lab.relays["beta"]
         relay.silent = relay.refusing = True
-        wait_for("they are given up", lambda: lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down")
+        wait_for("they are given up", lambda: lab.session("alpha")["state"] == "down" and lab.session("beta")["state"] == "down")
         relay.silent = relay.refusing = False
         relay.cut()
         lab.up(4)
@@ -506,7 +506,7 @@ def case_garbage_harms_nobody():
         assert counters["no_route"] == 2 and counters["refused_hellos"] >= 6, counters
         victim.close()
         lab.quiet()
-        assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+        assert lab.session("alpha")["counters"]["sessions_lost"] == 0
 
 
 def case_nobody_speaks_for_another():
@@ -593,7 +593,7 @@ def case_a_gateway_without_a_key_is_known_by_its_address():
             assert lab.counter("beta", "foreign_hellos") == i + 1
         victim.sendall(b"still here")
         assert read_exactly(victim, 10) == b"still here"
-        assert lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        assert lab.session("beta")["counters"]["sessions_lost"] == 0
         victim.close()
         lab.quiet()
 
@@ -642,9 +642,9 @@ def case_who_speaks_out_of_turn_breaks_only_his_own():
                 victim.sendall(b"still here")
                 assert read_exactly(victim, 10) == b"still here"
         victim.close()
-        trunks = {t["site"]: t for t in lab.page("beta")["trunks"]}
-        assert trunks["gamma"]["counters"]["sessions_lost"] == 0
-        assert trunks["alpha"]["counters"]["violations"] > 10, trunks["alpha"]["counters"]
+        sessions = {t["site"]: t for t in lab.page("beta")["sessions"]}
+        assert sessions["gamma"]["counters"]["sessions_lost"] == 0
+        assert sessions["alpha"]["counters"]["violations"] > 10, sessions["alpha"]["counters"]
 
 
 def case_a_key_keeps_strangers_out():
@@ -658,7 +658,7 @@ def case_a_key_keeps_strangers_out():
         lab.stop("alpha")
         with open(lab.sites) as file:
             text = file.read()
-        for what, sites in (("another key", text.replace("trunk.key", "other.key")), ("no key", text.replace("key = trunk.key\n", ""))):
+        for what, sites in (("another key", text.replace("session.key", "other.key")), ("no key", text.replace("key = session.key\n", ""))):
             lab.write_key("other.key", "a key that is as good but another one\n")
             lab.start("alpha", sites=lab.write("other.conf", sites))
             counter = "wrong_keys" if what == "another key" else "refused_hellos"
@@ -669,7 +669,7 @@ def case_a_key_keeps_strangers_out():
             line = "no TLS: binder does not verify" if what == "another key" else "the gateway of alpha has no key, but this gateway has one"
             # Some of many equal lines are left out of the log.
             wait_for("beta says so", lambda: line in lab.log("beta"))
-            assert lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down"
+            assert lab.session("alpha")["state"] == "down" and lab.session("beta")["state"] == "down"
             lab.stop("alpha")
         lab.start("alpha").up()
 
@@ -699,7 +699,7 @@ def case_strangers_get_no_further_than_a_hello():
                     answer = sock.recv(4096)
                     assert answer == b"" or answer[0] == 21, f"more than an alert: {answer!r}"
         said = lab.log("beta")
-        for line in ("has no key, but this gateway has one", "it uses version 1 of the trunk protocol, this gateway uses 2", "no TLS: unsupported protocol"):
+        for line in ("has no key, but this gateway has one", "it uses version 1 of the session protocol, this gateway uses 2", "no TLS: unsupported protocol"):
             assert line in said, said
         counters = lab.page("beta")["counters"]
         assert counters["refused_hellos"] == 2 and counters["wrong_keys"] == 4, counters
@@ -718,10 +718,10 @@ def case_strangers_get_no_further_than_a_hello():
         assert read_exactly(victim, 10) == b"still here"
         victim.close()
         lab.quiet()
-        assert lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        assert lab.session("beta")["counters"]["sessions_lost"] == 0
 
 
-def case_a_trunk_speaks_tls():
+def case_a_session_speaks_tls():
     """Interoperability with another TLS implementation: openssl(1) connects to a gateway with the pair's key, and gets a
     welcome."""
     openssl = shutil.which("openssl")
@@ -784,7 +784,7 @@ def case_replays_and_forgeries_are_refused():
                 threading.Thread(target=spy, args=(far, near, False), daemon=True).start()
         threading.Thread(target=accept, daemon=True).start()
         with open(lab.sites) as file:
-            text = file.read().replace("[trunks]\nstreams = 4", "[trunks]\nstreams = 1")
+            text = file.read().replace("[sessions]\nstreams = 4", "[sessions]\nstreams = 1")
         beta = "gateway = %s:%d\n" % lab.gateways["beta"]
         assert beta in text
         lab.start("alpha", sites=lab.write("spied.conf", text.replace(beta, beta + "wan = 127.9.0.1:%d\n" % listener.getsockname()[1]))).up()
@@ -798,7 +798,7 @@ def case_replays_and_forgeries_are_refused():
                 replay.sendall(b"".join(recorded))
             expect_closed(replay)
         assert lab.counter("beta", "wrong_keys") == 1
-        assert lab.trunk("beta")["state"] == "up" and lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        assert lab.session("beta")["state"] == "up" and lab.session("beta")["counters"]["sessions_lost"] == 0
         with lab.connect(server.address) as sock:
             turn[0] = True
             sock.sendall(bytes(1000))
@@ -905,7 +905,7 @@ def case_ends_when_told():
 
 
 def case_stays_below_its_cap():
-    with Lab(trunks="cap = 80\n").start().up() as lab:  # 10 MB/s
+    with Lab(sessions="cap = 80\n").start().up() as lab:  # 10 MB/s
         sink, start = Sink(), time.monotonic()
         send_and_check(lab, sink, 10_000_000, 1)
         seconds = time.monotonic() - start
@@ -939,7 +939,7 @@ def case_says_what_is_wrong():
         assert subprocess.run([GATEWAY, "--check", "--site", "alpha", "--sites", lab.sites]).returncode == 0
         lab.start().up()
         page = subprocess.run([GATEWAY, "--status", "%s:%d" % lab.gateways["alpha"]], capture_output=True, text=True).stdout
-        assert "site alpha" in page and "trunk to beta" in page and "rtt ms" in page, page
+        assert "site alpha" in page and "session to beta" in page and "rtt ms" in page, page
 
 
 def ask_page(address, *fields):

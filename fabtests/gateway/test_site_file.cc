@@ -23,11 +23,11 @@ const char* const kGood =
     "[site rennes]\r\n"
     "networks = 10.0.0.0/8\r\n"
     "gateway = [fd00:2::1]:7400\r\n"
-    "[trunks]\n"
+    "[sessions]\n"
     "streams = 5\n"
     "congestion = bbr\n"
     "cap = 250\n"
-    "key = trunk.key\n";
+    "key = session.key\n";
 
 Endpoint endpoint(const char* text) {
     auto parsed = Endpoint::parse(text);
@@ -52,9 +52,9 @@ Test(site_file, reads_what_is_there) {
     cr_assert_eq(sites.sites.size(), 2U);
     cr_assert(sites.sites[0].wan == endpoint("192.0.2.1:7401"));
     cr_assert(sites.sites[1].wan == endpoint("[fd00:2::1]:7400"));
-    cr_assert_eq(sites.trunks.streams, 5U);
-    cr_assert_eq(sites.trunks.cap_mbit, 250U);
-    cr_assert(sites.trunks.congestion == "bbr" && sites.trunks.key_file == "trunk.key");
+    cr_assert_eq(sites.sessions.streams, 5U);
+    cr_assert_eq(sites.sessions.cap_mbit, 250U);
+    cr_assert(sites.sessions.congestion == "bbr" && sites.sessions.key_file == "session.key");
     cr_assert_eq(sites.site_of(endpoint("10.1.2.3")), &sites.sites[0], "the longer prefix wins");
     cr_assert_eq(sites.site_of(endpoint("10.2.2.3:5")), &sites.sites[1]);
     cr_assert_eq(sites.site_of(endpoint("::ffff:10.2.2.3")), &sites.sites[1]);
@@ -66,14 +66,15 @@ Test(site_file, reads_what_is_there) {
 Test(site_file, names_the_line_of_what_is_wrong) {
     expect_error("", "sites.conf:0: no [site NAME]");
     expect_error("[site a]\nnetworks = 10.0.0.0/8\n", "sites.conf:1: site \"a\" has no gateway");
-    expect_error("\n[site a]\ngateway = 10.0.0.1:1\n[trunks]\n", "sites.conf:2: site \"a\" has no networks");
+    expect_error("\n[site a]\ngateway = 10.0.0.1:1\n[sessions]\n",
+                 "sites.conf:2: site \"a\" has no networks");
     expect_error("streams = 3\n", "sites.conf:1: \"streams\" must follow");
-    expect_error("[trunks]\nstreams = 33\n", "sites.conf:2: streams = 33: allowed are");
-    expect_error("[trunks]\nstreams = 1x\n", "sites.conf:2: streams = 1x");
-    expect_error("[trunks]\nstreams = 1\nstreams = 1\n", "sites.conf:3: \"streams\" appears twice");
-    expect_error("[trunks]\n[trunks]\n", "sites.conf:2: [trunks] appears twice");
-    expect_error("[trunks]\ncap = -1\n", "sites.conf:2: cap = -1");
-    expect_error("[trunks]\ncolour = red\n", "sites.conf:2: [trunks] has no setting \"colour\"");
+    expect_error("[sessions]\nstreams = 33\n", "sites.conf:2: streams = 33: allowed are");
+    expect_error("[sessions]\nstreams = 1x\n", "sites.conf:2: streams = 1x");
+    expect_error("[sessions]\nstreams = 1\nstreams = 1\n", "sites.conf:3: \"streams\" appears twice");
+    expect_error("[sessions]\n[sessions]\n", "sites.conf:2: [sessions] appears twice");
+    expect_error("[sessions]\ncap = -1\n", "sites.conf:2: cap = -1");
+    expect_error("[sessions]\ncolour = red\n", "sites.conf:2: [sessions] has no setting \"colour\"");
     expect_error("[site a b]\n", "sites.conf:1: \"a b\" is not the name");
     expect_error("[site a\n", "sites.conf:1: \"[site a\" lacks");
     expect_error("[house]\n", "sites.conf:1: \"[house]\" is neither");

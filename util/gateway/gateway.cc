@@ -30,7 +30,7 @@ Result<void> Gateway::start() {
     auto listener = listen_at(shared_.settings.listen);
     if (!listener) return listener.error();
     listener_ = std::move(listener.value());
-    const std::string& congestion = shared_.settings.sites.trunks.congestion;
+    const std::string& congestion = shared_.settings.sites.sessions.congestion;
     if (!congestion.empty())
         if (auto set = set_congestion(listener_.get(), congestion); !set) return set;
     if (auto added = shared_.loop.add(listener_.get(), *this, EPOLLIN | EPOLLET); !added) return added;
@@ -183,7 +183,7 @@ int Gateway::run() {
         if (shared_.connections == 0) {
             // The last frames are still to be written and acknowledged.
             const bool done = std::ranges::all_of(peers_, [](const auto& peer) {
-                return peer->trunk().outbound().memory_held() == 0 || peer->trunk().streams_up() == 0;
+                return peer->session().outbound().memory_held() == 0 || peer->session().streams_up() == 0;
             });
             if (done || late) return cut ? 1 : 0;
         } else if (late) {

@@ -24,7 +24,7 @@ nodist_%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/status.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/wire/libmccwire.la \
+%canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) util/gateway/session/libmccsession.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/wire/libmccwire.la \
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(OPENSSL_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 EXTRA_DIST += %reldir%/README.md

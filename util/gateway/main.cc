@@ -41,7 +41,7 @@ void add_options(Arguments& arguments, Command& command) {
         .range(1, 1 << 20);
     arguments
         .option("--patience", command.patience_s,
-                "seconds without any stream after which a trunk's connections are reset")
+                "seconds without any stream after which a session's connections are reset")
         .range(0.1, 86400.0);
     arguments
         .option("--silence", command.silence_s, "seconds of silence after which a stream counts as broken")
@@ -56,7 +56,7 @@ void add_options(Arguments& arguments, Command& command) {
     arguments.option("--status", command.status,
                      "ADDRESS:PORT of a running gateway: print its status, and exit");
     arguments.flag("--json", command.json, "with --status: print one JSON object");
-    arguments.flag("--verbose", command.settings.verbose, "log events of trunks");
+    arguments.flag("--verbose", command.settings.verbose, "log events of gateway sessions");
     arguments.daily({"--sites", "--site", "--listen", "--memory", "--connections", "--check", "--status",
                      "--json", "--verbose"});
 }
@@ -97,8 +97,8 @@ Result<void> settle(Command& command) {
             return Error{EINVAL, fmt::format("--listen {}: give ADDRESS:PORT", command.listen)};
         settings.listen = listen.value();
     }
-    if (!settings.sites.trunks.key_file.empty()) {
-        auto secret = read_secret_file(settings.sites.trunks.key_file);
+    if (!settings.sites.sessions.key_file.empty()) {
+        auto secret = read_secret_file(settings.sites.sessions.key_file);
         if (!secret) return Error{secret.error().code, "key: " + secret.error().message};
         settings.key = wire::derive({}, "trunks", secret.value());
     }
@@ -112,7 +112,7 @@ Result<void> settle(Command& command) {
 
 // Raises the limit of descriptors: one for each connection, and some for streams and new connections.
 Result<void> get_descriptors(Settings& settings) {
-    const std::size_t others = 64 + settings.sites.sites.size() * trunk::kMaxStreams * 2;
+    const std::size_t others = 64 + settings.sites.sites.size() * session::kMaxStreams * 2;
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;

@@ -58,8 +58,8 @@ std::size_t Newcomer::wanted() const {
     switch (magic()) {
         case gateway::kPrefaceMagic:
             return gateway::kPrefaceSize;
-        case trunk::kHelloMagic:
-            return trunk::kHelloSize;
+        case session::kHelloMagic:
+            return session::kHelloSize;
         case kGet:
             return text().find("\r\n\r\n") == std::string_view::npos ? words_.size() : size_;
         default:
@@ -105,7 +105,7 @@ void Newcomer::decide() {
     switch (magic()) {
         case gateway::kPrefaceMagic:
             return on_preface(words);
-        case trunk::kHelloMagic:
+        case session::kHelloMagic:
             return on_hello(words);
         case kGet:
             return on_get();
@@ -150,12 +150,12 @@ void Newcomer::go_on_with_tls() {
     Tls::Taken taken{Tls::Progress::done, 0};
     if (!tls_->is_ready()) taken.progress = tls_->shake_hands();
     if (tls_->is_ready()) {
-        taken = tls_->read(MutableBytes(words_).subspan(size_, trunk::kHelloSize - size_), true);
+        taken = tls_->read(MutableBytes(words_).subspan(size_, session::kHelloSize - size_), true);
         size_ += taken.size;
     }
     // Sends alerts, too.
     if (!tls_->flush()) return close();
-    if (size_ == trunk::kHelloSize) return on_hello(Bytes(words_).first(size_));
+    if (size_ == session::kHelloSize) return on_hello(Bytes(words_).first(size_));
     if (taken.progress == Tls::Progress::failed) {
         ++shared_.counters.wrong_keys;
         shared_.warn(fmt::format("refused {}: no TLS: {}", host_.to_string(), tls_->failure()));
@@ -165,13 +165,13 @@ void Newcomer::go_on_with_tls() {
 
 void Newcomer::on_hello(Bytes words) {
     GatewayCounters& counters = shared_.counters;
-    const bool is_hello = wire::get<std::uint32_t>(words.data()) == trunk::kHelloMagic;
-    if (const auto version = trunk::version_of_hello(words); is_hello && version != trunk::kHelloVersion)
+    const bool is_hello = wire::get<std::uint32_t>(words.data()) == session::kHelloMagic;
+    if (const auto version = session::version_of_hello(words); is_hello && version != session::kHelloVersion)
         return refuse(counters.refused_hellos,
-                      fmt::format("it uses version {} of the trunk protocol, this gateway uses {}", version,
-                                  trunk::kHelloVersion));
-    const auto hello = trunk::decode_hello(words);
-    if (!hello || hello->to != shared_.settings.own_site().name || hello->stream >= trunk::kMaxStreams)
+                      fmt::format("it uses version {} of the session protocol, this gateway uses {}", version,
+                                  session::kHelloVersion));
+    const auto hello = session::decode_hello(words);
+    if (!hello || hello->to != shared_.settings.own_site().name || hello->stream >= session::kMaxStreams)
         return refuse(counters.refused_hellos);
     if (tls_ == nullptr && shared_.tls != nullptr)
         return refuse(counters.refused_hellos,

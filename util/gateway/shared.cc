@@ -24,16 +24,16 @@ Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 
     tls = std::make_unique<TlsContext>(*told.key, told.own_site().name, others);
 }
 
-trunk::Config Settings::trunk_config(bool connects) const {
+session::Config Settings::session_config(bool connects) const {
     const std::size_t memory = memory_mib << 20;
     const std::size_t peers = std::max<std::size_t>(sites.sites.size() - 1, 1);
-    trunk::Config config;
+    session::Config config;
     config.even = connects;
     config.first_window = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(memory / 2 / max_connections, trunk::kMinWindow, 64 * 1024));
+        std::clamp<std::size_t>(memory / 2 / max_connections, session::kMinWindow, 64 * 1024));
     config.send_memory = std::max<std::size_t>(memory / 4 / peers, 1024 * 1024);
     config.max_channels = 2 * max_connections;
-    config.cap_bytes_per_second = sites.trunks.cap_mbit * 125'000;
+    config.cap_bytes_per_second = sites.sessions.cap_mbit * 125'000;
     config.heartbeat = heartbeat;
     config.silence = silence;
     return config;

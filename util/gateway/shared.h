@@ -6,9 +6,9 @@
 #include <string>
 
 #include "gateway/loop.h"
+#include "gateway/session/session.h"
 #include "gateway/tls.h"
 #include "sites/sites.h"
-#include "trunk/trunk.h"
 
 namespace mcastcoll::gateway {
 
@@ -30,7 +30,7 @@ struct Settings {
     bool verbose = false;
 
     const sites::Site& own_site() const { return sites.sites[own]; }
-    trunk::Config trunk_config(bool connects) const;
+    session::Config session_config(bool connects) const;
     // Local address for outgoing sessions, by which peers recognize this gateway.
     std::optional<sites::Endpoint> wan_source() const;
 };
@@ -40,7 +40,7 @@ struct GatewayCounters {
     std::uint64_t accepted = 0, garbage = 0, greeting_timeouts = 0, crowded_out = 0, strangers = 0;
     std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
                   over_limit = 0, false_sources = 0, out_of_reach = 0;
-    std::uint64_t connections = 0, targets = 0, targets_failed = 0, trunk_down = 0, status_pages = 0;
+    std::uint64_t connections = 0, targets = 0, targets_failed = 0, session_down = 0, status_pages = 0;
     std::uint64_t lan_retransmissions = 0, lan_idle_restarts = 0, lan_resets = 0;
 };
 
@@ -58,7 +58,7 @@ struct Shared {
     std::unique_ptr<TlsContext> tls;  // null without a key
     Loop loop;
     GatewayCounters counters;
-    trunk::WindowPool pool;
+    session::WindowPool pool;
     std::size_t connections = 0;  // current number
     bool draining = false;        // shutdown requested
 

@@ -48,14 +48,14 @@ class Parser {
         if (text.front() == '[') return section(text);
         const std::size_t equals = text.find('=');
         if (equals == std::string_view::npos)
-            return wrong(in_quotes(text) + " is neither [site NAME], [trunks] nor NAME = VALUE");
+            return wrong(in_quotes(text) + " is neither [site NAME], [sessions] nor NAME = VALUE");
         const std::string_view key = trim(text.substr(0, equals)), value = trim(text.substr(equals + 1));
         if (value.empty()) return wrong(in_quotes(key) + " has no value");
-        if (where_ == Where::nowhere) return wrong(in_quotes(key) + " must follow [site NAME] or [trunks]");
+        if (where_ == Where::nowhere) return wrong(in_quotes(key) + " must follow [site NAME] or [sessions]");
         if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
             return wrong(in_quotes(key) + " appears twice in its section");
         seen_.emplace_back(key);
-        return where_ == Where::site ? site_line(key, value) : trunk_line(key, value);
+        return where_ == Where::site ? site_line(key, value) : session_line(key, value);
     }
     Result<void> end() {
         if (auto done = close_section(); !done) return done;
@@ -65,7 +65,7 @@ class Parser {
     Sites take() { return std::move(all_); }
 
   private:
-    enum class Where { nowhere, site, trunks };
+    enum class Where { nowhere, site, sessions };
 
     Error wrong_at(unsigned line, const std::string& what) const {
         return Error{EINVAL, file_ + ':' + std::to_string(line) + ": " + what};
@@ -92,14 +92,14 @@ class Parser {
         seen_.clear();
         if (text.back() != ']') return wrong(in_quotes(text) + " lacks the closing bracket");
         const std::string_view words = trim(text.substr(1, text.size() - 2));
-        if (words == "trunks") {
-            if (trunks_seen_) return wrong("[trunks] appears twice");
-            trunks_seen_ = true;
-            where_ = Where::trunks;
+        if (words == "sessions") {
+            if (sessions_seen_) return wrong("[sessions] appears twice");
+            sessions_seen_ = true;
+            where_ = Where::sessions;
             return {};
         }
         if (!words.starts_with("site ") && !words.starts_with("site\t"))
-            return wrong(in_quotes(text) + " is neither [site NAME] nor [trunks]");
+            return wrong(in_quotes(text) + " is neither [site NAME] nor [sessions]");
         const std::string_view name = trim(words.substr(5));
         if (!good_name(name))
             return wrong(in_quotes(name) +
@@ -160,23 +160,23 @@ class Parser {
         return {};
     }
 
-    Result<void> trunk_line(std::string_view key, std::string_view value) {
-        TrunkOptions& trunks = all_.trunks;
+    Result<void> session_line(std::string_view key, std::string_view value) {
+        SessionOptions& sessions = all_.sessions;
         if (key == "streams") {
-            if (!read_number(value, 1U, kMaxStreams, trunks.streams))
+            if (!read_number(value, 1U, kMaxStreams, sessions.streams))
                 return wrong("streams = " + std::string(value) + ": allowed are 1 to 32");
         } else if (key == "congestion") {
             if (!good_name(value) || value.size() > 15)
                 return wrong(in_quotes(value) + " is not the name of a congestion control");
-            trunks.congestion = value;
+            sessions.congestion = value;
         } else if (key == "cap") {
-            if (!read_number(value, std::uint64_t{0}, std::uint64_t{10'000'000}, trunks.cap_mbit))
+            if (!read_number(value, std::uint64_t{0}, std::uint64_t{10'000'000}, sessions.cap_mbit))
                 return wrong("cap = " + std::string(value) +
                              ": allowed are 0 (no limit) to 10000000 Mbit/s, in whole numbers");
         } else if (key == "key") {
-            trunks.key_file = value;
+            sessions.key_file = value;
         } else {
-            return wrong("[trunks] has no setting " + in_quotes(key) +
+            return wrong("[sessions] has no setting " + in_quotes(key) +
                          "; the settings are streams, congestion, cap and key");
         }
         return {};
@@ -185,7 +185,7 @@ class Parser {
     const std::string file_;
     Sites all_;
     Where where_ = Where::nowhere;
-    bool trunks_seen_ = false;
+    bool sessions_seen_ = false;
     std::vector<std::string> seen_;
     unsigned number_ = 0, section_line_ = 0;
 };
@@ -247,7 +247,7 @@ Result<Sites> read_sites(const std::string& path) {
     if (!text) return text.error();
     auto sites = parse_sites(text.value(), path);
     if (!sites) return sites;
-    std::string& key = sites.value().trunks.key_file;
+    std::string& key = sites.value().sessions.key_file;
     const std::size_t slash = path.rfind('/');
     if (!key.empty() && key.front() != '/' && slash != std::string::npos)
         key.insert(0, path.substr(0, slash + 1));

@@ -7,7 +7,7 @@
 //     wan = 192.0.2.1:7400                   # address for other gateways; default: the same
 //     reach = 10.2.0.0/16:5000-5999          # targets in other sites that its processes may connect to
 //                                            # (default: ports from 32768 on)
-//     [trunks]                               # optional, like each line in it
+//     [sessions]                             # optional, like each line in it
 //     streams = 8
 //     congestion = cubic
 //     cap = 0                                # Mbit/s per gateway session and direction; 0: none
@@ -37,7 +37,7 @@ struct Site {
     bool may_reach(const Endpoint& target) const;
 };
 
-struct TrunkOptions {
+struct SessionOptions {
     unsigned streams = 8;
     std::string congestion;  // empty: the system's default
     std::uint64_t cap_mbit = 0;
@@ -46,7 +46,7 @@ struct TrunkOptions {
 
 struct Sites {
     std::vector<Site> sites;
-    TrunkOptions trunks;
+    SessionOptions sessions;
 
     // Returns the site with the most specific network that contains this address, or nullptr.
     const Site* site_of(const Endpoint& endpoint) const;

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "trunk/hello.h"
-#include "trunk/trunk.h"
+#include "gateway/session/hello.h"
+#include "gateway/session/session.h"
 #include "wire/bytes.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::trunk;
+using namespace mcastcoll::session;
 
 namespace {
 
@@ -50,15 +50,15 @@ class Side final : public Host {
         : settings_(settings), random_(random), pool{settings.pool} {
         Config config = settings.config;
         config.even = even;
-        trunk = std::make_unique<Trunk>(config, pool, *this);
-        trunk->set_peer_window(config.first_window);
+        session = std::make_unique<Session>(config, pool, *this);
+        session->set_peer_window(config.first_window);
     }
 
     void connect(std::uint64_t name, std::uint64_t bytes, bool reset) {
         std::array<std::byte, 16> preface;
         wire::put(preface.data(), name);
         wire::put(preface.data() + 8, bytes);
-        const auto id = trunk->open_channel(preface);
+        const auto id = session->open_channel(preface);
         cr_assert(id.has_value());
         ends[*id] = End{name * 2, bytes, 0, 0, name * 2 + 1, reset};
         pump(*id);
@@ -67,23 +67,23 @@ class Side final : public Host {
     void pump(ChannelId id) {
         End& end = ends.at(id);
         while (!end.gone && !end.finished && end.sent < end.to_send) {
-            const std::size_t most = trunk->may_send(id);
+            const std::size_t most = session->may_send(id);
             if (most == 0) return;
             const std::size_t wish = random_() % 3 == 0 ? 1 + random_() % 200 : 1 + random_() % kMaxPayload;
             const std::size_t size = std::min<std::uint64_t>({most, wish, end.to_send - end.sent});
             auto frame = std::make_unique<Frame>(size);
             frame->header.length = static_cast<std::uint32_t>(size);
             for (std::size_t i = 0; i < size; ++i) frame->space()[i] = byte_at(end.name, end.sent + i);
-            trunk->send(id, std::move(frame));
+            session->send(id, std::move(frame));
             end.sent += size;
         }
         if (end.gone || end.finished) return;
         end.finished = true;
         if (end.reset_at_end) {
             end.gone = true;
-            trunk->reset(id);
+            session->reset(id);
         } else {
-            trunk->finish(id);
+            session->finish(id);
         }
     }
 
@@ -118,7 +118,7 @@ class Side final : public Host {
     const Settings settings_;
     std::mt19937_64& random_;
     WindowPool pool;
-    std::unique_ptr<Trunk> trunk;
+    std::unique_ptr<Session> session;
     std::map<ChannelId, End> ends;
     std::vector<ChannelId> started;
     bool deaf = false;
@@ -135,8 +135,8 @@ class World {
     void raise(unsigned i) {
         wires_[i] = Wire();
         wires_[i].up = true;
-        left.trunk->stream_up(i, now);
-        right.trunk->stream_up(i, now);
+        left.session->stream_up(i, now);
+        right.session->stream_up(i, now);
     }
     // Some of the data in flight still arrive; then each side detects the break after a time of its own.
     void cut(unsigned i) {
@@ -155,39 +155,39 @@ class World {
         for (unsigned i = 0; i < wires_.size(); ++i) {
             Wire& wire = wires_[i];
             if (wire.up && settings_.breaks && random_() % 400 == 0) cut(i);
-            carry(i, wire.to_right, *right.trunk);
-            carry(i, wire.to_left, *left.trunk);
+            carry(i, wire.to_right, *right.session);
+            carry(i, wire.to_left, *left.session);
             if (wire.up || held_down) continue;
-            if (wire.left_notices <= now) left.trunk->stream_down(i);
-            if (wire.right_notices <= now) right.trunk->stream_down(i);
+            if (wire.left_notices <= now) left.session->stream_down(i);
+            if (wire.right_notices <= now) right.session->stream_down(i);
             if (wire.back <= now) raise(i);
         }
         for (Side* side : {&left, &right}) {
-            side->trunk->on_time(now);
+            side->session->on_time(now);
             for (auto& [id, end] : side->ends)
-                if (!end.gone && end.reading) side->trunk->drain(id);
+                if (!end.gone && end.reading) side->session->drain(id);
             for (const ChannelId id : std::exchange(side->started, {})) side->pump(id);
-            while (const auto id = side->trunk->next_sendable())
+            while (const auto id = side->session->next_sendable())
                 if (!side->ends.at(*id).gone) side->pump(*id);
         }
         for (unsigned i = 0; i < wires_.size(); ++i) {
-            write(i, *left.trunk, wires_[i].to_right, wires_[i]);
-            write(i, *right.trunk, wires_[i].to_left, wires_[i]);
+            write(i, *left.session, wires_[i].to_right, wires_[i]);
+            write(i, *right.session, wires_[i].to_left, wires_[i]);
         }
     }
 
     bool quiet() const {
-        return left.trunk->channels() == 0 && right.trunk->channels() == 0 &&
-               left.trunk->outbound().memory_held() == 0 && right.trunk->outbound().memory_held() == 0;
+        return left.session->channels() == 0 && right.session->channels() == 0 &&
+               left.session->outbound().memory_held() == 0 && right.session->outbound().memory_held() == 0;
     }
     void run_until_quiet(unsigned most = 400'000) {
         for (unsigned i = 0; i < most && !quiet(); ++i) step();
-        cr_assert(quiet(), "%zu and %zu channels, %zu and %zu bytes stay behind", left.trunk->channels(),
-                  right.trunk->channels(), left.trunk->outbound().memory_held(),
-                  right.trunk->outbound().memory_held());
+        cr_assert(quiet(), "%zu and %zu channels, %zu and %zu bytes stay behind", left.session->channels(),
+                  right.session->channels(), left.session->outbound().memory_held(),
+                  right.session->outbound().memory_held());
         cr_assert_eq(left.pool.free, settings_.pool);
         cr_assert_eq(right.pool.free, settings_.pool);
-        cr_assert_eq(left.trunk->inbox_bytes() + right.trunk->inbox_bytes(), 0U);
+        cr_assert_eq(left.session->inbox_bytes() + right.session->inbox_bytes(), 0U);
         for (Side* side : {&left, &right})
             for (auto& [id, end] : side->ends) {
                 Side& other = side == &left ? right : left;
@@ -208,7 +208,7 @@ class World {
         Nanoseconds left_notices{0}, right_notices{0}, back{0};
     };
 
-    void carry(unsigned i, std::deque<Parcel>& way, Trunk& to) {
+    void carry(unsigned i, std::deque<Parcel>& way, Session& to) {
         while (!way.empty() && way.front().at <= now) {
             const Parcel parcel = std::move(way.front());
             way.pop_front();
@@ -220,7 +220,7 @@ class World {
         }
     }
     // Writes a few frames; now and then there is no room for the last of them.
-    void write(unsigned i, Trunk& from, std::deque<Parcel>& way, const Wire& wire) {
+    void write(unsigned i, Session& from, std::deque<Parcel>& way, const Wire& wire) {
         for (unsigned frames = 0; frames < 8 && from.next(i, now) != nullptr;) ++frames;
         if (!wire.up) return;  // the frames are lost, and neither side has noticed yet
         const auto& frames = from.stream(i).writing();
@@ -268,31 +268,31 @@ void run(const Settings& settings, std::uint64_t seed) {
 
 }  // namespace
 
-TestSuite(trunk, .timeout = 300);
+TestSuite(session, .timeout = 300);
 
-Test(trunk, carries_channels_over_one_stream) {
+Test(session, carries_channels_over_one_stream) {
     Settings settings = small();
     settings.streams = 1;
     for (std::uint64_t seed = 1; seed <= 5; ++seed) run(settings, seed);
 }
 
-Test(trunk, puts_in_order_what_comes_over_several_streams) {
+Test(session, puts_in_order_what_comes_over_several_streams) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) run(small(), seed);
 }
 
-Test(trunk, loses_and_doubles_nothing_when_streams_break) {
+Test(session, loses_and_doubles_nothing_when_streams_break) {
     Settings settings = small();
     settings.breaks = true;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) run(settings, seed);
 }
 
-Test(trunk, ends_channels_that_are_reset) {
+Test(session, ends_channels_that_are_reset) {
     Settings settings = small();
     settings.breaks = settings.resets = settings.slow = true;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) run(settings, seed);
 }
 
-Test(trunk, counts_what_is_sent_again) {
+Test(session, counts_what_is_sent_again) {
     Settings settings = small();
     settings.streams = 2;
     World world(settings, 7);
@@ -300,22 +300,22 @@ Test(trunk, counts_what_is_sent_again) {
     for (unsigned i = 0; i < 60; ++i) world.step();
     world.cut(0);
     world.run_until_quiet();
-    cr_assert_eq(world.left.trunk->counters().streams_lost, 1U);
-    cr_assert_gt(world.left.trunk->counters().resent_frames, 0U);
+    cr_assert_eq(world.left.session->counters().streams_lost, 1U);
+    cr_assert_gt(world.left.session->counters().resent_frames, 0U);
 }
 
 // Without a stream nothing is lost: data wait for the next stream.
-Test(trunk, waits_while_there_is_no_stream) {
+Test(session, waits_while_there_is_no_stream) {
     World world(small(), 3);
     world.left.connect(1, 200'000, false);
     for (unsigned i = 0; i < 20; ++i) world.step();
     for (unsigned i = 0; i < 3; ++i) world.cut(i);
     for (unsigned i = 0; i < 600; ++i) world.step();
-    cr_assert_eq(world.left.trunk->streams_up(), 3U, "they come back");
+    cr_assert_eq(world.left.session->streams_up(), 3U, "they come back");
     world.run_until_quiet();
 }
 
-Test(trunk, a_slow_reader_stops_nobody_else) {
+Test(session, a_slow_reader_stops_nobody_else) {
     World world(small(), 5);
     world.left.connect(1, 5'000'000, false);
     for (unsigned i = 0; i < 100; ++i) world.step();
@@ -324,16 +324,16 @@ Test(trunk, a_slow_reader_stops_nobody_else) {
     for (unsigned i = 0; i < 2000; ++i) world.step();
     const std::uint64_t stuck_at = world.left.ends.at(slow).sent;
     cr_assert_lt(stuck_at, 5'000'000U);
-    cr_assert_leq(world.right.trunk->inbox_bytes(), 256U * 1024);
+    cr_assert_leq(world.right.session->inbox_bytes(), 256U * 1024);
     for (std::uint64_t name = 2; name < 12; ++name) world.left.connect(name, 100'000, false);
-    for (unsigned i = 0; i < 20'000 && world.right.trunk->channels() > 1; ++i) world.step();
-    cr_assert_eq(world.right.trunk->channels(), 1U, "the others came through");
+    for (unsigned i = 0; i < 20'000 && world.right.session->channels() > 1; ++i) world.step();
+    cr_assert_eq(world.right.session->channels(), 1U, "the others came through");
     cr_assert_eq(world.left.ends.at(slow).sent, stuck_at);
     world.right.ends.at(slow).reading = true;
     world.run_until_quiet();
 }
 
-Test(trunk, holds_no_more_than_it_may) {
+Test(session, holds_no_more_than_it_may) {
     Settings settings = small();
     World world(settings, 9);
     world.held_down = true;
@@ -341,95 +341,95 @@ Test(trunk, holds_no_more_than_it_may) {
     for (std::uint64_t name = 1; name <= 200; ++name) world.left.connect(name, 1'000'000, false);
     for (unsigned i = 0; i < 1000; ++i) world.step();
     // One frame may exceed the limit, and each channel also has its open frame.
-    cr_assert_lt(world.left.trunk->outbound().memory_held(), 512U * 1024 + 2 * kMaxPayload + 200 * 200);
+    cr_assert_lt(world.left.session->outbound().memory_held(), 512U * 1024 + 2 * kMaxPayload + 200 * 200);
 }
 
-Test(trunk, small_frames_go_ahead_of_bulk) {
+Test(session, small_frames_go_ahead_of_bulk) {
     Settings settings = small();
     settings.streams = 1;
     World world(settings, 11);
     const auto send = [&](ChannelId id, std::uint32_t size) {
         auto frame = std::make_unique<Frame>(size);
         frame->header.length = size;
-        world.left.trunk->send(id, std::move(frame));
+        world.left.session->send(id, std::move(frame));
     };
     const std::array<std::byte, 4> preface{};
-    Trunk& trunk = *world.left.trunk;
-    trunk.set_peer_window(256 * 1024);
-    const ChannelId bulk = *trunk.open_channel(preface), small_one = *trunk.open_channel(preface);
-    for (unsigned i = 0; i < 2; ++i) cr_assert_not_null(trunk.next(0, world.now));
+    Session& session = *world.left.session;
+    session.set_peer_window(256 * 1024);
+    const ChannelId bulk = *session.open_channel(preface), small_one = *session.open_channel(preface);
+    for (unsigned i = 0; i < 2; ++i) cr_assert_not_null(session.next(0, world.now));
     for (unsigned i = 0; i < 3; ++i) send(bulk, 30'000);
     send(small_one, 100);
-    cr_assert_eq(trunk.next(0, world.now)->header.channel, small_one);
-    cr_assert_eq(trunk.next(0, world.now)->header.channel, bulk);
+    cr_assert_eq(session.next(0, world.now)->header.channel, small_one);
+    cr_assert_eq(session.next(0, world.now)->header.channel, bulk);
     // Bulk data must not starve.
     unsigned urgent = 0;
     for (unsigned i = 0; i < 40; ++i) send(small_one, 4000);
-    while (trunk.next(0, world.now)->header.channel == small_one) ++urgent;
+    while (session.next(0, world.now)->header.channel == small_one) ++urgent;
     cr_assert(urgent > 10 && urgent < 20, "%u", urgent);
 }
 
-Test(trunk, what_a_stream_has_no_room_for_goes_on_another) {
+Test(session, what_a_stream_has_no_room_for_goes_on_another) {
     Settings settings = small();
     settings.streams = 2;
     World world(settings, 12);
     world.left.connect(1, 3000, false);
-    Trunk& trunk = *world.left.trunk;
+    Session& session = *world.left.session;
     const auto take = [&](unsigned stream) {
         std::vector<std::uint64_t> sequences;
-        while (const Frame* frame = trunk.next(stream, world.now))
+        while (const Frame* frame = session.next(stream, world.now))
             sequences.push_back(frame->header.sequence);
         return sequences;
     };
     const auto first = take(0);
     cr_assert_gt(first.size(), 2U);
-    const std::size_t before = trunk.stream(0).in_flight();
-    trunk.give_back(0, first.size() - 1);
-    cr_assert_eq(trunk.stream(0).writing().size(), 1U);
-    cr_assert_lt(trunk.stream(0).in_flight(), before);
+    const std::size_t before = session.stream(0).in_flight();
+    session.give_back(0, first.size() - 1);
+    cr_assert_eq(session.stream(0).writing().size(), 1U);
+    cr_assert_lt(session.stream(0).in_flight(), before);
     const auto second = take(1);
     cr_assert(std::equal(first.begin() + 1, first.end(), second.begin(), second.end()),
               "same frames, same order");
-    cr_assert_eq(trunk.stream(0).in_flight() + trunk.stream(1).in_flight(), before);
-    cr_assert_eq(trunk.counters().sent_frames, first.size());
-    trunk.give_back(1, second.size());
-    trunk.give_back(0, 1);
-    cr_assert_eq(trunk.stream(0).in_flight() + trunk.stream(1).in_flight(), 0U);
+    cr_assert_eq(session.stream(0).in_flight() + session.stream(1).in_flight(), before);
+    cr_assert_eq(session.counters().sent_frames, first.size());
+    session.give_back(1, second.size());
+    session.give_back(0, 1);
+    cr_assert_eq(session.stream(0).in_flight() + session.stream(1).in_flight(), 0U);
     world.run_until_quiet();
 }
 
 // While the peer has not acknowledged enough, no new frame gets a number; frames with a number must be sent
 // all the same.
-Test(trunk, frames_given_back_go_out_when_no_number_is_left) {
+Test(session, frames_given_back_go_out_when_no_number_is_left) {
     Settings settings = small();
     settings.streams = 1;
     World world(settings, 13);
-    Trunk& trunk = *world.left.trunk;
-    trunk.set_peer_window(8 * 1024 * 1024);
-    const ChannelId channel = *trunk.open_channel(std::array<std::byte, 4>());
+    Session& session = *world.left.session;
+    session.set_peer_window(8 * 1024 * 1024);
+    const ChannelId channel = *session.open_channel(std::array<std::byte, 4>());
     for (std::size_t i = 0; i < SequenceWindow::kSize + 10; ++i) {
         auto frame = std::make_unique<Frame>(1);
         frame->header.length = 1;
-        trunk.send(channel, std::move(frame));
+        session.send(channel, std::move(frame));
     }
     const auto take_all = [&] {
         std::size_t taken = 0;
-        while (trunk.next(0, world.now) != nullptr) ++taken;
+        while (session.next(0, world.now) != nullptr) ++taken;
         return taken;
     };
     cr_assert_eq(take_all(), SequenceWindow::kSize);
-    trunk.give_back(0, 100);
+    session.give_back(0, 100);
     cr_assert_eq(take_all(), 100U);
 }
 
-Test(trunk, abandoning_resets_every_channel) {
+Test(session, abandoning_resets_every_channel) {
     World world(small(), 13);
     for (std::uint64_t name = 1; name < 5; ++name) world.left.connect(name, 200'000, false);
     for (unsigned i = 0; i < 60; ++i) world.step();
-    world.left.trunk->abandon();
-    world.right.trunk->abandon();
+    world.left.session->abandon();
+    world.right.session->abandon();
     cr_assert(world.quiet());
-    cr_assert_eq(world.left.trunk->streams_up(), 0U);
+    cr_assert_eq(world.left.session->streams_up(), 0U);
     cr_assert_eq(world.left.pool.free, small().pool);
     for (auto& [id, end] : world.left.ends) cr_assert(end.was_reset);
     for (auto& [id, end] : world.right.ends) cr_assert(end.was_reset);
@@ -438,22 +438,22 @@ Test(trunk, abandoning_resets_every_channel) {
     world.run_until_quiet();
 }
 
-Test(trunk, keeps_streams_warm_and_notices_silence) {
+Test(session, keeps_streams_warm_and_notices_silence) {
     World world(small(), 15);
     for (unsigned i = 0; i < 3000; ++i) world.step();
-    cr_assert_geq(world.left.trunk->counters().heartbeats, 6U);
-    cr_assert_gt(world.left.trunk->stream(0).round_trip().value, 0);
+    cr_assert_geq(world.left.session->counters().heartbeats, 6U);
+    cr_assert_gt(world.left.session->stream(0).round_trip().value, 0);
     const auto silent = [&](Nanoseconds now) {
-        return world.left.trunk->stream(0).is_silent(small().config.silence, now);
+        return world.left.session->stream(0).is_silent(small().config.silence, now);
     };
     cr_assert_not(silent(world.now));
     const Nanoseconds later = world.now + small().config.silence;
     cr_assert(silent(later));
-    world.left.trunk->forgive(later);
+    world.left.session->forgive(later);
     cr_assert_not(silent(later));
 }
 
-Test(trunk, stays_below_its_cap) {
+Test(session, stays_below_its_cap) {
     Settings settings = small();
     settings.config.cap_bytes_per_second = 1'000'000;
     World world(settings, 17);
@@ -464,8 +464,8 @@ Test(trunk, stays_below_its_cap) {
     cr_assert(seconds > 0.25 && seconds < 0.6, "%f", seconds);
 }
 
-// Every frame of a peer is either a violation or accepted, and never crashes the trunk.
-Test(trunk, hostile_frames_are_violations) {
+// Every frame of a peer is either a violation or accepted, and never crashes the session.
+Test(session, hostile_frames_are_violations) {
     const std::array<std::byte, 8> eight{};
     const std::vector<std::byte> much(kMaxPayload);
     const struct {
@@ -486,25 +486,25 @@ Test(trunk, hostile_frames_are_violations) {
     };
     for (const auto& one : cases) {
         World world(small(), 19);
-        const auto done = world.left.trunk->on_frame(0, one.header, one.payload, world.now);
+        const auto done = world.left.session->on_frame(0, one.header, one.payload, world.now);
         cr_assert_not(done.ok(), "taken: %s", one.what);
-        cr_assert_eq(world.left.trunk->counters().violations, 1U);
-        world.left.trunk->abandon();
+        cr_assert_eq(world.left.session->counters().violations, 1U);
+        world.left.session->abandon();
     }
     World world(small(), 19);
-    Trunk& trunk = *world.left.trunk;
-    cr_assert(trunk.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
-    cr_assert(trunk.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
-    cr_assert_eq(trunk.counters().duplicate_frames, 1U, "a replay is a duplicate");
+    Session& session = *world.left.session;
+    cr_assert(session.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
+    cr_assert(session.on_frame(0, {FrameType::open, 20, 1, 0, 1}, Bytes(much).first(20), world.now).ok());
+    cr_assert_eq(session.counters().duplicate_frames, 1U, "a replay is a duplicate");
     for (std::uint32_t word = 2; word <= 3; ++word)
-        cr_assert(trunk.on_frame(0, {FrameType::finish, 0, 1, word, word}, {}, world.now).ok());
-    cr_assert_not(trunk.on_frame(0, {FrameType::finish, 0, 1, 4, 4}, {}, world.now).ok(), "words are few");
-    cr_assert_not(trunk.on_frame(0, {FrameType::open, 8, 1, 1, 5}, eight, world.now).ok());
+        cr_assert(session.on_frame(0, {FrameType::finish, 0, 1, word, word}, {}, world.now).ok());
+    cr_assert_not(session.on_frame(0, {FrameType::finish, 0, 1, 4, 4}, {}, world.now).ok(), "words are few");
+    cr_assert_not(session.on_frame(0, {FrameType::open, 8, 1, 1, 5}, eight, world.now).ok());
 }
 
-// Random frames, with the field values of real frames: the trunk detects violations, and works again after
+// Random frames, with the field values of real frames: the session detects violations, and works again after
 // being abandoned.
-Test(trunk, survives_random_frames) {
+Test(session, survives_random_frames) {
     std::mt19937_64 random(23);
     const std::vector<std::byte> much(kMaxPayload, std::byte{1});
     Settings settings = small();
@@ -524,20 +524,20 @@ Test(trunk, survives_random_frames) {
         Bytes payload = Bytes(much).first(header->length);
         left.ends.clear();
         for (ChannelId id = 0; id < 6; ++id) left.ends[id];
-        if (!left.trunk->on_frame(0, *header, payload, world.now).ok()) {
-            left.trunk->abandon();
-            left.trunk->stream_up(0, world.now);
+        if (!left.session->on_frame(0, *header, payload, world.now).ok()) {
+            left.session->abandon();
+            left.session->stream_up(0, world.now);
         }
-        while (left.trunk->next(0, world.now) != nullptr) left.trunk->written(0, 1);
+        while (left.session->next(0, world.now) != nullptr) left.session->written(0, 1);
     }
-    cr_assert_gt(left.trunk->counters().violations, 1000U);
-    cr_assert_gt(left.trunk->counters().accepted, 100U);
-    left.trunk->abandon();
-    cr_assert_eq(left.trunk->channels(), 0U);
+    cr_assert_gt(left.session->counters().violations, 1000U);
+    cr_assert_gt(left.session->counters().accepted, 100U);
+    left.session->abandon();
+    cr_assert_eq(left.session->channels(), 0U);
     cr_assert_eq(left.pool.free, settings.pool);
 }
 
-Test(trunk, headers_that_are_none) {
+Test(session, headers_that_are_none) {
     std::array<std::byte, kHeaderSize> bytes;
     put_header(bytes.data(), {FrameType::data, 5, 7, 9, 11});
     const auto header = get_header(bytes);

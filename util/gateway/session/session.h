@@ -1,4 +1,4 @@
-// Trunk: one gateway's side of a gateway session between two sites. Channels (connections of processes) are
+// Session: one gateway's side of a gateway session between two sites. Channels (connections of processes) are
 // multiplexed over several streams (TCP connections between the gateways); see README.md.
 //
 // Contains no socket and no clock. The owner reports when streams come and go and which frames arrive, asks
@@ -9,16 +9,16 @@
 #include <array>
 
 #include "base/result.h"
-#include "trunk/outbound.h"
-#include "trunk/stream.h"
+#include "gateway/session/outbound.h"
+#include "gateway/session/stream.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
-class Trunk {
+class Session {
   public:
-    Trunk(const Config& config, WindowPool& pool, Host& host);
-    Trunk(const Trunk&) = delete;
-    Trunk& operator=(const Trunk&) = delete;
+    Session(const Config& config, WindowPool& pool, Host& host);
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
 
     // Streams.
     void stream_up(unsigned stream, Nanoseconds now);
@@ -94,4 +94,4 @@ class Trunk {
     std::size_t inbox_bytes_ = 0;
 };
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -6,8 +6,8 @@
 //      4  version         16  peer session     28  streams         40  site, 32 bytes
 //      6  zero, 2 bytes                        32  first window    72  site it means, 32 bytes
 //
-// The session is a random number that a gateway draws whenever it drops its `Trunk` state. The states of both
-// sides match if each side knows the other's session:
+// The session is a random number that a gateway draws whenever it drops its `Session` state. The states of
+// both sides match if each side knows the other's session:
 //
 //   acceptor is bound to   peer session field    result
 //   none                   0                     the acceptor binds to the hello's session
@@ -24,9 +24,9 @@
 #include <string>
 
 #include "base/types.h"
-#include "trunk/frame.h"
+#include "gateway/session/frame.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
 inline constexpr std::uint32_t kHelloMagic = 0x4d434354;  // "MCCT"
 inline constexpr std::uint16_t kHelloVersion = 2;
@@ -61,4 +61,4 @@ Welcome decode_welcome(Bytes bytes);
 enum class Binding { good, renewed, refused };
 Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello);
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -1,7 +1,7 @@
-// The state of a channel: a connection carried by a gateway session (`Trunk`). The sender numbers the frames
-// of a channel ("order"), and the receiver restores the order, because frames arrive over several streams. A
-// channel exists until each side has sent its last frame (reset or close) and received the peer's, so that a
-// number is never reused too early.
+// The state of a channel: a connection carried by a gateway session (`Session`). The sender numbers the
+// frames of a channel ("order"), and the receiver restores the order, because frames arrive over several
+// streams. A channel exists until each side has sent its last frame (reset or close) and received the peer's,
+// so that a number is never reused too early.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "trunk/frame.h"
+#include "gateway/session/frame.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
 // Memory left for enlarging the windows of a gateway's channels.
 struct WindowPool {
@@ -25,7 +25,7 @@ struct WindowPool {
 
 // Flow control of one channel at its receiver: the data granted so far, and a window beyond the consumed
 // data. A window that is used up grows as long as there is memory. All values are in cost units
-// (trunk/frame.h).
+// (session/frame.h).
 class ReceiveWindow {
   public:
     ReceiveWindow(std::uint64_t first, WindowPool& pool) : granted_(first), window_(first), pool_(pool) {}
@@ -142,4 +142,4 @@ class Channels {
     WindowPool& pool_;
 };
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -4,22 +4,22 @@
 #include <array>
 #include <cerrno>
 
-#include "trunk/trunk.h"
+#include "gateway/session/session.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 namespace {
 
 constexpr int kMaxWords = 2;  // per channel: finish, and close or reset
 
 }  // namespace
 
-Result<void> Trunk::violation(const char* what) {
+Result<void> Session::violation(const char* what) {
     ++counters_.violations;
     return Error{EPROTO, what};
 }
 
-Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
+Result<void> Session::on_ordered(const FrameHeader& header, Bytes payload) {
     Channel* channel = channels_.find(header.channel);
     if (channel == nullptr) {
         const bool even = header.channel % 2 == 0;
@@ -56,7 +56,7 @@ Result<void> Trunk::on_ordered(const FrameHeader& header, Bytes payload) {
     return {};
 }
 
-Result<void> Trunk::process(Channel& channel, FrameType type, Bytes payload) {
+Result<void> Session::process(Channel& channel, FrameType type, Bytes payload) {
     const bool first = channel.expected++ == 0;
     if (channel.last_received) return violation("a frame after its channel's last");
     if ((first && !channel.ours) != (type == FrameType::open))
@@ -91,7 +91,7 @@ Result<void> Trunk::process(Channel& channel, FrameType type, Bytes payload) {
     return violation("a frame without a sequence number");
 }
 
-Result<void> Trunk::on_open(Channel& channel, Bytes payload) {
+Result<void> Session::on_open(Channel& channel, Bytes payload) {
     if (payload.size() < 4) return violation("an open without a window");
     channel.limit = std::max<std::uint64_t>(channel.limit, wire::get<std::uint32_t>(payload.data()));
     ++counters_.accepted;
@@ -102,7 +102,7 @@ Result<void> Trunk::on_open(Channel& channel, Bytes payload) {
     return {};
 }
 
-void Trunk::on_data(Channel& channel, Bytes payload) {
+void Session::on_data(Channel& channel, Bytes payload) {
     counters_.received_bytes += payload.size();
     if (channel.discarding) return;
     const std::size_t taken = channel.inbox.empty() ? host_.deliver(channel.id, payload) : 0;
@@ -117,7 +117,7 @@ void Trunk::on_data(Channel& channel, Bytes payload) {
     inbox_bytes_ += payload.size();
 }
 
-void Trunk::drain(ChannelId id) {
+void Session::drain(ChannelId id) {
     Channel* const channel = channels_.find(id);
     if (channel == nullptr || channel->discarding || channel->inbox.empty()) return;
     while (!channel->inbox.empty()) {
@@ -135,14 +135,14 @@ void Trunk::drain(ChannelId id) {
     if (channel->finish_received) tell_finish(*channel);
 }
 
-void Trunk::tell_finish(Channel& channel) {
+void Session::tell_finish(Channel& channel) {
     if (channel.finish_told) return;
     channel.finish_told = true;
     if (!channel.discarding) host_.finished(channel.id);
     outbound_.check_over(channel);
 }
 
-void Trunk::on_reset(Channel& channel) {
+void Session::on_reset(Channel& channel) {
     channel.last_received = true;
     const bool tell = !channel.discarding;
     discard(channel);
@@ -152,7 +152,7 @@ void Trunk::on_reset(Channel& channel) {
 }
 
 // Drops the received data and all data to come.
-void Trunk::discard(Channel& channel) {
+void Session::discard(Channel& channel) {
     channel.discarding = true;
     for (const auto& piece : channel.inbox) inbox_bytes_ -= piece.size();
     channel.inbox.clear();
@@ -162,20 +162,20 @@ void Trunk::discard(Channel& channel) {
 }
 
 // The host has consumed a frame's payload.
-void Trunk::consume(Channel& channel, std::size_t payload) {
+void Session::consume(Channel& channel, std::size_t payload) {
     channel.window.consume(cost_of(payload));
     if (channel.finish_received) return;
     channel.window.follow(config_.max_window);
     if (!channel.credit_due && channel.window.should_grant()) owe_credit(channel);
 }
 
-void Trunk::owe_credit(Channel& channel) {
+void Session::owe_credit(Channel& channel) {
     channel.credit_due = true;
     credits_.push_back(channel.id);
 }
 
 // Returns a due credit frame, or null.
-FramePointer Trunk::take_credit() {
+FramePointer Session::take_credit() {
     while (!credits_.empty()) {
         Channel* channel = channels_.find(credits_.front());
         credits_.pop_front();
@@ -188,4 +188,4 @@ FramePointer Trunk::take_credit() {
     return nullptr;
 }
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

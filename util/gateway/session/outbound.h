@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "base/function_ref.h"
-#include "trunk/channel.h"
-#include "trunk/config.h"
+#include "gateway/session/channel.h"
+#include "gateway/session/config.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
 // Rate limit of a gateway session in bytes per second, with a burst of 10 ms (at least 16 KiB). It may be
 // overdrawn by one frame.
@@ -108,4 +108,4 @@ class Outbound {
     TokenBucket bucket_;
 };
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "base/types.h"
-#include "trunk/frame.h"
+#include "gateway/session/frame.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
 inline constexpr unsigned kMaxStreams = 32;
 inline constexpr std::size_t kUrgent = 4096;  // frames up to this payload size overtake bulk
@@ -43,4 +43,4 @@ class Host {
     virtual void was_reset(ChannelId channel) = 0;
 };
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

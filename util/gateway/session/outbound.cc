@@ -1,11 +1,11 @@
-#include "trunk/outbound.h"
+#include "gateway/session/outbound.h"
 
 #include <algorithm>
 #include <cassert>
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 namespace {
 
 // Smaller credit is not worth a data frame: more follows when the receiver has consumed data.
@@ -170,4 +170,4 @@ void Outbound::clear() {
     acknowledged_ = SequenceWindow();
 }
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -1,9 +1,9 @@
-#include "trunk/stream.h"
+#include "gateway/session/stream.h"
 
 #include <algorithm>
 #include <cassert>
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 namespace {
 
 // An acknowledgement is due at once after this many frames or bytes, else after ack_delay.
@@ -102,4 +102,4 @@ Nanoseconds Stream::next_deadline(const Config& config) const {
     return up_ ? std::min({ack_at_, sent_ + config.heartbeat, heard_ + config.silence}) : kNever;
 }
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -1,35 +1,35 @@
-#include "trunk/trunk.h"
+#include "gateway/session/session.h"
 
 #include <algorithm>
 #include <cassert>
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
-Trunk::Trunk(const Config& config, WindowPool& pool, Host& host)
+Session::Session(const Config& config, WindowPool& pool, Host& host)
     : config_(config), host_(host), channels_(config.even, pool), outbound_(config_, channels_, counters_) {
     assert(config.first_window >= kMinWindow && config.max_window >= config.first_window);
 }
 
-void Trunk::stream_up(unsigned index, Nanoseconds now) {
+void Session::stream_up(unsigned index, Nanoseconds now) {
     assert(index < kMaxStreams && !streams_[index].is_up());
     streams_[index].come_up(now);
     ++counters_.streams_up;
 }
 
-void Trunk::stream_down(unsigned index) {
+void Session::stream_down(unsigned index) {
     if (!streams_[index].is_up()) return;
     ++counters_.streams_lost;
     outbound_.lost(streams_[index].go_down());
 }
 
-unsigned Trunk::streams_up() const {
+unsigned Session::streams_up() const {
     return static_cast<unsigned>(
         std::ranges::count_if(streams_, [](const Stream& stream) { return stream.is_up(); }));
 }
 
-void Trunk::abandon() {
+void Session::abandon() {
     channels_.bury();
     for (unsigned i = 0; i < kMaxStreams; ++i) stream_down(i);
     outbound_.clear();
@@ -47,7 +47,7 @@ void Trunk::abandon() {
     }
 }
 
-std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
+std::optional<ChannelId> Session::open_channel(Bytes preface) {
     assert(preface.size() + 4 <= kMaxPayload);
     if (channels_.size() >= config_.max_channels) return std::nullopt;
     Channel& channel = channels_.create(channels_.new_id(), true, peer_window_, config_.first_window);
@@ -62,11 +62,11 @@ std::optional<ChannelId> Trunk::open_channel(Bytes preface) {
     return channel.id;
 }
 
-void Trunk::send(ChannelId id, FramePointer frame) {
+void Session::send(ChannelId id, FramePointer frame) {
     if (Channel* const channel = channels_.find(id)) outbound_.send(*channel, std::move(frame));
 }
 
-void Trunk::finish(ChannelId id) {
+void Session::finish(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->finish_queued || channel->last_queued) return;
     channel->finish_queued = true;
@@ -74,7 +74,7 @@ void Trunk::finish(ChannelId id) {
     outbound_.check_over(*channel);
 }
 
-void Trunk::reset(ChannelId id) {
+void Session::reset(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->discarding) return;
     discard(*channel);
@@ -83,7 +83,7 @@ void Trunk::reset(ChannelId id) {
     outbound_.check_over(*channel);
 }
 
-Frame* Trunk::next(unsigned index, Nanoseconds now) {
+Frame* Session::next(unsigned index, Nanoseconds now) {
     Stream& stream = streams_[index];
     if (!stream.is_up()) return nullptr;
     FramePointer frame = stream.take_control(now, counters_);
@@ -91,7 +91,7 @@ Frame* Trunk::next(unsigned index, Nanoseconds now) {
     return frame == nullptr ? nullptr : stream.enqueue(std::move(frame), now);
 }
 
-void Trunk::give_back(unsigned index, std::size_t frames) {
+void Session::give_back(unsigned index, std::size_t frames) {
     for (; frames > 0; --frames) {
         FramePointer frame = streams_[index].take_back();
         if (frame == nullptr) return;
@@ -99,7 +99,7 @@ void Trunk::give_back(unsigned index, std::size_t frames) {
     }
 }
 
-Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes payload, Nanoseconds now) {
+Result<void> Session::on_frame(unsigned index, const FrameHeader& header, Bytes payload, Nanoseconds now) {
     Stream& stream = streams_[index];
     assert(payload.size() == header.length);
     if (!stream.is_up()) return {};
@@ -122,7 +122,7 @@ Result<void> Trunk::on_frame(unsigned index, const FrameHeader& header, Bytes pa
     return {};
 }
 
-Result<void> Trunk::on_sequenced(const FrameHeader& header, Bytes payload) {
+Result<void> Session::on_sequenced(const FrameHeader& header, Bytes payload) {
     switch (received_.add(header.sequence)) {
         case SequenceWindow::Verdict::known:
             ++counters_.duplicate_frames;
@@ -138,20 +138,20 @@ Result<void> Trunk::on_sequenced(const FrameHeader& header, Bytes payload) {
     return {};
 }
 
-void Trunk::forgive(Nanoseconds now) {
+void Session::forgive(Nanoseconds now) {
     for (Stream& stream : streams_) stream.heard(now);
 }
 
-void Trunk::on_time(Nanoseconds now) {
+void Session::on_time(Nanoseconds now) {
     channels_.bury();
     for (Stream& stream : streams_) stream.on_time(config_.heartbeat, now);
 }
 
-Nanoseconds Trunk::next_deadline() const {
+Nanoseconds Session::next_deadline() const {
     Nanoseconds deadline = kNever;
     for (const Stream& stream : streams_) deadline = std::min(deadline, stream.next_deadline(config_));
     if (outbound_.waits() || !credits_.empty()) deadline = std::min(deadline, outbound_.in_credit_at());
     return deadline;
 }
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -1,11 +1,11 @@
-#include "trunk/frame.h"
+#include "gateway/session/frame.h"
 
 #include <algorithm>
 #include <cassert>
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 namespace {
 
 // Smallest and largest payload.
@@ -47,4 +47,4 @@ Frame::Frame(const FrameHeader& with, Bytes payload) : Frame(payload.size()) {
     std::copy(payload.begin(), payload.end(), space().begin());
 }
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session

@@ -5,9 +5,9 @@
 #include <deque>
 #include <vector>
 
-#include "trunk/config.h"
+#include "gateway/session/config.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
 class Stream {
   public:
@@ -66,4 +66,4 @@ class Stream {
     std::uint64_t pong_ = 0;
 };
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session
