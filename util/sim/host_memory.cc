@@ -35,7 +35,7 @@ void HostMemory::dies(std::uint32_t endpoint, Nanoseconds known) {
     for (std::uint32_t place = 0; place < endpoints.size(); ++place) {
         if (endpoints[place] != endpoint) continue;
         dead_from[place] = known;
-        somebody_died = true;
+        member_died = true;
         changed();
     }
 }
@@ -56,7 +56,7 @@ int MemoryLevel::post(levels::Leg& leg, Nanoseconds) {
 // Wakes the members that can continue with this member's data, and itself. After a failure wakes all: each
 // checks whether the failed member is the one awaited.
 void MemoryLevel::wake_readers(const levels::Leg& leg, HostMemory::Operation& operation) {
-    if (memory_->somebody_died) return memory_->changed();
+    if (memory_->member_died) return memory_->changed();
     memory_->changed_for(self_);
     const bool of_root = leg.kind == Kind::broadcast || leg.kind == Kind::scatter;
     if (of_root ? self_ != index_of(leg.root) : operation.missing() < members()) return;

@@ -88,11 +88,12 @@ GroupMeasured measure_groups(const GroupExperiment& experiment) {
         done_at = world.now();
         if (!experiment.kill || done != experiment.kill->operation) return;
         dies_at = done_at + experiment.settle + kInTheMiddle;
-        world.will_die(experiment.kill->rank, dies_at);
+        world.kill_at(experiment.kill->rank, dies_at);
     };
-    result.trouble = world.run();
-    if (experiment.kill && result.trouble.empty()) result.trouble = take_death(result, world, dies_at);
-    result.failures = result.trouble.empty() ? 0 : 1;
+    result.first_failure = world.run();
+    if (experiment.kill && result.first_failure.empty())
+        result.first_failure = take_death(result, world, dies_at);
+    result.failures = result.first_failure.empty() ? 0 : 1;
     result.peak_bytes =
         share_of(experiment.members(), [&](std::uint32_t rank) { return world.peak_bytes(rank); });
     take_operations(result, world, experiment);

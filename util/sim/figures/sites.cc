@@ -36,14 +36,14 @@ using Cost = std::array<double, 3>;
 Cost cost_of(Simulation& world, const char* name, std::uint32_t warm_up, std::uint32_t ranks,
              std::uint64_t bytes) {
     Cost sum{};
-    Crossings before;
+    TrafficByLink before;
     world.step_over = [&](std::size_t done) {
-        const Crossings now = world.network().crossings();
+        const TrafficByLink now = world.network().link_traffic();
         if (done > warm_up) {
-            const Crossings step = now - before;
+            const TrafficByLink step = now - before;
             std::uint64_t wan = 0, port = 0;
-            for (const Crossed& link : step.links) wan += link.payload_bytes;
-            for (const Crossed& into : step.into) port = std::max(port, into.payload_bytes);
+            for (const LinkTraffic& link : step.links) wan += link.payload_bytes;
+            for (const LinkTraffic& into : step.into) port = std::max(port, into.payload_bytes);
             sum[1] += static_cast<double>(wan) / static_cast<double>(bytes);
             sum[2] += static_cast<double>(port) / static_cast<double>(bytes);
         }
