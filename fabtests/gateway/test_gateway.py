@@ -492,7 +492,7 @@ def case_garbage_harms_nobody():
             sock.sendall([good, named, b"GET / HT"][i % 3][: i])
         # More connections than may wait: the oldest are closed.
         crowd = [socket.create_connection(address, source_address=("127.1.0.6", 0)) for _ in range(1100)]
-        wait_for("the crowd is counted", lambda: lab.counter("alpha", "crowded_out") > 0)
+        wait_for("the crowd is counted", lambda: lab.counter("alpha", "evicted") > 0)
         for _ in range(20):
             victim.sendall(b"still here")
             assert read_exactly(victim, 10) == b"still here"
@@ -502,7 +502,7 @@ def case_garbage_harms_nobody():
                 assert sock.recv(1) == b""
             sock.close()
         counters = lab.page("alpha")["counters"]
-        assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["greeting_timeouts"] > 0, counters
+        assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["hello_timeouts"] > 0, counters
         assert counters["no_route"] == 2 and counters["refused_hellos"] >= 6, counters
         victim.close()
         lab.quiet()
@@ -604,13 +604,13 @@ def case_strangers_do_not_crowd_members_out():
         server = Server(echo)
         end = time.monotonic() + WAIT_S
         while True:
-            began, before = time.monotonic(), lab.counter("alpha", "crowded_out")
+            began, before = time.monotonic(), lab.counter("alpha", "evicted")
             with contextlib.ExitStack() as crowd, socket.create_connection(
                     lab.gateways["alpha"], timeout=WAIT_S, source_address=("127.1.0.5", 0)) as sock:
                 for i in range(1100):
                     source = (f"127.2.{1 + i // 250}.{1 + i % 250}", 0)
                     crowd.enter_context(socket.create_connection(lab.gateways["alpha"], timeout=WAIT_S, source_address=source))
-                wait_for("there are too many", lambda: lab.counter("alpha", "crowded_out") >= before + 70)
+                wait_for("there are too many", lambda: lab.counter("alpha", "evicted") >= before + 70)
                 if time.monotonic() - began > 4:  # so slow that the process's time limit may be over
                     assert time.monotonic() < end, "this machine is too slow for this"
                     continue
@@ -713,7 +713,7 @@ def case_strangers_get_no_further_than_a_hello():
             expect_closed(sock)
             sock.close()
         assert lab.memory_kib("beta") - before < 8 * 1024, f"{before} KiB, then {lab.memory_kib('beta')}"
-        assert lab.counter("beta", "greeting_timeouts") > 0
+        assert lab.counter("beta", "hello_timeouts") > 0
         victim.sendall(b"still here")
         assert read_exactly(victim, 10) == b"still here"
         victim.close()

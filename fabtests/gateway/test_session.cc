@@ -214,7 +214,7 @@ class World {
             way.pop_front();
             const auto header = get_header(parcel.bytes);
             cr_assert(header.has_value());
-            to.heard(i, now);
+            to.note_input(i, now);
             const auto done = to.on_frame(i, *header, Bytes(parcel.bytes).subspan(kHeaderSize), now);
             cr_assert(done.ok(), "%s", done.ok() ? "" : done.error().message.c_str());
         }
@@ -498,7 +498,8 @@ Test(session, hostile_frames_are_violations) {
     cr_assert_eq(session.counters().duplicate_frames, 1U, "a replay is a duplicate");
     for (std::uint32_t word = 2; word <= 3; ++word)
         cr_assert(session.on_frame(0, {FrameType::finish, 0, 1, word, word}, {}, world.now).ok());
-    cr_assert_not(session.on_frame(0, {FrameType::finish, 0, 1, 4, 4}, {}, world.now).ok(), "words are few");
+    cr_assert_not(session.on_frame(0, {FrameType::finish, 0, 1, 4, 4}, {}, world.now).ok(),
+                  "control frames are few");
     cr_assert_not(session.on_frame(0, {FrameType::open, 8, 1, 1, 5}, eight, world.now).ok());
 }
 

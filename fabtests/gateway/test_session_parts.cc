@@ -102,7 +102,7 @@ Test(session_stream, an_idle_one_is_kept_warm_and_found_silent) {
     cr_assert(stream.round_trip() == ms(9), "smoothed");
     cr_assert(!stream.is_silent(config.silence, config.silence - Nanoseconds{1}));
     cr_assert(stream.is_silent(config.silence, config.silence));
-    stream.heard(config.silence);
+    stream.note_input(config.silence);
     cr_assert(!stream.is_silent(config.silence, config.silence));
 }
 
@@ -133,12 +133,12 @@ Test(session_channels, one_that_is_over_goes_once) {
     cr_assert_eq(channels.new_id(), 4);
     channel.last_queued = true;
     channels.note_over(channel);
-    channels.bury();
+    channels.remove_finished();
     cr_assert_eq(channels.size(), 1, "the peer has not said its last");
     channel.last_received = true;
     channels.note_over(channel);
     channels.note_over(channel);
-    channels.bury();
+    channels.remove_finished();
     cr_assert_null(channels.find(2));
 }
 

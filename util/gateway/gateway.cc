@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1000);
 constexpr Nanoseconds kNoDescriptors = Nanoseconds::from_ms(100);
-constexpr Nanoseconds kLastWords = Nanoseconds::from_ms(200);
+constexpr Nanoseconds kFinalFlush = Nanoseconds::from_ms(200);
 constexpr unsigned kAcceptsInARow = 64;
 
 }  // namespace
@@ -73,53 +73,52 @@ void Gateway::accept_all() {
             return;
         }
         ++shared_.counters.accepted;
-        if (newcomers_.size() >= shared_.settings.max_newcomers) crowd_out();
+        if (pending_.size() >= shared_.settings.max_pending) evict_pending();
         const int descriptor = socket.get();
-        newcomers_.push_back(std::make_unique<Newcomer>(
+        pending_.push_back(std::make_unique<PendingConnection>(
             *this, std::move(socket), Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size)));
-        Newcomer& newcomer = *newcomers_.back();
-        if (!shared_.loop.add(descriptor, newcomer))
-            newcomer.close();
+        PendingConnection& connection = *pending_.back();
+        if (!shared_.loop.add(descriptor, connection))
+            connection.close();
         else
-            newcomer.on_events(EPOLLIN);  // most connections have sent their first bytes already
+            connection.on_events(EPOLLIN);  // most connections have sent their first bytes already
     }
 }
 
 // Closes the oldest stranger; without strangers, the oldest connection of the address with the most, so a
 // flood from one address displaces its own connections.
-void Gateway::crowd_out() {
-    ++shared_.counters.crowded_out;
-    const auto stranger =
-        std::ranges::find_if(newcomers_, [](const auto& one) { return one->is_stranger(); });
-    if (stranger != newcomers_.end()) return (*stranger)->close();
-    std::map<Endpoint, std::size_t> crowds;
-    for (const auto& newcomer : newcomers_) ++crowds[newcomer->host()];
-    const auto largest = std::ranges::max_element(crowds, {}, [](const auto& crowd) { return crowd.second; });
+void Gateway::evict_pending() {
+    ++shared_.counters.evicted;
+    const auto stranger = std::ranges::find_if(pending_, [](const auto& one) { return one->is_stranger(); });
+    if (stranger != pending_.end()) return (*stranger)->close();
+    std::map<Endpoint, std::size_t> counts;
+    for (const auto& connection : pending_) ++counts[connection->host()];
+    const auto largest = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
     const auto oldest =
-        std::ranges::find(newcomers_, largest->first, [](const auto& one) { return one->host(); });
+        std::ranges::find(pending_, largest->first, [](const auto& one) { return one->host(); });
     (*oldest)->close();
 }
 
-void Gateway::check_newcomers() {
-    while (!newcomers_.empty() && newcomers_.front()->deadline() <= shared_.now()) {
-        ++shared_.counters.greeting_timeouts;
-        newcomers_.front()->close();
+void Gateway::check_pending() {
+    while (!pending_.empty() && pending_.front()->deadline() <= shared_.now()) {
+        ++shared_.counters.hello_timeouts;
+        pending_.front()->close();
     }
 }
 
-// Removes the descriptor from the loop first: its next owner must not get events of the newcomer.
-FileDescriptor Gateway::take(Newcomer& newcomer, FileDescriptor& socket) {
+// Removes the descriptor from the loop first: its next owner must not get events of the connection.
+FileDescriptor Gateway::take(PendingConnection& connection, FileDescriptor& socket) {
     shared_.loop.remove(socket.get());
     FileDescriptor taken = std::move(socket);
-    newcomer.close();
+    connection.close();
     return taken;
 }
 
-void Gateway::forget(Newcomer& newcomer) {
-    const auto found = std::ranges::find(newcomers_, &newcomer, [](const auto& one) { return one.get(); });
-    if (found == newcomers_.end()) return;
-    shared_.loop.bury(std::move(*found));
-    newcomers_.erase(found);
+void Gateway::forget(PendingConnection& connection) {
+    const auto found = std::ranges::find(pending_, &connection, [](const auto& one) { return one.get(); });
+    if (found == pending_.end()) return;
+    shared_.loop.delete_later(std::move(*found));
+    pending_.erase(found);
 }
 
 bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
@@ -144,7 +143,7 @@ void Gateway::begin_to_end() {
         end_now_ = true;
         return;
     }
-    shared_.say("received a signal to end");
+    shared_.log("received a signal to end");
     shared_.draining = true;
     drained_at_ = shared_.now() + shared_.settings.drain;
     listener_.reset();
@@ -155,7 +154,7 @@ void Gateway::begin_to_end() {
 Nanoseconds Gateway::next_deadline() const {
     Nanoseconds deadline = std::min({accept_again_, drained_at_, look_at_});
     if (accepting_) return shared_.now();
-    if (!newcomers_.empty()) deadline = std::min(deadline, newcomers_.front()->deadline());
+    if (!pending_.empty()) deadline = std::min(deadline, pending_.front()->deadline());
     for (const auto& peer : peers_) {
         if (peer->wants_work_at_once()) return shared_.now();
         deadline = std::min(deadline, peer->next_deadline());
@@ -172,7 +171,7 @@ int Gateway::run() {
             accepting_ = !shared_.draining;
         }
         accept_all();
-        check_newcomers();
+        check_pending();
         for (const auto& peer : peers_) peer->work(shared_.now());
         if (look_at_ <= shared_.now()) {
             look_at_ = shared_.now() + kLookEach;
@@ -189,7 +188,7 @@ int Gateway::run() {
         } else if (late) {
             cut = true;
             for (const auto& peer : peers_) peer->reset_all();
-            drained_at_ = shared_.now() + kLastWords;
+            drained_at_ = shared_.now() + kFinalFlush;
         }
     }
 }

@@ -73,7 +73,7 @@ Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDesc
       state_(connecting ? State::connecting : State::welcome),
       readable_(!connecting),
       writable_(!connecting),
-      deadline_(shared.now() + kGreetingTime),
+      deadline_(shared.now() + kHelloTime),
       hello_(hello),
       tls_(std::move(tls)) {
     const int descriptor = socket_.get();
@@ -116,7 +116,7 @@ void Link::connected() {
     shake_hands();
 }
 
-// The connector's side; Newcomer has the acceptor's side.
+// The connector's side; PendingConnection has the acceptor's side.
 void Link::shake_hands() {
     const Tls::Progress progress = tls_ == nullptr ? Tls::Progress::done : tls_->shake_hands();
     if (tls_ != nullptr && !tls_->flush()) return close("it does not accept the hello");
@@ -139,11 +139,11 @@ void Link::shake_hands() {
     readable_ = true;
 }
 
-void Link::welcome(const session::Welcome& words) {
-    session::Frame frame({session::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(words));
+void Link::welcome(const session::Welcome& answer) {
+    session::Frame frame({session::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(answer));
     frame.seal();
     if (!put(frame.bytes())) return;
-    if (words.peer_session == 0) return close("its session differs from the session here");
+    if (answer.peer_session == 0) return close("its session differs from the session here");
     come_up(hello_.window);
 }
 
@@ -189,7 +189,7 @@ void Link::read() {
         if (!size) return;
         if (*size == 0) continue;
         tail_ += *size;
-        if (is_up()) session_.heard(stream_, shared_.now());
+        if (is_up()) session_.note_input(stream_, shared_.now());
         if (!parse()) return;
     }
 }

@@ -71,7 +71,7 @@ class Link final : public Watched {
 
     void on_events(std::uint32_t events) override;
     // Sends the acceptor's first frame; separate from the constructor, because it may fail.
-    void welcome(const session::Welcome& words);
+    void welcome(const session::Welcome& answer);
     // Writes frames of the session for this stream: at least one frame, and no more than fit into `most`
     // bytes including the last. Returns true if more frames may be pending and the socket accepted these.
     bool write(Nanoseconds now, std::size_t most);

@@ -8,10 +8,10 @@ mcc_parts += \
 	%reldir%/loop.cc \
 	%reldir%/loop.h \
 	%reldir%/main.cc \
-	%reldir%/newcomer.cc \
 	%reldir%/peer.cc \
 	%reldir%/peer.h \
 	%reldir%/peer_writing.cc \
+	%reldir%/pending_connection.cc \
 	%reldir%/preface.h \
 	%reldir%/shared.cc \
 	%reldir%/shared.h \

@@ -121,8 +121,8 @@ Result<void> get_descriptors(Settings& settings) {
         return Error{EMFILE,
                      fmt::format("only {} file descriptors are available: raise the limit (ulimit -n)",
                                  limit.rlim_cur)};
-    settings.max_newcomers = std::min<std::size_t>(settings.max_newcomers, (limit.rlim_cur - others) / 4);
-    const std::size_t possible = limit.rlim_cur - others - settings.max_newcomers;
+    settings.max_pending = std::min<std::size_t>(settings.max_pending, (limit.rlim_cur - others) / 4);
+    const std::size_t possible = limit.rlim_cur - others - settings.max_pending;
     if (possible < settings.max_connections) {
         fmt::print(stderr,
                    "mcastcoll-gateway: at most {} connections instead of {}: only {} file descriptors are "

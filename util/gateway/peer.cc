@@ -37,7 +37,7 @@ Peer::Peer(Shared& shared, const sites::Site& site)
     connect_pause_.fill(kFirstPause);
 }
 
-session::Hello Peer::greet(unsigned stream) const {
+session::Hello Peer::own_hello(unsigned stream) const {
     return {.session = session_id_,
             .peer_session = bound_to_,
             .stream = stream,
@@ -58,7 +58,7 @@ void Peer::connect_streams(Nanoseconds now) {
             last_failure_ = socket.error().message;
             continue;
         }
-        install(std::make_unique<Link>(*this, shared_, session_, std::move(socket.value()), greet(i)));
+        install(std::make_unique<Link>(*this, shared_, session_, std::move(socket.value()), own_hello(i)));
     }
 }
 
@@ -94,7 +94,7 @@ bool Peer::welcomed(Link& link, const session::Welcome& welcome) {
 
 void Peer::link_up(Link& link, std::uint32_t window) {
     const Nanoseconds now = shared_.now();
-    if (session_.streams_up() == 0) shared_.say(fmt::format("session to {} is up", site_.name));
+    if (session_.streams_up() == 0) shared_.log(fmt::format("session to {} is up", site_.name));
     session_.set_peer_window(window);
     session_.stream_up(link.stream(), now);
     connect_pause_[link.stream()] = kFirstPause;
@@ -109,16 +109,17 @@ void Peer::link_closed(Link& link, bool was_up, const std::string& why) {
         connect_at_[link.stream()] = now;  // at once, then with pauses
         if (session_.streams_up() == 0) {
             down_since_ = now;
-            shared_.say(fmt::format("session to {} is down: {}", site_.name, last_failure_));
+            shared_.log(fmt::format("session to {} is down: {}", site_.name, last_failure_));
         }
     }
-    if (auto& place = links_[link.stream()]; place.get() == &link) shared_.loop.bury(std::move(place));
+    if (auto& place = links_[link.stream()]; place.get() == &link)
+        shared_.loop.delete_later(std::move(place));
 }
 
 // Resets all connections; frames of the old session are no longer accepted.
 void Peer::abandon(const std::string& why) {
     if (bound_to_ != 0 || session_.channels() > 0)
-        shared_.say(fmt::format("the state of the session to {} is dropped: {}", site_.name, why));
+        shared_.log(fmt::format("the state of the session to {} is dropped: {}", site_.name, why));
     for (auto& link : links_)
         if (link != nullptr) link->close("the session's state was dropped");
     session_id_ = draw_session_id();
@@ -202,7 +203,7 @@ void Peer::remove(session::ChannelId channel) {
     const auto found = connections_.find(channel);
     if (found == connections_.end()) return;
     waiting_.erase(found->second.get());
-    shared_.loop.bury(std::move(found->second));
+    shared_.loop.delete_later(std::move(found->second));
     connections_.erase(found);
     --shared_.connections;
 }

@@ -67,7 +67,7 @@ class Peer final : public session::Host, public LinkOwner {
     // Connects a local process with a remote one; resets the socket on failure.
     void adopt(FileDescriptor socket, const gateway::Preface& preface);
     // The hello of this side.
-    session::Hello greet(unsigned stream) const;
+    session::Hello own_hello(unsigned stream) const;
     // Takes over a connection from the peer's gateway, authenticated if there is a key.
     void accept(FileDescriptor socket, const session::Hello& theirs, std::unique_ptr<Tls> tls);
 

@@ -16,12 +16,12 @@ constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
 
 // Division of memory: half for the initial windows of all allowed connections, a quarter for the growth of
 // windows, a quarter for frames kept until they are acknowledged.
-Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 20) / 4} {
-    if (!told.key) return;
+Shared::Shared(const Settings& given) : settings(given), pool{(given.memory_mib << 20) / 4} {
+    if (!given.key) return;
     std::vector<std::string> others;
-    for (const sites::Site& site : told.sites.sites)
-        if (&site != &told.own_site()) others.push_back(site.name);
-    tls = std::make_unique<TlsContext>(*told.key, told.own_site().name, others);
+    for (const sites::Site& site : given.sites.sites)
+        if (&site != &given.own_site()) others.push_back(site.name);
+    tls = std::make_unique<TlsContext>(*given.key, given.own_site().name, others);
 }
 
 session::Config Settings::session_config(bool connects) const {
@@ -50,7 +50,7 @@ std::optional<sites::Endpoint> Settings::wan_source() const {
     return source;
 }
 
-void Shared::say(const std::string& what) const {
+void Shared::log(const std::string& what) const {
     if (settings.verbose) fmt::print(stderr, "mcastcoll-gateway: {}: {}\n", settings.own_site().name, what);
 }
 

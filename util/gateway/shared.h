@@ -13,7 +13,7 @@
 namespace mcastcoll::gateway {
 
 // Time limit for a new connection to identify itself.
-inline constexpr Nanoseconds kGreetingTime = Nanoseconds::from_ms(5000);
+inline constexpr Nanoseconds kHelloTime = Nanoseconds::from_ms(5000);
 
 // Settings of a gateway, fixed at its start.
 struct Settings {
@@ -21,7 +21,7 @@ struct Settings {
     std::size_t own = 0;  // index of our site
     sites::Endpoint listen;
     std::optional<wire::Key> key;  // derived from the key file
-    std::size_t memory_mib = 512, max_connections = 16384, max_newcomers = 1024;
+    std::size_t memory_mib = 512, max_connections = 16384, max_pending = 1024;
     Nanoseconds heartbeat;  // interval of keep-alive frames on an idle stream
     Nanoseconds silence;    // after which a stream counts as broken
     Nanoseconds patience;   // timeout of a session without streams
@@ -37,7 +37,7 @@ struct Settings {
 
 // Counters of the gateway, in addition to the counters of each session.
 struct GatewayCounters {
-    std::uint64_t accepted = 0, garbage = 0, greeting_timeouts = 0, crowded_out = 0, strangers = 0;
+    std::uint64_t accepted = 0, garbage = 0, hello_timeouts = 0, evicted = 0, strangers = 0;
     std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
                   over_limit = 0, false_sources = 0, out_of_reach = 0;
     std::uint64_t connections = 0, targets = 0, targets_failed = 0, session_down = 0, status_pages = 0;
@@ -45,12 +45,12 @@ struct GatewayCounters {
 };
 
 struct Shared {
-    explicit Shared(const Settings& told);
+    explicit Shared(const Settings& given);
 
     Nanoseconds now() const { return loop.now(); }
     // Whether new connections are refused.
     bool full() const { return draining || connections >= settings.max_connections; }
-    void say(const std::string& what) const;
+    void log(const std::string& what) const;
     // Prints a line even without --verbose; the rate is limited, and a line reports how many were suppressed.
     void warn(const std::string& what);
 

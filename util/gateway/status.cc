@@ -22,9 +22,9 @@ namespace mcastcoll::gateway {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatewayCounters, accepted, connections, targets, targets_failed,
                                    lan_resets, lan_retransmissions, lan_idle_restarts, no_route, over_limit,
-                                   session_down, strangers, garbage, greeting_timeouts, crowded_out,
-                                   refused_hellos, foreign_hellos, wrong_keys, forged_records, false_sources,
-                                   out_of_reach, status_pages)
+                                   session_down, strangers, garbage, hello_timeouts, evicted, refused_hellos,
+                                   foreign_hellos, wrong_keys, forged_records, false_sources, out_of_reach,
+                                   status_pages)
 
 namespace {
 
@@ -88,7 +88,7 @@ Json as_object(const Gateway& gateway) {
                 {"draining", shared.draining},
                 {"encrypted", shared.settings.key.has_value()},
                 {"connections", shared.connections},
-                {"newcomers", gateway.newcomers()},
+                {"pending_connections", gateway.pending_connections()},
                 {"counters", nlohmann::json(shared.counters)},
                 {"sessions", Json::array()}};
     for (const auto& peer : gateway.peers())
@@ -127,11 +127,11 @@ std::string status_as_json(const Gateway& gateway) {
 
 std::string status_as_text(const Gateway& gateway) {
     Json all = as_object(gateway);
-    std::string text = fmt::format("site {} at {}, up for {} s, {}{}\n{} connections, {} newcomers;{}\n",
+    std::string text = fmt::format("site {} at {}, up for {} s, {}{}\n{} connections, {} pending;{}\n",
                                    word_of(all["site"]), word_of(all["listen"]), word_of(all["seconds"]),
                                    all["encrypted"] ? "encrypted" : "not encrypted",
                                    all["draining"] ? ", shutting down" : "", word_of(all["connections"]),
-                                   word_of(all["newcomers"]), line_of(all["counters"]));
+                                   word_of(all["pending_connections"]), line_of(all["counters"]));
     for (Json& one : all["sessions"]) {
         const auto failure = word_of(one["last_failure"]);
         text += fmt::format(

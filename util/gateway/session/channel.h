@@ -95,14 +95,14 @@ struct Channel {
     std::deque<std::vector<std::byte>> inbox;  // in order, not yet taken by the owner
     std::size_t taken_of_first = 0;
     ReceiveWindow window;
-    bool credit_due = false, finish_received = false, finish_told = false, last_received = false;
+    bool credit_due = false, finish_received = false, finish_reported = false, last_received = false;
     bool discarding = false;  // dropped by the owner: further data is discarded
 
     bool over() const { return last_queued && last_received; }
 };
 
-// The channels of a gateway session, by number. Finished channels stay until bury(), which is called when no
-// caller holds a reference.
+// The channels of a gateway session, by number. Finished channels stay until remove_finished(), which is
+// called when no caller holds a reference.
 class Channels {
   public:
     using Map = std::unordered_map<ChannelId, std::unique_ptr<Channel>>;
@@ -128,7 +128,7 @@ class Channels {
     void note_over(const Channel& channel) {
         if (channel.over()) over_.push_back(channel.id);
     }
-    void bury() {
+    void remove_finished() {
         for (const ChannelId id : over_) all_.erase(id);
         over_.clear();
     }

@@ -10,7 +10,7 @@
 namespace mcastcoll::session {
 namespace {
 
-constexpr int kMaxWords = 2;  // per channel: finish, and close or reset
+constexpr int kMaxControl = 2;  // per channel: finish, and close or reset
 
 }  // namespace
 
@@ -38,9 +38,10 @@ Result<void> Session::on_ordered(const FrameHeader& header, Bytes payload) {
         // be its first.
         if (header.type == FrameType::open)
             return violation("a channel that does not begin with open, or has two");
-        constexpr auto is_word = [](const auto& one) { return one.second.type != FrameType::data; };
-        if (header.type != FrameType::data && std::ranges::count_if(channel->early, is_word) >= kMaxWords)
-            return violation("more words than a channel has");
+        constexpr auto is_control = [](const auto& one) { return one.second.type != FrameType::data; };
+        if (header.type != FrameType::data &&
+            std::ranges::count_if(channel->early, is_control) >= kMaxControl)
+            return violation("more control frames than a channel has");
         const auto [place, inserted] = channel->early.try_emplace(channel->expected + ahead);
         if (!inserted) return violation("two frames with the same sequence number");
         place->second.type = header.type;
@@ -71,7 +72,7 @@ Result<void> Session::process(Channel& channel, FrameType type, Bytes payload) {
         case FrameType::finish:
             if (channel.finish_received) return violation("a second finish");
             channel.finish_received = true;
-            if (channel.inbox.empty()) tell_finish(channel);
+            if (channel.inbox.empty()) report_finish(channel);
             return {};
         case FrameType::reset:
             on_reset(channel);
@@ -132,22 +133,22 @@ void Session::drain(ChannelId id) {
         inbox_bytes_ -= size;
         consume(*channel, size);
     }
-    if (channel->finish_received) tell_finish(*channel);
+    if (channel->finish_received) report_finish(*channel);
 }
 
-void Session::tell_finish(Channel& channel) {
-    if (channel.finish_told) return;
-    channel.finish_told = true;
+void Session::report_finish(Channel& channel) {
+    if (channel.finish_reported) return;
+    channel.finish_reported = true;
     if (!channel.discarding) host_.finished(channel.id);
     outbound_.check_over(channel);
 }
 
 void Session::on_reset(Channel& channel) {
     channel.last_received = true;
-    const bool tell = !channel.discarding;
+    const bool report = !channel.discarding;
     discard(channel);
     outbound_.enqueue_last(channel, FrameType::close);
-    if (tell) host_.was_reset(channel.id);
+    if (report) host_.was_reset(channel.id);
     outbound_.check_over(channel);
 }
 

@@ -64,16 +64,16 @@ void Outbound::enqueue(Channel& channel, FramePointer frame) {
     bulk_.push_back(std::move(frame));
 }
 
-void Outbound::enqueue_word(Channel& channel, FrameType type) {
+void Outbound::enqueue_control(Channel& channel, FrameType type) {
     enqueue(channel, std::make_unique<Frame>(FrameHeader{.type = type, .channel = channel.id}));
 }
 
 void Outbound::enqueue_last(Channel& channel, FrameType type) {
-    if (!std::exchange(channel.last_queued, true)) enqueue_word(channel, type);
+    if (!std::exchange(channel.last_queued, true)) enqueue_control(channel, type);
 }
 
 void Outbound::check_over(Channel& channel) {
-    if (channel.finish_queued && channel.finish_told) enqueue_last(channel, FrameType::close);
+    if (channel.finish_queued && channel.finish_reported) enqueue_last(channel, FrameType::close);
     channels_.note_over(channel);
 }
 

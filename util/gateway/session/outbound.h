@@ -63,7 +63,7 @@ class Outbound {
     // Queues any frame with an order in its channel.
     void enqueue(Channel& channel, FramePointer frame);
     // Queues a frame without payload; enqueue_last() only if the channel has no last frame yet.
-    void enqueue_word(Channel& channel, FrameType type);
+    void enqueue_control(Channel& channel, FrameType type);
     void enqueue_last(Channel& channel, FrameType type);
     // Queues close when both halves are finished, and releases the channel once the peer has sent its last
     // frame, too.

@@ -30,7 +30,7 @@ unsigned Session::streams_up() const {
 }
 
 void Session::abandon() {
-    channels_.bury();
+    channels_.remove_finished();
     for (unsigned i = 0; i < kMaxStreams; ++i) stream_down(i);
     outbound_.clear();
     credits_.clear();
@@ -41,9 +41,9 @@ void Session::abandon() {
     // The host may call back for channels already removed, or open new channels.
     for (auto& [id, channel] : channels_.take_all()) {
         // The host was not informed of a channel whose open frame is missing.
-        const bool tell = !channel->discarding && channel->known;
+        const bool report = !channel->discarding && channel->known;
         channel.reset();
-        if (tell) host_.was_reset(id);
+        if (report) host_.was_reset(id);
     }
 }
 
@@ -70,7 +70,7 @@ void Session::finish(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->finish_queued || channel->last_queued) return;
     channel->finish_queued = true;
-    outbound_.enqueue_word(*channel, FrameType::finish);
+    outbound_.enqueue_control(*channel, FrameType::finish);
     outbound_.check_over(*channel);
 }
 
@@ -103,7 +103,7 @@ Result<void> Session::on_frame(unsigned index, const FrameHeader& header, Bytes 
     Stream& stream = streams_[index];
     assert(payload.size() == header.length);
     if (!stream.is_up()) return {};
-    channels_.bury();
+    channels_.remove_finished();
     if (is_sequenced(header.type)) {
         stream.on_sequenced(kHeaderSize + header.length, config_.ack_delay, now);
         return on_sequenced(header, payload);
@@ -139,11 +139,11 @@ Result<void> Session::on_sequenced(const FrameHeader& header, Bytes payload) {
 }
 
 void Session::forgive(Nanoseconds now) {
-    for (Stream& stream : streams_) stream.heard(now);
+    for (Stream& stream : streams_) stream.note_input(now);
 }
 
 void Session::on_time(Nanoseconds now) {
-    channels_.bury();
+    channels_.remove_finished();
     for (Stream& stream : streams_) stream.on_time(config_.heartbeat, now);
 }
 

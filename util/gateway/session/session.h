@@ -53,7 +53,7 @@ class Session {
     const Outbound& outbound() const { return outbound_; }
 
     // Any bytes arrived on this stream.
-    void heard(unsigned stream, Nanoseconds now) { streams_[stream].heard(now); }
+    void note_input(unsigned stream, Nanoseconds now) { streams_[stream].note_input(now); }
     // Restarts the silence timeouts after this process was suspended, which is not the peers' fault.
     void forgive(Nanoseconds now);
     // An error is a protocol violation: the owner must abandon() the session.
@@ -76,7 +76,7 @@ class Session {
     Result<void> on_open(Channel& channel, Bytes payload);
     void on_data(Channel& channel, Bytes payload);
     void on_reset(Channel& channel);
-    void tell_finish(Channel& channel);
+    void report_finish(Channel& channel);
     void discard(Channel& channel);
     void consume(Channel& channel, std::size_t payload);
     void owe_credit(Channel& channel);

@@ -13,7 +13,7 @@ constexpr std::uint64_t kAckFrames = 64, kAckBytes = 256 * 1024;
 
 void Stream::come_up(Nanoseconds now) {
     up_ = true;
-    sent_ = heard_ = now;
+    sent_ = last_input_ = now;
 }
 
 std::vector<FramePointer> Stream::go_down() {
@@ -99,7 +99,7 @@ void Stream::on_time(Nanoseconds heartbeat, Nanoseconds now) {
 }
 
 Nanoseconds Stream::next_deadline(const Config& config) const {
-    return up_ ? std::min({ack_at_, sent_ + config.heartbeat, heard_ + config.silence}) : kNever;
+    return up_ ? std::min({ack_at_, sent_ + config.heartbeat, last_input_ + config.silence}) : kNever;
 }
 
 }  // namespace mcastcoll::session

@@ -45,10 +45,10 @@ class Stream {
     void on_pong(Nanoseconds round_trip);
 
     // Any frame arrived.
-    void heard(Nanoseconds now) { heard_ = now; }
+    void note_input(Nanoseconds now) { last_input_ = now; }
     void on_time(Nanoseconds heartbeat, Nanoseconds now);
     Nanoseconds next_deadline(const Config& config) const;
-    bool is_silent(Nanoseconds silence, Nanoseconds now) const { return up_ && heard_ + silence <= now; }
+    bool is_silent(Nanoseconds silence, Nanoseconds now) const { return up_ && last_input_ + silence <= now; }
 
     // Unacknowledged bytes given to the stream.
     std::size_t in_flight() const { return in_flight_; }
@@ -61,7 +61,7 @@ class Stream {
     std::size_t in_flight_ = 0;
     std::uint64_t acked_ = 0;
     std::uint64_t received_ = 0, received_bytes_ = 0, ack_sent_ = 0, ack_sent_bytes_ = 0;
-    Nanoseconds ack_at_ = kNever, sent_{0}, heard_{0}, round_trip_{0};
+    Nanoseconds ack_at_ = kNever, sent_{0}, last_input_{0}, round_trip_{0};
     bool ack_due_ = false, ping_due_ = false, pong_due_ = false;
     std::uint64_t pong_ = 0;
 };

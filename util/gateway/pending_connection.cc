@@ -29,7 +29,7 @@ bool asks_by_address(std::string_view request) {
 
 }  // namespace
 
-Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from)
+PendingConnection::PendingConnection(Gateway& gateway, FileDescriptor socket, const Endpoint& from)
     : gateway_(gateway),
       shared_(gateway.shared()),
       socket_(std::move(socket)),
@@ -37,9 +37,9 @@ Newcomer::Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from
       host_{from.family, 0, from.address},
       ours_(gateway.is_ours(host_, name_of(socket_.get()))),
       stranger_(!ours_ && !gateway.is_gateway(host_)),
-      deadline_(shared_.now() + kGreetingTime) {}
+      deadline_(shared_.now() + kHelloTime) {}
 
-void Newcomer::on_events(std::uint32_t) {
+void PendingConnection::on_events(std::uint32_t) {
     if (!socket_.valid()) return;
     if (tls_ != nullptr) return go_on_with_tls();
     if (reply_.empty())
@@ -48,12 +48,12 @@ void Newcomer::on_events(std::uint32_t) {
         reply();
 }
 
-// Reads only the bytes of the greeting: the rest is for the next owner of the socket.
-std::size_t Newcomer::wanted() const {
+// Reads only the bytes of the hello: the rest is for the next owner of the socket.
+std::size_t PendingConnection::wanted() const {
     if (size_ < kMaxMagic) return gateway::kPrefaceSize;
-    if (speaks_tls()) {
-        const std::size_t record = kMaxMagic + wire::get<std::uint16_t>(words_.data() + 3);
-        return record <= words_.size() ? record : 0;
+    if (uses_tls()) {
+        const std::size_t record = kMaxMagic + wire::get<std::uint16_t>(input_.data() + 3);
+        return record <= input_.size() ? record : 0;
     }
     switch (magic()) {
         case gateway::kPrefaceMagic:
@@ -61,20 +61,20 @@ std::size_t Newcomer::wanted() const {
         case session::kHelloMagic:
             return session::kHelloSize;
         case kGet:
-            return text().find("\r\n\r\n") == std::string_view::npos ? words_.size() : size_;
+            return text().find("\r\n\r\n") == std::string_view::npos ? input_.size() : size_;
         default:
             return 0;
     }
 }
 
-void Newcomer::listen() {
+void PendingConnection::listen() {
     while (socket_.valid() && reply_.empty() && tls_ == nullptr) {
         const std::size_t most = wanted();
         if (most <= size_) {
             decide();
             continue;
         }
-        const ssize_t size = recv(socket_.get(), words_.data() + size_, most - size_, MSG_DONTWAIT);
+        const ssize_t size = recv(socket_.get(), input_.data() + size_, most - size_, MSG_DONTWAIT);
         if (size > 0) {
             size_ += static_cast<std::size_t>(size);
         } else if (size == 0) {
@@ -88,25 +88,25 @@ void Newcomer::listen() {
     }
 }
 
-void Newcomer::refuse(std::uint64_t& counter) {
+void PendingConnection::refuse(std::uint64_t& counter) {
     ++counter;
     close_with_reset(socket_);
     close();
 }
 
-void Newcomer::refuse(std::uint64_t& counter, const std::string& why) {
+void PendingConnection::refuse(std::uint64_t& counter, const std::string& why) {
     shared_.warn(fmt::format("{} is refused: {}", host_.to_string(), why));
     refuse(counter);
 }
 
-void Newcomer::decide() {
-    const Bytes words = Bytes(words_).first(size_);
-    if (speaks_tls() && size_ >= kMaxMagic && wanted() != 0) return begin_tls(words);
+void PendingConnection::decide() {
+    const Bytes bytes = Bytes(input_).first(size_);
+    if (uses_tls() && size_ >= kMaxMagic && wanted() != 0) return begin_tls(bytes);
     switch (magic()) {
         case gateway::kPrefaceMagic:
-            return on_preface(words);
+            return on_preface(bytes);
         case session::kHelloMagic:
-            return on_hello(words);
+            return on_hello(bytes);
         case kGet:
             return on_get();
         default:
@@ -114,9 +114,9 @@ void Newcomer::decide() {
     }
 }
 
-void Newcomer::on_preface(Bytes words) {
+void PendingConnection::on_preface(Bytes bytes) {
     GatewayCounters& counters = shared_.counters;
-    const auto preface = gateway::decode_preface(words);
+    const auto preface = gateway::decode_preface(bytes);
     if (!preface) return refuse(counters.garbage);
     if (!ours_) return refuse(counters.strangers);
     // The preface must name the address and port of this connection, so that no process can impersonate
@@ -136,26 +136,26 @@ void Newcomer::on_preface(Bytes words) {
 
 // A stranger occupies only the buffer above until a whole TLS client hello has arrived, and until the hello
 // proves the key (or replays such a hello).
-void Newcomer::begin_tls(Bytes words) {
+void PendingConnection::begin_tls(Bytes bytes) {
     if (shared_.tls == nullptr)
         return refuse(shared_.counters.refused_hellos, "it requests TLS, but this gateway has no key");
-    tls_ = std::make_unique<Tls>(*shared_.tls, socket_.get(), words);
+    tls_ = std::make_unique<Tls>(*shared_.tls, socket_.get(), bytes);
     size_ = 0;
     go_on_with_tls();
     if (socket_.valid() && !tls_->knows_the_key())
         refuse(shared_.counters.wrong_keys, "no TLS: its hello is in pieces");
 }
 
-void Newcomer::go_on_with_tls() {
+void PendingConnection::go_on_with_tls() {
     Tls::Taken taken{Tls::Progress::done, 0};
     if (!tls_->is_ready()) taken.progress = tls_->shake_hands();
     if (tls_->is_ready()) {
-        taken = tls_->read(MutableBytes(words_).subspan(size_, session::kHelloSize - size_), true);
+        taken = tls_->read(MutableBytes(input_).subspan(size_, session::kHelloSize - size_), true);
         size_ += taken.size;
     }
     // Sends alerts, too.
     if (!tls_->flush()) return close();
-    if (size_ == session::kHelloSize) return on_hello(Bytes(words_).first(size_));
+    if (size_ == session::kHelloSize) return on_hello(Bytes(input_).first(size_));
     if (taken.progress == Tls::Progress::failed) {
         ++shared_.counters.wrong_keys;
         shared_.warn(fmt::format("refused {}: no TLS: {}", host_.to_string(), tls_->failure()));
@@ -163,14 +163,14 @@ void Newcomer::go_on_with_tls() {
     if (taken.progress != Tls::Progress::waiting) close();
 }
 
-void Newcomer::on_hello(Bytes words) {
+void PendingConnection::on_hello(Bytes bytes) {
     GatewayCounters& counters = shared_.counters;
-    const bool is_hello = wire::get<std::uint32_t>(words.data()) == session::kHelloMagic;
-    if (const auto version = session::version_of_hello(words); is_hello && version != session::kHelloVersion)
+    const bool is_hello = wire::get<std::uint32_t>(bytes.data()) == session::kHelloMagic;
+    if (const auto version = session::version_of_hello(bytes); is_hello && version != session::kHelloVersion)
         return refuse(counters.refused_hellos,
                       fmt::format("it uses version {} of the session protocol, this gateway uses {}", version,
                                   session::kHelloVersion));
-    const auto hello = session::decode_hello(words);
+    const auto hello = session::decode_hello(bytes);
     if (!hello || hello->to != shared_.settings.own_site().name || hello->stream >= session::kMaxStreams)
         return refuse(counters.refused_hellos);
     if (tls_ == nullptr && shared_.tls != nullptr)
@@ -188,7 +188,7 @@ void Newcomer::on_hello(Bytes words) {
     peer->accept(gateway_.take(*this, socket_), *hello, std::move(tls_));
 }
 
-void Newcomer::on_get() {
+void PendingConnection::on_get() {
     if (!ours_) return refuse(shared_.counters.strangers);
     ++shared_.counters.status_pages;
     const bool json = text().starts_with("GET /json"), by_address = asks_by_address(text());
@@ -201,12 +201,12 @@ void Newcomer::on_get() {
     reply();
 }
 
-void Newcomer::reply() {
+void PendingConnection::reply() {
     const bool fine = send_what_fits(socket_.get(), std::as_bytes(std::span(reply_)), replied_);
     if (!fine || replied_ == reply_.size()) close();
 }
 
-void Newcomer::close() {
+void PendingConnection::close() {
     socket_.reset();
     gateway_.forget(*this);
 }
