@@ -11,7 +11,7 @@
 namespace mcastcoll::cp {
 namespace {
 
-constexpr unsigned kTalk_s = 30;
+constexpr unsigned kExchange_s = 30;
 constexpr unsigned kList_s = 3600;   // to list every source
 constexpr unsigned kSurvey_s = 300;  // to survey every file
 constexpr unsigned kWrite_s = 600;   // to write the data that is pending when the last chunk has arrived
@@ -60,7 +60,7 @@ Copy::~Copy() {
     arrived_.close();
 }
 
-void Copy::lose(std::uint32_t rank, const std::string& why) {
+void Copy::mark_lost(std::uint32_t rank, const std::string& why) {
     if (!host_set_.is_head() || !summary_.failed.emplace(host_set_.hosts()[rank], why).second) return;
     if (progress_ != nullptr) progress_->clear();
     say("{}: {}: {}\n", kProgram, host_set_.hosts()[rank], why);
@@ -71,7 +71,7 @@ Result<hostset::HostSet::Gathered> Copy::exchange(std::string mine, unsigned wai
     auto all = host_set_.exchange(std::move(mine), wait_s);
     if (!all) return all;
     for (const std::uint32_t rank : before)
-        if (host_set_.is_lost(rank)) lose(rank, host_set_.loss_reason(rank));
+        if (host_set_.is_lost(rank)) mark_lost(rank, host_set_.loss_reason(rank));
     return all;
 }
 
@@ -83,7 +83,7 @@ int Copy::run() {
     if (!done && done.error().code != ECANCELED) say("{}: {}\n", kProgram, done.error().message);
     if (!host_set_.is_head()) return done || done.error().code == ECANCELED ? 0 : 2;
     if (!done) return 2;
-    tell();
+    report();
     return summary_.code();
 }
 
@@ -111,7 +111,7 @@ Result<void> Copy::announce() {
         const bool many = settings_.sources.size() > 1 || (names && names.value()[0].empty());
         job.text(wrong).text(settings_.target).number(many);
     }
-    const auto all = exchange(job.take(), kTalk_s);
+    const auto all = exchange(job.take(), kExchange_s);
     if (!all) return all.error();
     hostset::Reader reader(*all.value()[0]);
     const std::string_view theirs = reader.text();
@@ -134,7 +134,7 @@ Result<void> Copy::look_at_targets() {
         target_state_ = S_ISDIR(found.st_mode) ? kFolder : kOther;
     else
         target_state_ = errno == ENOENT ? kNothing : kBad + std::strerror(errno);
-    const auto all = exchange(target_state_, kTalk_s);
+    const auto all = exchange(target_state_, kExchange_s);
     if (!all) return all.error();
     bool somewhere = false;
     for (const auto& state : all.value()) somewhere = somewhere || (state && *state == kFolder);
@@ -156,7 +156,7 @@ std::string Copy::prepare() {
         if (!wrong.empty() && !host_set_.is_head()) return fmt::format("{}: {}", target_, wrong);
         if (!wrong.empty()) {  // the head leads in any case
             works_ = false;
-            lose(0, fmt::format("{}: {}", target_, wrong));
+            mark_lost(0, fmt::format("{}: {}", target_, wrong));
         }
     }
     if (host_set_.present().size() == 1) return {};
@@ -171,11 +171,11 @@ std::string Copy::prepare() {
 
 Result<void> Copy::get_ready() {
     const std::string wrong = prepare();
-    const auto all = exchange(wrong, kTalk_s);
+    const auto all = exchange(wrong, kExchange_s);
     if (!all) return all.error();
     if (!wrong.empty()) return Error{host_set_.is_head() ? EIO : ECANCELED, wrong};
     for (const std::uint32_t rank : host_set_.present())
-        if (const std::string& theirs = *all.value()[rank]; !theirs.empty()) lose(rank, theirs);
+        if (const std::string& theirs = *all.value()[rank]; !theirs.empty()) mark_lost(rank, theirs);
     return {};
 }
 
@@ -191,7 +191,7 @@ Result<void> Copy::share_catalogue() {
         source.start_text(as_bytes_of(catalogue_));
     }
     // By then the head has listed all sources.
-    if (const auto listed = exchange("", host_set_.is_head() ? kTalk_s : kList_s); !listed)
+    if (const auto listed = exchange("", host_set_.is_head() ? kExchange_s : kList_s); !listed)
         return listed.error();
     std::string text;
     Stream stream(host_set_, channel_.get(), pool,
@@ -201,7 +201,7 @@ Result<void> Copy::share_catalogue() {
                        for (auto record = unpacker.next(); record && record.value(); record = unpacker.next())
                            text.append(record.value()->bytes);
                    },
-                   [this](std::uint32_t rank, const std::string& why) { lose(rank, why); }});
+                   [this](std::uint32_t rank, const std::string& why) { mark_lost(rank, why); }});
     if (auto done = stream.run(host_set_.is_head() ? &read : nullptr); !done || host_set_.is_head())
         return done;
     auto catalogue = parse_catalogue(text);
@@ -256,7 +256,7 @@ Result<void> Copy::copy() {
                        if (sink_ != nullptr) arrived_.put(chunk);
                        if (progress_ != nullptr) progress_->show(source.bytes_read());
                    },
-                   [this](std::uint32_t rank, const std::string& why) { lose(rank, why); }});
+                   [this](std::uint32_t rank, const std::string& why) { mark_lost(rank, why); }});
     auto done = stream.run(host_set_.is_head() ? &read : nullptr);
     arrived_.close();
     summary_.bytes_sent = source.bytes_read();
@@ -273,22 +273,22 @@ Result<void> Copy::conclude() {
     hostset::Writer mine;
     if (sink_ != nullptr) {
         sink_->finish();
-        mine.number(sink_->troubles()).text(sink_->trouble());
+        mine.number(sink_->failures()).text(sink_->failure());
     }
     const auto all = exchange(mine.take(), kWrite_s);
     if (!all) return all.error();
     for (const std::uint32_t rank : host_set_.present()) {
         if (all.value()[rank]->empty()) continue;
         hostset::Reader reader(*all.value()[rank]);
-        const std::uint64_t troubles = reader.number();
+        const std::uint64_t failures = reader.number();
         const std::string what(reader.text());
-        if (troubles == 1) lose(rank, what);
-        if (troubles > 1) lose(rank, fmt::format("{}, and {} more", what, troubles - 1));
+        if (failures == 1) mark_lost(rank, what);
+        if (failures > 1) mark_lost(rank, fmt::format("{}, and {} more", what, failures - 1));
     }
     return {};
 }
 
-void Copy::tell() {
+void Copy::report() {
     summary_.seconds = progress_->seconds();
     progress_->clear();
     if (settings_.json) fmt::print("{}", as_json(summary_));

@@ -50,8 +50,8 @@ class Copy {
     Result<void> share_positions();
     Result<void> copy();
     Result<void> conclude();
-    void tell();
-    void lose(std::uint32_t rank, const std::string& why);
+    void report();
+    void mark_lost(std::uint32_t rank, const std::string& why);
     bool works() const { return works_; }
 
     hostset::HostSet& host_set_;

@@ -15,8 +15,8 @@ constexpr std::size_t kMaxChunk = 2 * kChunkBytes;
 
 }  // namespace
 
-Stream::Stream(hostset::HostSet& host_set, Channel* channel, std::shared_ptr<Pool> pool, Says says)
-    : host_set_(host_set), channel_(channel), pool_(std::move(pool)), says_(std::move(says)) {}
+Stream::Stream(hostset::HostSet& host_set, Channel* channel, std::shared_ptr<Pool> pool, Callbacks callbacks)
+    : host_set_(host_set), channel_(channel), pool_(std::move(pool)), callbacks_(std::move(callbacks)) {}
 
 Result<void> Stream::run(Queue* chunks) {
     chunks_ = chunks;
@@ -36,7 +36,7 @@ Result<Stream::Agreed> Stream::agree() {
     const auto all = host_set_.exchange(mine.take(), kAgree_s);
     if (!all) return all.error();
     for (const std::uint32_t rank : before)
-        if (host_set_.is_lost(rank)) says_.lost(rank, host_set_.loss_reason(rank));
+        if (host_set_.is_lost(rank)) callbacks_.lost(rank, host_set_.loss_reason(rank));
     Agreed agreed;
     std::uint64_t oldest = 0;
     for (const std::uint32_t rank : host_set_.present()) {
@@ -50,7 +50,7 @@ Result<Stream::Agreed> Stream::agree() {
         if (next < oldest) why = "is too slow: it is too far behind";
         if (!reader.ok() || (name.empty() && rank != 0)) why = "does not take part";
         if (!why.empty()) {
-            says_.lost(rank, why);
+            callbacks_.lost(rank, why);
             if (rank == 0 || rank == host_set_.rank()) return Error{ECANCELED, why};
             continue;
         }
@@ -86,7 +86,7 @@ void Stream::pass(const Agreed& agreed) {
 }
 
 Result<void> Stream::broadcast_all(std::uint64_t from) {
-    if (const auto told = tell_sizes(from); !told) return told;
+    if (const auto sent = send_sizes(from); !sent) return sent;
     for (std::uint64_t number = from;;) {
         while (flights_.size() < kAhead && !sizes_.empty() && sizes_.front() != 0)
             if (const auto posted = post(number++); !posted) return posted;
@@ -96,7 +96,7 @@ Result<void> Stream::broadcast_all(std::uint64_t from) {
 }
 
 // Broadcasts the sizes of the first chunks; each chunk then has the size of a later one.
-Result<void> Stream::tell_sizes(std::uint64_t from) {
+Result<void> Stream::send_sizes(std::uint64_t from) {
     std::string text(kAhead * sizeof(std::uint64_t), '\0');
     for (std::size_t i = 0; i < kAhead && host_set_.is_head(); ++i) {
         const Chunk chunk = fetch(from + i);
@@ -141,7 +141,7 @@ Result<void> Stream::settle() {
 void Stream::consume(const Chunk& chunk) {
     if (number_of(*chunk) != next_) return;
     ++next_;
-    says_.consume(chunk);
+    callbacks_.consume(chunk);
 }
 
 Chunk Stream::fetch(std::uint64_t number) {

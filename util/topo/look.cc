@@ -10,10 +10,10 @@ namespace mcastcoll::topo {
 namespace {
 
 // Requests of the head, sent before each exchange of reports.
-const std::string kNews = "news", kReports = "reports", kOver = "over";
+const std::string kRefresh = "news", kReports = "reports", kOver = "over";
 constexpr unsigned kAnswer_s = 10;
 // Between two requests of the head; a user may look once an hour.
-constexpr unsigned kPatience_s = 4000;
+constexpr unsigned kRequestTimeout_s = 4000;
 
 std::string as_bytes_of(const ReadReports& read) {
     hostset::Writer writer;
@@ -38,7 +38,7 @@ void add_from(const std::string& host, std::string_view bytes, ReadReports& all)
     if (!reader.ok()) all.complaints.push_back(fmt::format("{}: cannot parse its answer", host));
 }
 
-void ask_here(const std::vector<std::string>& folders) {
+void request_here(const std::vector<std::string>& folders) {
     for (const std::string& folder : folders)
         if (const auto opened = topology::open_report_folder(folder, false))
             topology::ask_for_news(opened.value());
@@ -50,23 +50,23 @@ Look::Look(std::vector<std::string> folders, std::unique_ptr<hostset::HostSet> h
     : folders_(std::move(folders)), host_set_(std::move(host_set)) {}
 
 Look::~Look() {
-    if (host_set_ != nullptr && host_set_->is_head()) (void)tell(kOver);
+    if (host_set_ != nullptr && host_set_->is_head()) (void)send_request(kOver);
 }
 
-Result<void> Look::tell(const std::string& word) {
+Result<void> Look::send_request(const std::string& request) {
     if (host_set_ == nullptr) return {};
-    const auto told = host_set_->exchange(word, kAnswer_s);
-    return told ? Result<void>() : told.error();
+    const auto answers = host_set_->exchange(request, kAnswer_s);
+    return answers ? Result<void>() : answers.error();
 }
 
 Result<void> Look::ask_for_news() {
-    if (host_set_ == nullptr || host_set_->head_works()) ask_here(folders_);
-    return tell(kNews);
+    if (host_set_ == nullptr || host_set_->head_works()) request_here(folders_);
+    return send_request(kRefresh);
 }
 
 Result<LoadedReports> Look::take() {
     if (host_set_ == nullptr) return load_reports(folders_);
-    if (const auto told = tell(kReports); !told) return told.error();
+    if (const auto answers = send_request(kReports); !answers) return answers.error();
     const auto gathered =
         host_set_->exchange(host_set_->head_works() ? as_bytes_of(read_reports(folders_)) : "", kAnswer_s);
     if (!gathered) return gathered.error();
@@ -85,12 +85,12 @@ Result<LoadedReports> Look::take() {
 
 Result<void> Look::serve() {
     for (;;) {
-        const auto told = host_set_->exchange("", kPatience_s);
-        if (!told) return told.error();
-        const std::string word = told.value()[0].value_or(kOver);
-        if (word == kOver) return {};
-        if (word == kNews) ask_here(folders_);
-        if (word != kReports) continue;
+        const auto answers = host_set_->exchange("", kRequestTimeout_s);
+        if (!answers) return answers.error();
+        const std::string request = answers.value()[0].value_or(kOver);
+        if (request == kOver) return {};
+        if (request == kRefresh) request_here(folders_);
+        if (request != kReports) continue;
         const auto given = host_set_->exchange(as_bytes_of(read_reports(folders_)), kAnswer_s);
         if (!given) return given.error();
     }

@@ -25,7 +25,7 @@ class Look {
     Result<void> serve();
 
   private:
-    Result<void> tell(const std::string& word);
+    Result<void> send_request(const std::string& request);
 
     const std::vector<std::string> folders_;
     const std::unique_ptr<hostset::HostSet> host_set_;
