@@ -27,12 +27,12 @@ class Examination {
     Result<Facts> run() {
         if (auto agreed = agree(); !agreed) return agreed.error();
         if (works_) look();
-        if (auto told = tell_facts(); !told) return told.error();
+        if (auto exchanged = exchange_facts(); !exchanged) return exchanged.error();
         choose_senders();
         if (auto done = experiment(); !done) return done.error();
         if (wanted_.group)
             if (auto done = form_group(); !done) return done.error();
-        if (auto told = tell_facts(); !told) return told.error();
+        if (auto exchanged = exchange_facts(); !exchanged) return exchanged.error();
         facts_.wait_s = wanted_.listen_s;
         facts_.query_interval_s = wanted_.query_interval_s;
         for (unsigned i = 0; i < host_set_.size(); ++i) facts_.gone.push_back(host_set_.loss_reason(i));
@@ -73,7 +73,7 @@ class Examination {
         own_.firewall = look_at_firewall(own_.network.interface, settings_.port, own_.network.family);
     }
 
-    Result<void> tell_facts() {
+    Result<void> exchange_facts() {
         auto all = host_set_.exchange(works_ ? to_json(own_) : std::string(), kLook_s);
         if (!all) return all.error();
         facts_.hosts.assign(host_set_.size(), std::nullopt);
@@ -129,20 +129,21 @@ class Examination {
             watch.emplace(choice_->interface, choice_->family);
         }
         ::poll(nullptr, 0, kSettle_ms);
-        if (auto met = host_set_.exchange("", kTurn_s); !met) return met.error();
+        if (auto exchanged = host_set_.exchange("", kTurn_s); !exchanged) return exchanged.error();
         for (const unsigned turn : senders_) {
             if (turn == host_set_.rank() && started)
                 own_.sent = started->send(
                     plan_turn(bytes_, window_, facts_.top_mbit, static_cast<unsigned>(senders_.size())),
                     alone);
-            if (auto met = host_set_.exchange("", kTurn_s); !met) return met.error();
+            if (auto exchanged = host_set_.exchange("", kTurn_s); !exchanged) return exchanged.error();
         }
         if (watch) own_.querier = watch->wait(wanted_.listen_s);
         const auto waited = wanted_.listen_s + kTurn_s;
-        if (auto met = host_set_.exchange("", waited); !met) return met.error();
+        if (auto exchanged = host_set_.exchange("", waited); !exchanged) return exchanged.error();
         if (started)
             for (Stream& stream : started->send(plan_again(), alone)) own_.sent.push_back(std::move(stream));
-        if (auto told = tell_facts(); !told) return told.error();  // for the numbers of datagrams sent
+        if (auto exchanged = exchange_facts(); !exchanged)
+            return exchanged.error();  // for the numbers of datagrams sent
         if (started) {
             std::vector<std::vector<Stream>> sent;
             for (const auto& host : facts_.hosts) sent.push_back(host ? host->sent : std::vector<Stream>());
@@ -165,8 +166,8 @@ class Examination {
         }
         if (!opened_.address.empty())
             own_.end_to_end = group_process_->run(addresses, self, host_set_.comm_key(0));
-        auto met = host_set_.exchange("", kGroup_s);
-        return met ? Result<void>() : Result<void>(met.error());
+        auto exchanged = host_set_.exchange("", kGroup_s);
+        return exchanged ? Result<void>() : Result<void>(exchanged.error());
     }
 
     Wanted wanted_;

@@ -173,15 +173,16 @@ class Member {
 };
 
 // Polls each member until all return true.
-template <typename Says>
-void wait_for_all(std::vector<std::unique_ptr<Member>>& members, int limit_ms, const char* what, Says says) {
+template <typename Condition>
+void wait_for_all(std::vector<std::unique_ptr<Member>>& members, int limit_ms, const char* what,
+                  Condition condition) {
     std::vector<bool> done(members.size());
     const Deadline deadline(limit_ms);
     for (std::size_t open = members.size(); open > 0;) {
         for (std::size_t i = 0; i < members.size(); ++i) {
             if (done[i]) {
                 members[i]->go_on();
-            } else if (says(*members[i], i)) {
+            } else if (condition(*members[i], i)) {
                 done[i] = true;
                 --open;
             }
