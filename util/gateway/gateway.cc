@@ -121,7 +121,7 @@ void Gateway::forget(PendingConnection& connection) {
     pending_.erase(found);
 }
 
-bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
+bool Gateway::is_of_site(const Endpoint& from, const Endpoint& to) const {
     const sites::Site* site = shared_.settings.sites.site_of(from);
     if (site != nullptr) return site == &shared_.settings.own_site();
     const bool loopback = from.family == sites::Family::v4 ? from.address[0] == std::byte{127}

@@ -46,7 +46,7 @@ class PendingConnection final : public Watched {
     Shared& shared_;
     FileDescriptor socket_;
     const Endpoint from_, host_;
-    const bool ours_, stranger_;
+    const bool of_site_, stranger_;
     const Nanoseconds deadline_;
     std::array<std::byte, 2048> input_{};  // a TLS client hello has 1.6 KiB with a post-quantum key share
     std::size_t size_ = 0;
@@ -70,7 +70,7 @@ class Gateway final : public Watched {
     std::size_t pending_connections() const { return pending_.size(); }
 
     // From a process of this site or on this machine.
-    bool is_ours(const Endpoint& from, const Endpoint& to) const;
+    bool is_of_site(const Endpoint& from, const Endpoint& to) const;
     // From another site's gateway.
     bool is_gateway(const Endpoint& host) const;
     // nullptr for the own site, and for nullptr.

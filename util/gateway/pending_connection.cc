@@ -35,8 +35,8 @@ PendingConnection::PendingConnection(Gateway& gateway, FileDescriptor socket, co
       socket_(std::move(socket)),
       from_(from),
       host_{from.family, 0, from.address},
-      ours_(gateway.is_ours(host_, name_of(socket_.get()))),
-      stranger_(!ours_ && !gateway.is_gateway(host_)),
+      of_site_(gateway.is_of_site(host_, name_of(socket_.get()))),
+      stranger_(!of_site_ && !gateway.is_gateway(host_)),
       deadline_(shared_.now() + kHelloTime) {}
 
 void PendingConnection::on_events(std::uint32_t) {
@@ -118,7 +118,7 @@ void PendingConnection::on_preface(Bytes bytes) {
     GatewayCounters& counters = shared_.counters;
     const auto preface = gateway::decode_preface(bytes);
     if (!preface) return refuse(counters.garbage);
-    if (!ours_) return refuse(counters.strangers);
+    if (!of_site_) return refuse(counters.strangers);
     // The preface must name the address and port of this connection, so that no process can impersonate
     // another.
     if (preface->source != from_)
@@ -189,7 +189,7 @@ void PendingConnection::on_hello(Bytes bytes) {
 }
 
 void PendingConnection::on_get() {
-    if (!ours_) return refuse(shared_.counters.strangers);
+    if (!of_site_) return refuse(shared_.counters.strangers);
     ++shared_.counters.status_pages;
     const bool json = text().starts_with("GET /json"), by_address = asks_by_address(text());
     std::string_view body = "Use the gateway's address instead of a name.\n";

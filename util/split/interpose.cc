@@ -80,8 +80,8 @@ __attribute__((constructor)) void load() try {
 // Gateways connect to each other directly.
 const sites::Endpoint* gateway_to(const sites::Endpoint& target) noexcept {
     const sites::Site* const site = sites->site_of(target);
-    const bool ours = site == nullptr || site == own || target == site->gateway || target == site->wan;
-    return ours ? nullptr : &own->gateway;
+    const bool local = site == nullptr || site == own || target == site->gateway || target == site->wan;
+    return local ? nullptr : &own->gateway;
 }
 
 // With MCASTCOLL_SPLIT_VERBOSE: prints a line on standard error.

@@ -74,13 +74,13 @@ struct Channel {
     };
 
     // limit: cost accepted by the peer before any credit; window: cost accepted by this side.
-    Channel(ChannelId number, bool is_ours, std::uint64_t peer_limit, std::uint64_t first_window,
+    Channel(ChannelId number, bool is_opened_here, std::uint64_t peer_limit, std::uint64_t first_window,
             WindowPool& pool)
-        : id(number), ours(is_ours), limit(peer_limit), window(first_window, pool) {}
+        : id(number), opened_here(is_opened_here), limit(peer_limit), window(first_window, pool) {}
 
     const ChannelId id;
-    const bool ours;     // opened by this side
-    bool known = false;  // the host was informed of the channel
+    const bool opened_here;  // opened by this side
+    bool known = false;      // the host was informed of the channel
 
     // Sending.
     std::uint32_t next_order = 0;
@@ -115,8 +115,9 @@ class Channels {
         return found == all_.end() ? nullptr : found->second.get();
     }
     // limit: cost accepted by the peer; window: cost accepted by this side.
-    Channel& create(ChannelId id, bool ours, std::uint64_t limit, std::uint64_t window) {
-        return *all_.emplace(id, std::make_unique<Channel>(id, ours, limit, window, pool_)).first->second;
+    Channel& create(ChannelId id, bool opened_here, std::uint64_t limit, std::uint64_t window) {
+        return *all_.emplace(id, std::make_unique<Channel>(id, opened_here, limit, window, pool_))
+                    .first->second;
     }
     // Returns a free number of this side.
     ChannelId new_id() {

@@ -60,7 +60,7 @@ Result<void> Session::on_ordered(const FrameHeader& header, Bytes payload) {
 Result<void> Session::process(Channel& channel, FrameType type, Bytes payload) {
     const bool first = channel.expected++ == 0;
     if (channel.last_received) return violation("a frame after its channel's last");
-    if ((first && !channel.ours) != (type == FrameType::open))
+    if ((first && !channel.opened_here) != (type == FrameType::open))
         return violation("a channel that does not begin with open, or has two");
     switch (type) {
         case FrameType::open:

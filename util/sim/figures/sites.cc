@@ -90,8 +90,8 @@ Cost cost_of_ours(const FigureOptions& options, const Places& places, std::uint6
     whole.groups[0].settle = kSettle;
     for (const std::uint32_t root : every_root(places, warm_up))
         whole.groups[0].script.push_back({.root = rank_of(root), .bytes = bytes});
-    GroupWorld ours(std::move(whole));
-    return cost_of(ours, "ours", warm_up, places.ranks(), bytes);
+    GroupWorld group_world(std::move(whole));
+    return cost_of(group_world, "ours", warm_up, places.ranks(), bytes);
 }
 
 constexpr const char* kTitles[] = {"binomial tree, unaware", "two levels, by machine", "two levels, by site",
