@@ -22,7 +22,7 @@ static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi
 // which also says why the members stay in step.
 
 // 0, or a positive FI_E code.
-static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
+static int agree_on_maximum(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
     const struct fi_mcastcoll_request request = {.size = sizeof(request),
                                                  .collective = FI_ALLREDUCE,
                                                  .datatype = FI_UINT64,
@@ -35,7 +35,7 @@ static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size
 
 static int agree(MccGroup* g, MccTrial* t) {
     uint64_t slowest[kMccSides][kMccTrialCalls];
-    const int error = agree_on_most(g, t->ns[0], slowest[0], sizeof(slowest) / sizeof(uint64_t));
+    const int error = agree_on_maximum(g, t->ns[0], slowest[0], sizeof(slowest) / sizeof(uint64_t));
     if (0 != error) return error;
     memcpy(t->ns, slowest, sizeof(slowest));
     mcc_trial_decide(t);
@@ -45,11 +45,11 @@ static int agree(MccGroup* g, MccTrial* t) {
 // Ends the trials if any member has an error handler other than MPI_ERRORS_ARE_FATAL. Such a program wants to
 // continue after a death, and only the operations of the group end then. Where errors are fatal, the launcher
 // ends the job after a death.
-static int ask_for_handlers(const MccCall* call, MccTrial* t) {
+static int compare_error_handlers(const MccCall* call, MccTrial* t) {
     const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != call->comm->error_handler;
-    uint64_t anybodys = 0;
-    const int error = agree_on_most(call->module->group, &mine, &anybodys, 1);
-    if (0 == error && 0 != anybodys) mcc_trial_close(t);
+    uint64_t most = 0;
+    const int error = agree_on_maximum(call->module->group, &mine, &most, 1);
+    if (0 == error && 0 != most) mcc_trial_close(t);
     return error;
 }
 
@@ -103,7 +103,7 @@ static MccRoute measure(MccCall* call, size_t bytes) {
         report_trial(call, t, bytes);
         return so_far(t);
     }
-    const int error = ask_for_handlers(call, t);
+    const int error = compare_error_handlers(call, t);
     if (0 != error) return end_trial(call, t, error);
     if (t->closed) return kMccHere;
     call->trial = t;
