@@ -125,7 +125,7 @@ def case_bytes_go_both_ways():
             lab.stop(name)
 
 
-def case_the_acceptor_learns_who_connects():
+def case_the_acceptor_learns_the_connecting_site():
     with Lab().start().up() as lab:
         server = Server(echo)
         with lab.connect(server.address, node=5, process=77) as sock:
@@ -264,7 +264,7 @@ def case_connections_that_cross_end_in_order():
         lab.quiet()
 
 
-def case_a_slow_reader_stops_nobody_else():
+def case_a_slow_reader_stops_no_other_connection():
     with Lab(options=["--memory", "64"]).start().up() as lab:
         release = threading.Event()
         stuck = Server(lambda sock: (release.wait(4 * WAIT_S), sock.sendall(drain(sock)[0].encode())))
@@ -462,7 +462,7 @@ def case_a_killed_gateway_is_an_error_and_comes_back():
             lab.stop(name)
 
 
-def case_garbage_harms_nobody():
+def case_garbage_harms_no_connection():
     with Lab(options=["--connections", "2000"]).start().up() as lab:
         server = Server(echo)
         victim = lab.connect(server.address)
@@ -509,7 +509,7 @@ def case_garbage_harms_nobody():
         assert lab.session("alpha")["counters"]["sessions_lost"] == 0
 
 
-def case_nobody_speaks_for_another():
+def case_no_process_connects_for_another():
     """A preface must name the address and port that it comes from; and no gateway forwards connections on behalf of
     another site."""
     with Lab(sites=3) as lab:
@@ -546,7 +546,7 @@ def case_nobody_speaks_for_another():
         lab.quiet()
 
 
-def case_a_site_reaches_what_it_may():
+def case_a_site_reaches_its_allowed_targets():
     """Each gateway enforces the rule, even if the other does not."""
     with Lab() as lab:
         server, other = Server(echo), Server(echo)
@@ -620,7 +620,7 @@ def case_strangers_do_not_crowd_members_out():
         lab.quiet()
 
 
-def case_who_speaks_out_of_turn_breaks_only_his_own():
+def case_a_protocol_error_ends_only_its_own_session():
     """A peer gateway without a key that sends a valid hello, and then data that are not frames, or violates the protocol."""
     with Lab(sites=3).start("beta", "gamma").up() as lab:
         server = Server(echo, "127.3.0.5")
@@ -881,7 +881,7 @@ def case_descriptors_may_run_out():
         lab.quiet()
 
 
-def case_ends_when_told():
+def case_ends_on_a_signal():
     with Lab() as lab:
         lab.start("alpha", options=["--drain", "1"]).start("beta", options=["--drain", str(4 * WAIT_S)]).up()
         server = Server(echo)
@@ -912,7 +912,7 @@ def case_stays_below_its_cap():
         assert seconds > 0.9, f"10 MB in {seconds} s"
 
 
-def case_says_what_is_wrong():
+def case_reports_errors():
     with Lab(sites=2) as lab:
         def fails(expect, code, *arguments):
             done = subprocess.run([GATEWAY, *arguments], capture_output=True, text=True, timeout=WAIT_S)
@@ -961,7 +961,7 @@ def case_the_status_page_is_not_for_other_pages():
             assert page.startswith("HTTP/1.0 403") and "alpha" not in page, (bad, page)
 
 
-def case_the_status_page_is_not_built_for_each_who_asks():
+def case_the_status_page_is_not_built_for_each_request():
     with Lab() as lab:
         lab.start().up()
         address, many = lab.gateways["alpha"], 200

@@ -276,7 +276,7 @@ Test(session, carries_channels_over_one_stream) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) run(settings, seed);
 }
 
-Test(session, puts_in_order_what_comes_over_several_streams) {
+Test(session, restores_the_order_of_several_streams) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) run(small(), seed);
 }
 
@@ -292,7 +292,7 @@ Test(session, ends_channels_that_are_reset) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) run(settings, seed);
 }
 
-Test(session, counts_what_is_sent_again) {
+Test(session, counts_retransmitted_frames) {
     Settings settings = small();
     settings.streams = 2;
     World world(settings, 7);
@@ -315,7 +315,7 @@ Test(session, waits_while_there_is_no_stream) {
     world.run_until_quiet();
 }
 
-Test(session, a_slow_reader_stops_nobody_else) {
+Test(session, a_slow_reader_stops_no_other_channel) {
     World world(small(), 5);
     world.left.connect(1, 5'000'000, false);
     for (unsigned i = 0; i < 100; ++i) world.step();
@@ -333,7 +333,7 @@ Test(session, a_slow_reader_stops_nobody_else) {
     world.run_until_quiet();
 }
 
-Test(session, holds_no_more_than_it_may) {
+Test(session, keeps_at_most_its_limit) {
     Settings settings = small();
     World world(settings, 9);
     world.held_down = true;
@@ -369,7 +369,7 @@ Test(session, small_frames_go_ahead_of_bulk) {
     cr_assert(urgent > 10 && urgent < 20, "%u", urgent);
 }
 
-Test(session, what_a_stream_has_no_room_for_goes_on_another) {
+Test(session, frames_without_room_go_to_another_stream) {
     Settings settings = small();
     settings.streams = 2;
     World world(settings, 12);
@@ -538,7 +538,7 @@ Test(session, survives_random_frames) {
     cr_assert_eq(left.pool.free, settings.pool);
 }
 
-Test(session, headers_that_are_none) {
+Test(session, invalid_headers) {
     std::array<std::byte, kHeaderSize> bytes;
     put_header(bytes.data(), {FrameType::data, 5, 7, 9, 11});
     const auto header = get_header(bytes);

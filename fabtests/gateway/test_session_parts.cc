@@ -40,7 +40,7 @@ struct Sender {
 
 }  // namespace
 
-Test(session_window, what_was_taken_is_granted_again_in_good_time) {
+Test(session_window, consumed_credit_is_granted_again_in_time) {
     WindowPool pool{0};
     ReceiveWindow window(1000, pool);
     cr_assert(window.receive(1000));
@@ -54,7 +54,7 @@ Test(session_window, what_was_taken_is_granted_again_in_good_time) {
     cr_assert(!window.receive(1), "more than was granted");
 }
 
-Test(session_window, grows_when_it_is_used_up_and_there_is_memory) {
+Test(session_window, grows_when_used_up_while_memory_is_available) {
     WindowPool pool{3000};
     {
         ReceiveWindow window(1000, pool);
@@ -87,7 +87,7 @@ Test(session_stream, acknowledges_soon_and_at_once_after_much) {
     cr_assert_null(stream.take_control(ms(16), counters));
 }
 
-Test(session_stream, an_idle_one_is_kept_warm_and_found_silent) {
+Test(session_stream, an_idle_stream_is_kept_warm_and_found_silent) {
     Counters counters;
     Config config;
     Stream stream;
@@ -106,7 +106,7 @@ Test(session_stream, an_idle_one_is_kept_warm_and_found_silent) {
     cr_assert(!stream.is_silent(config.silence, config.silence));
 }
 
-Test(session_stream, a_broken_one_hands_out_what_may_be_lost) {
+Test(session_stream, a_broken_stream_returns_unacknowledged_frames) {
     Counters counters;
     Stream stream;
     stream.come_up(ms(0));
@@ -125,7 +125,7 @@ Test(session_stream, a_broken_one_hands_out_what_may_be_lost) {
     cr_assert(!stream.is_up() && stream.in_flight() == 0);
 }
 
-Test(session_channels, one_that_is_over_goes_once) {
+Test(session_channels, a_finished_channel_is_removed_once) {
     WindowPool pool{0};
     Channels channels(true, pool);
     Channel& channel = channels.create(channels.new_id(), true, 1, 1);
@@ -155,7 +155,7 @@ Test(session_outbound, small_frames_go_ahead_of_bulk_of_other_channels) {
     cr_assert(!one.out.waits() && one.out.memory_held() > 0, "kept until it is acknowledged");
 }
 
-Test(session_outbound, what_was_lost_goes_first_and_in_order) {
+Test(session_outbound, lost_frames_go_first_and_in_order) {
     Sender one;
     std::vector<FramePointer> sent;
     for (std::size_t length : {11, 12, 13}) one.out.send(one.channel, frame_of(FrameType::data, length));
@@ -170,7 +170,7 @@ Test(session_outbound, what_was_lost_goes_first_and_in_order) {
     cr_assert_eq(one.next(), 13, "with the number that it has");
 }
 
-Test(session_outbound, who_had_no_credit_is_handed_out_once_there_is) {
+Test(session_outbound, a_channel_is_returned_once_it_has_credit) {
     Sender one;
     Channel& poor = one.channels.create(one.channels.new_id(), true, 100, 1 << 16);
     cr_assert_eq(one.out.may_send(poor.id), 0);

@@ -45,7 +45,7 @@ void expect_error(const std::string& text, const std::string& expected) {
 
 }  // namespace
 
-Test(site_file, reads_what_is_there) {
+Test(site_file, reads_all_settings) {
     const auto parsed = parse_sites(kGood, "sites.conf");
     cr_assert(parsed.ok(), "%s", parsed.ok() ? "" : parsed.error().message.c_str());
     const Sites& sites = parsed.value();
@@ -63,7 +63,7 @@ Test(site_file, reads_what_is_there) {
     cr_assert_null(sites.site_of(Endpoint{}));
 }
 
-Test(site_file, names_the_line_of_what_is_wrong) {
+Test(site_file, names_the_line_of_an_error) {
     expect_error("", "sites.conf:0: no [site NAME]");
     expect_error("[site a]\nnetworks = 10.0.0.0/8\n", "sites.conf:1: site \"a\" has no gateway");
     expect_error("\n[site a]\ngateway = 10.0.0.1:1\n[sessions]\n",
@@ -96,7 +96,7 @@ Test(site_file, names_the_line_of_what_is_wrong) {
                  "sites.conf:4: site \"b\" has the same gateway");
 }
 
-Test(site_file, a_site_reaches_what_it_may) {
+Test(site_file, a_site_reaches_its_allowed_targets) {
     const std::string site = "[site a]\nnetworks = 10.0.0.0/8\ngateway = 10.0.0.1:1\n";
     const auto may = [&](const std::string& line, const char* target) {
         const auto parsed = parse_sites(site + line, "sites.conf");
@@ -128,7 +128,7 @@ Test(site_file, a_site_reaches_what_it_may) {
     expect_error(site + "reach = none\nreach = none\n", "sites.conf:5: \"reach\" appears twice");
 }
 
-Test(site_file, says_what_cannot_be_read) {
+Test(site_file, reports_unreadable_files) {
     cr_assert_eq(read_sites("/nonexistent/sites.conf").error().code, ENOENT);
     cr_assert_eq(read_sites("/").error().code, EISDIR);
     cr_assert_eq(read_sites("/dev/zero").error().code, EFBIG);

@@ -171,7 +171,7 @@ Test(trial, two_in_a_row_change_the_side_and_one_does_not) {
     }
 }
 
-Test(trial, what_was_found_is_tried_ever_more_seldom) {
+Test(trial, a_result_is_checked_ever_more_rarely) {
     MccTrial t = {0};
     for (unsigned pause = kMccTrialPause; pause < 100000; pause *= 2) {
         try_once(&t, 100, 200);

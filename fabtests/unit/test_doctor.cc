@@ -405,7 +405,7 @@ Test(doctor, a_head_that_only_leads_is_not_missed) {
     cr_assert(ids(judge(facts)) == "");
 }
 
-Test(doctor, what_could_not_be_looked_at_is_said) {
+Test(doctor, failed_observations_are_reported) {
     Facts facts = healthy_facts(2);
     for (auto& host : facts.hosts) {
         host->firewall.looked = Look<bool>::failed("nft shows the rules only to root");
@@ -452,7 +452,7 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
     cr_assert(holds(json, "\"id\": \"path-broken\"") && holds(json, "\"exit_code\": 1"));
 }
 
-Test(doctor_tally, counts_what_came_twice_late_or_not) {
+Test(doctor_tally, counts_duplicates_late_datagrams_and_losses) {
     Tally tally;
     for (const std::uint32_t number : {0U, 1U, 4U, 3U, 4U, 9U}) tally.take(number);
     const ReceivedStream received = tally.result(2, Phase::fast, 12);

@@ -203,7 +203,7 @@ Test(copy, a_tree_through_reader_and_writer) {
     cr_assert_eq(std::count(positions.begin(), positions.end(), kComplete), 4);
 }
 
-Test(copy, what_is_cut_goes_on) {
+Test(copy, an_interrupted_copy_continues) {
     const Folder from, to;
     const std::string source = from.path + "/s";
     std::string text;
@@ -261,7 +261,7 @@ Test(copy, bystanders_stay) {
     cr_assert(left() == expected);
 }
 
-Test(copy, who_is_written_is_not_stale) {
+Test(copy, a_file_being_written_is_not_stale) {
     const Folder from, to;
     const std::string source = from.path + "/s";
     std::ofstream(source) << std::string(9'000'000, 's');
@@ -365,7 +365,7 @@ mode_t mode_of(const std::string& path) {
 
 // Another user's file of the right size and time does not count as the source's, nor does a file with a
 // second link.
-Test(copy, root_does_not_take_what_others_have_planted) {
+Test(copy, root_does_not_take_files_planted_by_other_users) {
     if (::geteuid() != 0) return;  // only root writes into other users' folders
     const Folder from, to;
     const std::string source = from.path + "/s", target = to.path + "/s", second = to.path + "/second";
@@ -394,7 +394,7 @@ Test(copy, root_does_not_take_what_others_have_planted) {
 }
 
 // A user may create the partial file in advance and keep a descriptor open: root must write a different file.
-Test(copy, root_does_not_write_into_others_partial_files) {
+Test(copy, root_does_not_write_into_partial_files_of_other_users) {
     if (::geteuid() != 0) return;
     const Folder from, to;
     const std::string source = from.path + "/s";

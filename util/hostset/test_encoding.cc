@@ -45,7 +45,7 @@ Test(encoding, fields_come_back) {
     cr_assert_not(reader.ok());
 }
 
-Test(encoding, fields_that_are_cut_are_none) {
+Test(encoding, truncated_fields_are_invalid) {
     const std::string bytes = Writer().text("four").take();
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         Reader reader(std::string_view(bytes).substr(0, size));
@@ -85,7 +85,7 @@ Test(encoding, a_message_has_a_limit) {
     cr_assert_eq(message.error().code, EMSGSIZE);
 }
 
-Test(encoding, what_is_not_sealed_so_is_no_message) {
+Test(encoding, an_invalid_tag_is_no_message) {
     Sealer sealer(key(1));
     const std::string first = sealer.seal("first"), second = sealer.seal("second");
     Opener other(key(2), 100), late(key(1), 100), again(key(1), 100);
