@@ -55,9 +55,9 @@ static void try_once(MccTrial* t, uint64_t group_ns, uint64_t previous_ns) {
     mcc_trial_decide(t);
 }
 
-static unsigned rests(MccTrial* t) {
+static unsigned pauses(MccTrial* t) {
     unsigned calls = 0;
-    while (calls < 100000 && mcc_trial_rests(t)) ++calls;
+    while (calls < 100000 && mcc_trial_pauses(t)) ++calls;
     return calls;
 }
 
@@ -114,7 +114,7 @@ Test(select, a_class_of_sizes_is_decided_for_itself_and_for_the_other_form) {
     select_by("", 8, 1);
     MccTrial* trials = m.selection[kMccBlocking][kMccBcast].trials;
     cr_assert_not_null(trials);
-    cr_assert_eq(rests(&trials[16]), kMccTrialFirst, "the first calls are no part of a trial");
+    cr_assert_eq(pauses(&trials[16]), kMccTrialFirst, "the first calls are no part of a trial");
     const MccForm other = kMccNonblocking;
     cr_assert(kMccHere == mcc_selected(&m, other, kMccBcast, 65536), "not known yet");
     for (int i = 0; i < 2; ++i) try_once(&trials[16], 200, 100);
@@ -142,17 +142,18 @@ Test(trial, a_call_that_was_slow_once_decides_nothing) {
         try_all(&t, 100, 200);
         for (int i = 0; i < slow; ++i) t.ns[kMccSideGroup][i] = 1000000;
         mcc_trial_decide(&t);
-        cr_assert_eq(t.doubted, slow > kMccTrialCalls / 2, "%d of %d calls were slow", slow, kMccTrialCalls);
+        cr_assert_eq(t.contradicted, slow > kMccTrialCalls / 2, "%d of %d calls were slow", slow,
+                     kMccTrialCalls);
     }
 }
 
 Test(trial, the_previous_module_must_be_clearly_faster) {
     MccTrial t = {0};
     try_once(&t, 1050, 1000);
-    cr_assert_not(t.doubted);
+    cr_assert_not(t.contradicted);
     t = (MccTrial){0};
     try_once(&t, 1051, 1000);
-    cr_assert(t.doubted);
+    cr_assert(t.contradicted);
 }
 
 Test(trial, two_in_a_row_change_the_side_and_one_does_not) {
@@ -161,13 +162,13 @@ Test(trial, two_in_a_row_change_the_side_and_one_does_not) {
          ++side) {  // from the group to the other side, and back
         const uint64_t group = kMccSideGroup == side ? 200 : 100, previous = 300 - group;
         try_once(&t, group, previous);
-        cr_assert(side == t.better && kMccTrialRest == rests(&t));
+        cr_assert(side == t.better && kMccTrialShortPause == pauses(&t));
         try_once(&t, previous, group);
-        cr_assert(side == t.better && rests(&t) >= kMccTrialPause, "the second one did not agree");
+        cr_assert(side == t.better && pauses(&t) >= kMccTrialPause, "the second one did not agree");
         try_once(&t, group, previous);
-        cr_assert(side == t.better && kMccTrialRest == rests(&t));
+        cr_assert(side == t.better && kMccTrialShortPause == pauses(&t));
         try_once(&t, group, previous);
-        cr_assert(side != t.better && kMccTrialPause == rests(&t));
+        cr_assert(side != t.better && kMccTrialPause == pauses(&t));
     }
 }
 
@@ -175,7 +176,7 @@ Test(trial, a_result_is_checked_ever_more_rarely) {
     MccTrial t = {0};
     for (unsigned pause = kMccTrialPause; pause < 100000; pause *= 2) {
         try_once(&t, 100, 200);
-        cr_assert_eq(rests(&t), pause);
+        cr_assert_eq(pauses(&t), pause);
     }
     t.pause = kMccTrialLongestPause - 1;
     for (int i = 0; i < 2; ++i) {
@@ -189,7 +190,7 @@ Test(trial, a_closed_one_rests_for_ever_and_the_group_serves) {
     MccTrial t = {0};
     for (int i = 0; i < 2; ++i) try_once(&t, 200, 100);
     mcc_trial_close(&t);
-    cr_assert(100000 == rests(&t) && kMccSideGroup == t.better);
+    cr_assert(100000 == pauses(&t) && kMccSideGroup == t.better);
 }
 
 Test(trial, classes_are_powers_of_two) {

@@ -12,7 +12,7 @@ static void set_timer(const MccProgressThread* t, int64_t at_ns) {
     (void)timerfd_settime(t->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-void mcc_seen(MccProgressThread* t) {
+void mcc_note_progress(MccProgressThread* t) {
     if (!atomic_load_explicit(&t->runs, memory_order_acquire)) return;
     const int64_t due_ns = mcc_now_ns(CLOCK_MONOTONIC_COARSE) + t->idle_ns;
     if (due_ns <= atomic_load_explicit(&t->due_at_ns, memory_order_relaxed)) return;

@@ -2,10 +2,10 @@
 //
 // A member that has finished an operation may have to retransmit to others while its program computes, or
 // waits where the provider is not called. The thread sleeps until no thread of the program has called
-// mcc_seen() for some time. A timer measures this time, and each call of mcc_seen() puts the timer off, so
-// that the thread does not wake at all while the program makes progress. While active, the thread sleeps on
-// the descriptor of the provider's queue. The thread makes no MPI calls, so the program's MPI thread level
-// does not matter.
+// mcc_note_progress() for some time. A timer measures this time, and each call of mcc_note_progress() puts
+// the timer off, so that the thread does not wake at all while the program makes progress. While active, the
+// thread sleeps on the descriptor of the provider's queue. The thread makes no MPI calls, so the program's
+// MPI thread level does not matter.
 
 #ifndef MCASTCOLL_MPI_CORE_PROGRESS_THREAD_H
 #define MCASTCOLL_MPI_CORE_PROGRESS_THREAD_H
@@ -38,10 +38,10 @@ bool mcc_progress_thread_start(MccProgressThread* t, MccProvider* p, int64_t idl
                                int (*poll_provider)(void));
 void mcc_progress_thread_stop(MccProgressThread* t);  // the lock is not held
 // Reports that a thread of the program is making progress. With or without the lock.
-void mcc_seen(MccProgressThread* t);
+void mcc_note_progress(MccProgressThread* t);
 // Reports that a thread of the program stays in the provider and makes progress by itself, even if it does
-// not call mcc_seen() meanwhile. mcc_leave() takes the result of mcc_enter(): whether there was a progress
-// thread.
+// not call mcc_note_progress() meanwhile. mcc_leave() takes the result of mcc_enter(): whether there was a
+// progress thread.
 static inline bool mcc_enter(MccProgressThread* t) {
     if (!atomic_load_explicit(&t->runs, memory_order_acquire)) return false;
     (void)atomic_fetch_add(&t->inside, 1);
@@ -51,7 +51,7 @@ static inline bool mcc_enter(MccProgressThread* t) {
 static inline void mcc_leave(MccProgressThread* t, bool entered) {
     if (!entered) return;
     (void)atomic_fetch_sub(&t->inside, 1);
-    mcc_seen(t);
+    mcc_note_progress(t);
 }
 
 #endif

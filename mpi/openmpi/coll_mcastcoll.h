@@ -58,7 +58,7 @@ typedef struct {
 
 typedef enum {
     kMccFresh,    // too few collectives so far to form a group
-    kMccWorthy,   // the next collective for the group forms the group
+    kMccDue,      // the next collective for the group forms the group
     kMccForming,  // group formation is under way; collectives called meanwhile are part of the formation
     kMccServing,  // the group serves this communicator
     kMccLeft,     // permanently served by the previous modules
@@ -74,7 +74,7 @@ typedef struct {
 // The communicator's blocking collectives before a call of a previous module.
 typedef struct {
     MccPrevious blocking[kMccCollectives];
-} MccHeld;
+} MccSavedModules;
 
 // The side that serves a call.
 typedef enum {
@@ -92,11 +92,11 @@ typedef enum {
 //     group serves -> trial -> pause -> trial -> pause, twice as long -> trial ...
 //                     \-> the other side won: a short pause, a second trial; if it wins again, it serves
 enum {
-    kMccTrialCalls = 5,    // counted calls per side, after an uncounted one
-    kMccTrialPerCent = 5,  // the previous module must be faster by this much
-    kMccTrialFirst = 80,   // calls before the first trial: more than the engine's rotating buffers
-    kMccTrialRest = 30,    // calls between a trial with a contrary result and the second trial
-    kMccTrialPause = 500,  // calls until the result is checked by another trial; doubles each time
+    kMccTrialCalls = 5,        // counted calls per side, after an uncounted one
+    kMccTrialPerCent = 5,      // the previous module must be faster by this much
+    kMccTrialFirst = 80,       // calls before the first trial: more than the engine's rotating buffers
+    kMccTrialShortPause = 30,  // calls between a trial with a contrary result and the second trial
+    kMccTrialPause = 500,      // calls until the result is checked by another trial; doubles each time
     kMccTrialLongestPause = 1 << 20,
     kMccTrialClasses = 64,
 };
@@ -104,11 +104,11 @@ enum {
 typedef enum { kMccSideGroup, kMccSidePrevious, kMccSides } MccSide;
 
 typedef struct {
-    unsigned calls;  // calls done in the current or next trial
-    unsigned wait;   // calls until the next trial begins
-    unsigned pause;  // the last long pause
-    bool doubted;    // the last trial contradicted the current choice
-    bool closed;     // no further trials
+    unsigned calls;     // calls done in the current or next trial
+    unsigned wait;      // calls until the next trial begins
+    unsigned pause;     // the last long pause
+    bool contradicted;  // the last trial contradicted the current choice
+    bool closed;        // no further trials
     MccSide better;  // serves the calls between trials: the group, until two trials in a row find the other
                      // side faster
     uint64_t ns[kMccSides][kMccTrialCalls];  // own times; after the agreement, times of the slowest member
@@ -175,12 +175,12 @@ typedef struct {
     bool opened;                   // the provider is open
     char reason[kMccReasonBytes];  // cause if not ready or not opened
     bool reported;
-    MccProvider fabric;            // its lock also guards the fields below
-    atomic_int broken;             // positive FI_E code after the completion queue itself has failed
-    void* peers;                   // processes with a valid modex record
-    void* hosts;                   // hosts of these processes
-    MccKeyPair keys;               // key pair of this process; the modex record has the public key
-    double rests_until_s, rest_s;  // after a timeout, no join between hosts until then
+    MccProvider fabric;                 // its lock also guards the fields below
+    atomic_int broken;                  // positive FI_E code after the completion queue itself has failed
+    void* peers;                        // processes with a valid modex record
+    void* hosts;                        // hosts of these processes
+    MccKeyPair keys;                    // key pair of this process; the modex record has the public key
+    double backoff_until_s, backoff_s;  // after a timeout, no join between hosts until then
     atomic_int modules;
     struct MccChunk* chunks;  // slots for the operations of requests
     struct MccSlot* free_slots;
@@ -272,7 +272,7 @@ static inline unsigned mcc_trial_class(size_t bytes) {
     return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
 }
 // Counts a call. True: the call takes no part in a trial.
-static inline bool mcc_trial_rests(MccTrial* t) {
+static inline bool mcc_trial_pauses(MccTrial* t) {
     if (t->closed) return true;
     if (0 == t->wait) return false;
     --t->wait;
@@ -311,7 +311,7 @@ void mcc_peers_close(void);
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
 // Compares the addresses of all hosts and, if the provider is not open yet, stores where to open it (`wanted`
 // of MccProvider). False: no network connects the hosts; the reason is the same on every member.
-bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason);
+bool mcc_peers_choose_address(ompi_communicator_t* comm, char* reason);
 // Checks whether the members' addresses, in the order of ranks, can belong to one group. False with a reason.
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);
 // Returns a member of each host without rank 0's, up to kMccMaxProbed ranks, and their number.
@@ -323,11 +323,11 @@ void mcc_peers_insert_all(void);
 typedef struct {
     int rank;
     MccProcess process;
-} MccNear;
-size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near);
+} MccHostPeer;
+size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** near);
 // Computes the key that this process shares with a member. False: the member's modex record has no valid key.
 bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
-uint64_t mcc_offers_digest(void);  // of the provider's capabilities, once it is open
+uint64_t mcc_capabilities_digest(void);  // of the provider's capabilities, once it is open
 
 // coll_mcastcoll_handshake.c: the setup handshake.
 //
@@ -363,8 +363,9 @@ void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void
 void mcc_previous_keep(MccModule* m, ompi_communicator_t* comm);
 void mcc_previous_release(MccModule* m);
 // To be called before and after a call of a previous module.
-MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollective collective, MccHeld* held);
-void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held);
+MccPrevious mcc_install_previous(MccModule* m, ompi_communicator_t* comm, MccCollective collective,
+                                 MccSavedModules* saved);
+void mcc_restore_modules(MccModule* m, ompi_communicator_t* comm, const MccSavedModules* saved);
 
 // coll_mcastcoll_windows.c
 void mcc_watch_windows(void);  // once Open MPI has opened its osc components

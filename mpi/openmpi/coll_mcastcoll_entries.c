@@ -115,11 +115,11 @@ static void begin(MccCall* call, ompi_communicator_t* comm, mca_coll_base_module
         MccCall call;                                                                                       \
         begin(&call, comm, module, kMccBlocking, enumerator);                                               \
         if (!mcc_run_call(&call, prepare(&call, &(MccArguments){.collective = enumerator, __VA_ARGS__}))) { \
-            MccHeld held;                                                                                   \
-            const MccPrevious previous = mcc_step_aside(call.module, comm, enumerator, &held);              \
+            MccSavedModules saved;                                                                          \
+            const MccPrevious previous = mcc_install_previous(call.module, comm, enumerator, &saved);       \
             call.rc = ((mca_coll_base_module_##name##_fn_t)previous.function)(MCC_LIST arguments comm,      \
                                                                               previous.module);             \
-            mcc_step_back(call.module, comm, &held);                                                        \
+            mcc_restore_modules(call.module, comm, &saved);                                                 \
             if (OMPI_SUCCESS == call.rc && mcc_has_failed(call.module)) call.rc = MPI_ERR_OTHER;            \
         }                                                                                                   \
         if (NULL != call.trial) mcc_measured(&call);                                                        \

@@ -102,7 +102,7 @@ void mcc_groups_reap(bool all) {
 
 static int progress(void) {
     MccComponent* c = &mcc_component;
-    mcc_seen(&c->thread);
+    mcc_note_progress(&c->thread);
     if (c->waiting > 0) return 0;  // the waiting thread polls already
     const bool idle = !c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed);
     if (idle && !is_due(c)) return 0;
@@ -116,7 +116,7 @@ static int progress(void) {
 
 void mcc_wait_step(void) {
     MccComponent* c = &mcc_component;
-    mcc_seen(&c->thread);
+    mcc_note_progress(&c->thread);
     pthread_mutex_lock(&c->fabric.lock);
     const int events = poll_provider();
     pthread_mutex_unlock(&c->fabric.lock);

@@ -77,7 +77,7 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
     }
     if (one_host && !serve_single_host(c))
         return is_left(comm, "all members are on one host (coll_mcastcoll_single_host)");
-    if (!mcc_peers_choose_way(comm, reason)) {
+    if (!mcc_peers_choose_address(comm, reason)) {
         mcc_report_off(comm, reason);
         return false;
     }
@@ -170,10 +170,10 @@ static void note_join(const MccModule* m, int error) {
     if (m->hosts < 2) return;
     pthread_mutex_lock(&c->fabric.lock);
     if (is_of_network(error)) {
-        c->rest_s = c->rest_s > 0 ? fmin(kTimes * c->rest_s, kLongestRestS) : kFirstRestS;
-        c->rests_until_s = mcc_now_s() + c->rest_s;
+        c->backoff_s = c->backoff_s > 0 ? fmin(kTimes * c->backoff_s, kLongestRestS) : kFirstRestS;
+        c->backoff_until_s = mcc_now_s() + c->backoff_s;
     } else if (0 == error) {
-        c->rest_s = 0;
+        c->backoff_s = 0;
     }
     pthread_mutex_unlock(&c->fabric.lock);
 }
@@ -181,9 +181,9 @@ static void note_join(const MccModule* m, int error) {
 static bool wants_to_join(const MccModule* m) {
     MccComponent* c = &mcc_component;
     pthread_mutex_lock(&c->fabric.lock);
-    const bool rests = m->hosts > 1 && c->rest_s > 0 && mcc_now_s() < c->rests_until_s;
+    const bool pauses = m->hosts > 1 && c->backoff_s > 0 && mcc_now_s() < c->backoff_until_s;
     pthread_mutex_unlock(&c->fabric.lock);
-    return !rests;
+    return !pauses;
 }
 
 static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int rank, int error) {
@@ -335,9 +335,9 @@ int mcc_group_consider(MccModule* m, ompi_communicator_t* comm, MccCollective co
     if (kMccFresh == m->state) {
         m->seen += 1 + bytes / kBytesOfOne;
         if (m->seen <= m->wanted) return OMPI_SUCCESS;
-        m->state = fits(m, comm) ? kMccWorthy : kMccLeft;
+        m->state = fits(m, comm) ? kMccDue : kMccLeft;
     }
-    if (kMccWorthy != m->state || kMccPrevious == mcc_selected(m, kMccBlocking, collective, bytes))
+    if (kMccDue != m->state || kMccPrevious == mcc_selected(m, kMccBlocking, collective, bytes))
         return OMPI_SUCCESS;
     return form(m, comm);
 }

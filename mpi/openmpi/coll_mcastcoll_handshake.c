@@ -212,15 +212,15 @@ int mcc_handshake_begin(ompi_communicator_t* comm, bool wants, MccHandshake* han
     if (NULL == t) return FI_ENOMEM;
     mcc_tree_open(&t->tree, comm);
     const uint64_t rank = (uint64_t)t->tree.rank, size = (uint64_t)t->tree.size;
-    const uint64_t offers = c->opened ? mcc_offers_digest() : 0;
+    const uint64_t capabilities = c->opened ? mcc_capabilities_digest() : 0;
     handshake->has_secret = 0 == t->tree.rank && mcc_draw_secret(&handshake->secret);
     if (c->opened) handshake->addresses = malloc((size_t)t->tree.size * width);
     const bool ready = NULL != handshake->addresses && (0 != t->tree.rank || handshake->has_secret);
     snprintf(t->status.reason, sizeof(t->status.reason), "%.200s",
              c->opened ? "no memory for the members' addresses, or no random numbers" : c->reason);
     t->status.least[0] = ready ? size : rank;
-    t->status.least[1] = (offers & ~kRank) | rank;
-    t->status.least[2] = (~offers & ~kRank) | rank;
+    t->status.least[1] = (capabilities & ~kRank) | rank;
+    t->status.least[2] = (~capabilities & ~kRank) | rank;
     t->status.least[3] = wants ? size : rank;
     int error = 0 != t->tree.end.error ? t->tree.end.error : exchange_statuses(t, handshake, reason);
     if (0 != error) reason[0] = '\0';

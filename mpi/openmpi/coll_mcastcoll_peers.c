@@ -63,7 +63,7 @@ static uint64_t digest_terms(const MccComponent* c) {
     return mcc_digest(state, c->provider, strlen(c->provider));
 }
 
-uint64_t mcc_offers_digest(void) {
+uint64_t mcc_capabilities_digest(void) {
     const MccComponent* c = &mcc_component;
     const uint64_t numbers[] = {c->longest, c->fabric.address_bytes};
     return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, numbers, sizeof(numbers)));
@@ -247,7 +247,7 @@ static Gathered gather_hosts(ompi_communicator_t* comm, size_t processes, Host**
 }
 
 // False: no network connects the hosts; `reason` has the cause.
-static bool choose_way(Gathered all, char* reason) {
+static bool choose_address(Gathered all, char* reason) {
     MccProvider* fabric = &mcc_component.fabric;
     const MccAddresses** addresses = malloc((all.count + 1) * sizeof(*addresses));
     MccAddress wanted[kMccMaxAddresses];
@@ -270,7 +270,7 @@ static bool choose_way(Gathered all, char* reason) {
 // A process has a single endpoint for its communicators, so the addresses of the whole job decide, if the job
 // has at most kMaxRead processes. If the job has no network in common, the communicator decides. The result
 // must be the same on every member, so an endpoint that is already open must not influence the result.
-bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
+bool mcc_peers_choose_address(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mcc_component;
     enum { kMaxRead = 2048 };
     const size_t size = (size_t)ompi_comm_size(comm), job = ompi_process_info.num_procs;
@@ -278,8 +278,8 @@ bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
     pthread_mutex_lock(&c->fabric.lock);
     Host** room = malloc((size + job) * sizeof(*room));
     if (NULL != room) {
-        good = size < job && job <= kMaxRead && choose_way(gather_hosts(NULL, job, room), reason);
-        if (!good) good = choose_way(gather_hosts(comm, size, room), reason);
+        good = size < job && job <= kMaxRead && choose_address(gather_hosts(NULL, job, room), reason);
+        if (!good) good = choose_address(gather_hosts(comm, size, room), reason);
     }
     pthread_mutex_unlock(&c->fabric.lock);
     free(room);
@@ -345,7 +345,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
 
 // On another host, process numbers refer to other processes, even if the hosts share a kernel, as containers
 // and the hosts of the test cluster do.
-static size_t find_near(ompi_communicator_t* comm, MccNear** near) {
+static size_t find_near(ompi_communicator_t* comm, MccHostPeer** near) {
     const int size = ompi_comm_size(comm);
     const Peer* self = find_peer(ompi_proc_local()->super.proc_name.vpid);
     size_t count = 0;
@@ -357,16 +357,16 @@ static size_t find_near(ompi_communicator_t* comm, MccNear** near) {
             peer->process.space != self->process.space)
             continue;
         if (0 == (count & (count + 1))) {  // grows to the next power of two
-            MccNear* larger = realloc(*near, 2 * (count + 1) * sizeof(**near));
+            MccHostPeer* larger = realloc(*near, 2 * (count + 1) * sizeof(**near));
             if (NULL == larger) return count;
             *near = larger;
         }
-        (*near)[count++] = (MccNear){.rank = rank, .process = peer->process};
+        (*near)[count++] = (MccHostPeer){.rank = rank, .process = peer->process};
     }
     return count;
 }
 
-size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
+size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** near) {
     MccComponent* c = &mcc_component;
     pthread_mutex_lock(&c->fabric.lock);
     const size_t count = find_near(comm, near);

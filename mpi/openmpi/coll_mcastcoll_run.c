@@ -62,18 +62,18 @@ static void report_trial(const MccCall* call, const MccTrial* t, size_t bytes) {
                 mcc_collective_names[call->collective], least, least + (least - 1), g->name,
                 (double)mcc_trial_median(t, kMccSideGroup) * 1e-3,
                 (double)mcc_trial_median(t, kMccSidePrevious) * 1e-3,
-                t->doubted                   ? "a second trial will decide"
+                t->contradicted              ? "a second trial will decide"
                 : kMccSideGroup == t->better ? "served here"
                                              : "left to them");
 }
 
 static int synchronise(MccModule* m, ompi_communicator_t* comm) {
-    MccHeld held;
-    const MccPrevious barrier = mcc_step_aside(m, comm, kMccBarrier, &held);
+    MccSavedModules saved;
+    const MccPrevious barrier = mcc_install_previous(m, comm, kMccBarrier, &saved);
     const int rc = NULL == barrier.module
                        ? OMPI_SUCCESS
                        : ((mca_coll_base_module_barrier_fn_t)barrier.function)(comm, barrier.module);
-    mcc_step_back(m, comm, &held);
+    mcc_restore_modules(m, comm, &saved);
     return rc;
 }
 
@@ -95,7 +95,7 @@ static MccRoute measure(MccCall* call, size_t bytes) {
     MccModule* m = call->module;
     MccTrial* t = &m->selection[kMccBlocking][call->collective].trials[mcc_trial_class(bytes)];
     if (!is_offered(m, FI_ALLREDUCE, FI_UINT64, FI_MAX)) return kMccHere;
-    if (mcc_trial_rests(t)) return so_far(t);
+    if (mcc_trial_pauses(t)) return so_far(t);
     if (m->group->failed) return kMccHere;
     if (mcc_trial_is_over(t)) {
         const int error = agree(m->group, t);

@@ -297,11 +297,11 @@ void mcc_trial_decide(MccTrial* t) {
                    previous = mcc_trial_median(t, kMccSidePrevious);
     const MccSide faster =
         previous + previous * kMccTrialPerCent / 100 < group ? kMccSidePrevious : kMccSideGroup;
-    const bool again = t->doubted;
+    const bool again = t->contradicted;
     t->calls = 0;
-    t->doubted = faster != t->better && !again;
-    if (t->doubted) {
-        t->wait = kMccTrialRest;
+    t->contradicted = faster != t->better && !again;
+    if (t->contradicted) {
+        t->wait = kMccTrialShortPause;
     } else if (faster == t->better && t->pause != 0) {
         pause_for(t, 2 * t->pause);
     } else {

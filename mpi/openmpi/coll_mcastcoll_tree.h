@@ -38,7 +38,7 @@ typedef struct {
         ompi_request_t* request;
     } sends[kMccMaxSends];
     int send_count;
-    MccNear* near;
+    MccHostPeer* near;
     size_t near_count, next_near;
     double look_at_s;
 } MccTree;

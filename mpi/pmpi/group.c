@@ -30,7 +30,7 @@ static void end(PmpiGroup* g, bool disposable) {
     mcc_join_end(&pmpi.provider, &g->join, pmpi.settings.linger_ms, disposable);
     pmpi_groups_reap(kPmpiClosed == atomic_load(&pmpi.life));
     pthread_mutex_unlock(&pmpi.provider.lock);
-    mcc_seen(&pmpi.thread);
+    mcc_note_progress(&pmpi.thread);
 }
 
 void pmpi_group_break(PmpiGroup* g) {
