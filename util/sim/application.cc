@@ -201,7 +201,7 @@ std::string World::check_member(std::uint32_t index, bool must_succeed) const {
 std::string World::first_unfinished() const {
     for (std::uint32_t index = 0; index < members_.size(); ++index)
         if (!members_[index].over) return check_member(index, true);
-    return "nobody";
+    return "no member";
 }
 
 std::string World::check() const {
@@ -300,7 +300,7 @@ void World::take_gathered(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
     if (number >= member.posted.size() || member.posted[number].done || rank_at(index) != 0 ||
         !script_of(index)[number].hold)
-        return complain(fmt::format("{} was told that step {} is gathered", name_of(index), number));
+        return complain(fmt::format("{} got a report that step {} is gathered", name_of(index), number));
     if (member.held.empty()) network_.wake(index, now() + random_.up_to(options_.stream_pace), kRelease);
     member.held.push_back(number);
 }
@@ -344,7 +344,7 @@ void World::check_arrived(std::uint32_t index) {
     if (!unreleased && posted.expected != nullptr &&
         std::memcmp(posted.buffer.data() + posted.arrived, posted.expected->data() + posted.arrived, more) !=
             0)
-        complain(fmt::format("{} says that {} bytes of step {} have arrived, but not all are right",
+        complain(fmt::format("{} reports that {} bytes of step {} have arrived, but not all are right",
                              name_of(index), arrived, step));
     posted.arrived = arrived;
 }

@@ -344,7 +344,7 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
                                       ? called_at_ + options_.join_timeout
                                       : std::max(last_failure_at_, failed->over_at());
         if (member->over_at() > known + kPatience)
-            return fmt::format("{}: hears {} ms after the first that the group has failed", member->state(),
+            return fmt::format("{}: ends {} ms after the first member of the failed group", member->state(),
                                (member->over_at() - failed->over_at()).value / 1'000'000);
     }
     return {};

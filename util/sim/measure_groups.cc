@@ -68,9 +68,9 @@ void take_operations(GroupMeasured& result, const GroupWorld& world, const Group
 // Returns an error message or "".
 std::string take_death(GroupMeasured& result, const GroupWorld& world, Nanoseconds died_at) {
     const std::vector<const GroupMember*> living = world.members_of(0);
-    const auto told = [](const GroupMember* member) { return member->error() != 0; };
-    if (const auto count = std::ranges::count_if(living, told); std::cmp_less(count, living.size()))
-        return fmt::format("{} of {} living members are not told of the death", living.size() - count,
+    const auto failed = [](const GroupMember* member) { return member->error() != 0; };
+    if (const auto count = std::ranges::count_if(living, failed); std::cmp_less(count, living.size()))
+        return fmt::format("{} of {} living members did not learn of the death", living.size() - count,
                            living.size());
     for (const GroupMember* member : living)
         result.known = std::max(result.known, member->over_at() - died_at);
