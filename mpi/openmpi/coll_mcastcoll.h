@@ -244,7 +244,7 @@ void mcc_variables_register(const mca_base_component_t* component);
 bool mcc_load(char* reason);  // runs once; with the lock, or while there is a single thread
 
 // coll_mcastcoll_pack.c: core/layout.h, and conversion in pieces.
-bool mcc_prepare(opal_convertor_t* convertor, bool packs, const MccLayout* layout);
+bool mcc_prepare_convertor(opal_convertor_t* convertor, bool packs, const MccLayout* layout);
 // Packs the next bytes into `memory`, or unpacks from it. `*filled` bytes are there already; continues until
 // there are `wanted` or more, within `room`. False if the convertor fails.
 bool mcc_convert(opal_convertor_t* convertor, bool packs, uint8_t* memory, size_t room, size_t* filled,

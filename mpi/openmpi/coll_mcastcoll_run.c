@@ -205,7 +205,7 @@ static int run_streamed(const MccCall* call) {
     if (NULL == bounce) return FI_ENOMEM;  // the other members get the provider's error for a missing member
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    int error = mcc_prepare(&convertor, am_root, &call->prepared.to) ? 0 : FI_EOTHER;
+    int error = mcc_prepare_convertor(&convertor, am_root, &call->prepared.to) ? 0 : FI_EOTHER;
     for (size_t offset = 0; 0 == error && offset < call->prepared.whole.count; offset += segment) {
         struct fi_mcastcoll_request part = mcc_part(call, offset);
         part.buffer = bounce;

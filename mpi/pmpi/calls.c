@@ -28,8 +28,8 @@ static int operate(const PmpiCall* c) {
     PmpiGroup* g = c->g;
     ssize_t result;
     const bool entered = mcc_enter(&pmpi.thread);
-    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->prepared.whole, pmpi_meanwhile, g)))
-        (void)pmpi_meanwhile(g);
+    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->prepared.whole, pmpi_progress_mpi, g)))
+        (void)pmpi_progress_mpi(g);
     mcc_leave(&pmpi.thread, entered);
     return 0 == result && !mcc_deliver(&c->prepared) ? FI_EOTHER : (int)-result;
 }
@@ -46,7 +46,7 @@ static bool run(const PmpiCall* c, int error, int* rc) {
     if (FI_ENOSYS == error) {
         g->join.refused |= 1U << mcc_collective_ops[c->operation];
         if (0 == g->join.rank)
-            pmpi_say(1, "the provider does not support %s for this group of %d members", name, g->join.size);
+            pmpi_log(1, "the provider does not support %s for this group of %d members", name, g->join.size);
     }
     if (FI_ENOSYS == error || FI_EOPNOTSUPP == error) return leave(c);
     *rc = MPI_SUCCESS;
@@ -55,7 +55,7 @@ static bool run(const PmpiCall* c, int error, int* rc) {
         return true;
     }
     pmpi_group_break(g);
-    pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->join.rank, g->join.size, fi_strerror(error));
+    pmpi_log(0, "%s failed on rank %d of %d: %s", name, g->join.rank, g->join.size, fi_strerror(error));
     *rc = mcc_error_class(error);
     PMPI_Comm_call_errhandler(g->comm, *rc);
     return true;

@@ -8,7 +8,7 @@
 // progress.
 static void ended(const void* context, int error, const char* text) {
     (void)context, (void)text;
-    if (0 != error) pmpi_say(2, "an error that belongs to no operation: %s", fi_strerror(error));
+    if (0 != error) pmpi_log(2, "an error that belongs to no operation: %s", fi_strerror(error));
 }
 
 void pmpi_poll(void) {
@@ -18,15 +18,15 @@ void pmpi_poll(void) {
 
 // Tests a request that never completes, which lets every MPI library make progress. A probe is not enough:
 // MPICH answers a probe on a communicator of one process without making progress.
-int pmpi_meanwhile(void* group) {
+int pmpi_progress_mpi(void* group) {
     int done;
-    PMPI_Test(&((PmpiGroup*)group)->never, &done, MPI_STATUS_IGNORE);
+    PMPI_Test(&((PmpiGroup*)group)->idle_receive, &done, MPI_STATUS_IGNORE);
     return !pmpi.settings.nap;
 }
 
 void pmpi_groups_reap(bool all) {
     const int error = mcc_joins_reap(&pmpi.provider, all);
-    if (0 != error) pmpi_say(1, "cannot close a group: %s", fi_strerror(error));
+    if (0 != error) pmpi_log(1, "cannot close a group: %s", fi_strerror(error));
 }
 
 // Also closes groups whose linger time is over.
@@ -41,7 +41,7 @@ void pmpi_progress_start(void) {
     enum { kIdleNs = 4000000 };
     if (pmpi.settings.progress_thread &&
         !mcc_progress_thread_start(&pmpi.thread, &pmpi.provider, kIdleNs, poll_for_program))
-        pmpi_say(1,
+        pmpi_log(1,
                  "cannot create the progress thread: peers' retransmit requests wait for this process's next "
                  "collective");
 }
