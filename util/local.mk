@@ -33,10 +33,11 @@ quickstart: $(optimised_headers) config.h
 
 include util/arguments/local.mk
 include util/completion/local.mk
-include util/crew/local.mk
+include util/hostset/local.mk
 include fabtests/cluster/cluster.mk
 include util/sim/local.mk
 include util/gateway/local.mk
+include util/gateway/session/local.mk
 include util/cp/local.mk
 include util/topo/local.mk
 include util/doctor/local.mk

@@ -23,7 +23,7 @@ GSO=on start_cluster 8
 sw=$VC-sw0
 all=h0,h1,h2,h3,h4,h5,h6,h7
 # Findings about the machine that runs the test, which are not faults of the hosts.
-machine='virtual one-machine querier-not-heard clock-slow clock-scaled interposer-missing component-missing buffer-small shm-small shm-full
+machine='virtual one-machine no-query-received clock-slow clock-scaled interposer-missing component-missing buffer-small shm-small shm-full
     files-few cma-refused loss-at-rate overflow memlock-small rdma-refused'
 
 agent=$LAB/rsh # starts the doctor on the other hosts
@@ -76,15 +76,15 @@ lift() { ip netns exec "$1" nft delete table "$2" t; } # lift NAMESPACE FAMILY
 # Healthy hosts.
 if look "healthy hosts" --hosts $all --listen 1; then
     usual
-    expect "healthy hosts" "$wanted" one-machine:note querier-not-heard:note
-    python3 - "$work/report" <<'END' && pass "everybody hears everybody, and a group uses multicast" || fail "what eight healthy hosts did"
+    expect "healthy hosts" "$wanted" one-machine:note no-query-received:note
+    python3 - "$work/report" <<'END' && pass "all hosts receive from all hosts, and a group uses multicast" || fail "what eight healthy hosts did"
 import json, sys
 report = json.load(open(sys.argv[1]))
 hosts = report["facts"]["hosts"]
 assert len(hosts) == 8, len(hosts)
 for host in hosts:
-    small = [h for h in host["heard"] if h["phase"] == "small" and h["datagrams"] >= 45]
-    assert len(small) == 7, host["heard"]
+    small = [h for h in host["received"] if h["phase"] == "small" and h["datagrams"] >= 45]
+    assert len(small) == 7, host["received"]
     assert host["end_to_end"]["error"] == "" and host["end_to_end"]["members"] == 8, host["end_to_end"]
 assert sum(h["end_to_end"]["multicast_sent"] for h in hosts) > 0
 END
@@ -154,8 +154,8 @@ table bridge t {
     }
 }
 END
-if look "who hears whom" --hosts $all --listen 0 --no-group; then
-    expect "who hears whom" 1 firewall:limits@h1 firewall:limits@h2 deaf:limits@h3 mute:limits@h4 path-broken:limits loss:limits@h7
+if look "reception between hosts" --hosts $all --listen 0 --no-group; then
+    expect "reception between hosts" 1 firewall:limits@h1 firewall:limits@h2 not-receiving:limits@h3 not-received:limits@h4 path-broken:limits loss:limits@h7
     grep -q 'h6 does not receive from h5' "$work/report" || fail "the pair that is cut is not named"
     grep -q '"mend": "nft delete rule inet t in handle ' "$work/report" || fail "the rule's removal is not told"
 fi
@@ -171,7 +171,7 @@ END
 lift "$VC-h1" inet
 lift "$VC-h2" inet
 if look "no multicast at all" --hosts h0,h1,h2 --listen 0; then
-    expect "no multicast at all" 1 nobody-hears:limits
+    expect "no multicast at all" 1 none-receives:limits
     grep -q '"verdict": "mcastcoll will be slower here' "$work/report" || fail "no multicast at all: it is not said to work"
 fi
 lift "$sw" bridge
@@ -261,14 +261,14 @@ table bridge t {
 END
 if look "a switch that forgets" --hosts h0,h1,h2,h3 --listen 9 --no-group; then
     expect "a switch that forgets" 1 cut-off:limits@h3
-    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier is not heard"
+    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier is not found"
 fi
 lift "$sw" bridge
 # The turns are over when the doctor checks for queries.
 if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interval 1 --no-group; then
     usual
     expect "a querier that asked meanwhile" "$wanted"
-    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier that asked meanwhile is not heard"
+    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier that asked meanwhile is not found"
 fi
 ip -n "$sw" link set br0 type bridge mcast_snooping 0 mcast_querier 0
 
@@ -347,14 +347,14 @@ here "a firewall that may hold for others" 1 firewall-suspected:limits
 "$LAB/cut" off
 # IPsec policies are not firewall rules: refused packets are visible only by the effect.
 if ip -n "$VC-h0" xfrm policy add src 0.0.0.0/0 dst 224.0.0.0/4 dir in action block 2>"$work/said"; then
-    here "a host that does not hear itself" 2 self-deaf:broken
+    here "a host that does not receive its own multicasts" 2 own-not-received:broken
     ip -n "$VC-h0" xfrm policy flush
     ip -n "$VC-h0" xfrm policy add src 0.0.0.0/0 dst 224.0.0.0/4 dir out action block
-    here "a host whose kernel sends nothing" 2 self-deaf:broken
+    here "a host whose kernel sends nothing" 2 own-not-received:broken
     grep -q 'kernel refuses to send' "$work/report" || fail "that the kernel refuses is not said"
     ip -n "$VC-h0" xfrm policy flush
 else
-    skip "a host that does not hear itself: this kernel has no IPsec: $(head -c 200 "$work/said")"
+    skip "a host that does not receive its own multicasts: this kernel has no IPsec: $(head -c 200 "$work/said")"
 fi
 # In a mount namespace of its own.
 inside() { # inside WHAT CODE FINDING SHELL-WORDS

@@ -41,7 +41,7 @@ done
 can_cluster || finish
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_stand_in mpi_variables; do
+for program in mpi_blocked_send mpi_coll_check mpi_coll_threads mpi_progress_thread mpi_variables; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 start_cluster "$hosts"
@@ -64,8 +64,8 @@ code=0
 bounded 120 mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np $((2 * ranks)) \
     --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count "$count" --max 256K --seed 1 >"$work/alone" 2>&1 || code=$?
 judge "$((2 * ranks)) ranks of this host" "$work/alone" $code
-over_cluster 120 stand-in "$programs/mpi_stand_in"
-judge "$hosts hosts of $ranks ranks, who stands in" "$work/stand-in" $code
+over_cluster 120 progress-thread "$programs/mpi_progress_thread"
+judge "$hosts hosts of $ranks ranks, progress thread" "$work/progress-thread" $code
 "$LAB/loss" "$loss" >/dev/null
 where="$hosts hosts of $ranks ranks, $loss % lost"
 over_cluster 240 cluster "$programs/mpi_coll_check" --count "$count" --max 64K --seed 2

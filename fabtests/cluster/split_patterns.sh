@@ -10,26 +10,26 @@
 #   --rounds R          of each (default 3); the ways take turns
 #   --ranks N           on each of two hosts in each of two sites (default 1; with 4 the long distance carries what the paper's table 2 counts)
 #   --wan "DELAY_us RATE_mbit LOSS_pct [QUEUE_bytes]"    the link (default "5000 200 0"; its queue 1 MiB)
-#   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 8")
-#   --congestion NAME   of the hosts' TCP (default reno; the system's own is often bbr, which forgets no window; for trunks use
-#                       --trunks "streams = 8, congestion = NAME")
+#   --sessions LINES    of the sites file's [sessions], separated by commas (default "streams = 8")
+#   --congestion NAME   of the hosts' TCP (default reno; the system's own is often bbr, which forgets no window; for sessions use
+#                       --sessions "streams = 8, congestion = NAME")
 #   --speed X           computing is X times faster than in the paper's days (default 1);  --iterations N  instead of a kernel's own
 #   --out DIR           folder for patterns.csv, .json and .svg (default build/patterns)
 #
-# Open MPI over btl/tcp, with nothing tuned.  Idle restarts are those of the job's long connections and of the trunks'
+# Open MPI over btl/tcp, with nothing tuned.  Idle restarts are those of the job's long connections and of the sessions'
 # streams; retransmissions, timeouts and segments out of order (each answered with a duplicate ACK) are counted by the
 # kernels of all hosts and gateways of the job: distant ones are those of hosts if direct, else of gateways, and local
 # ones those of hosts behind gateways.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-kernels=BT,SP,LU,CG,MG,FT,IS,EP ways=direct,gateway traffic=none,cross rounds=3 ranks=1 wan="5000 200 0" trunks="streams = 8" speed=1 iterations='' out='' congestion=reno
+kernels=BT,SP,LU,CG,MG,FT,IS,EP ways=direct,gateway traffic=none,cross rounds=3 ranks=1 wan="5000 200 0" sessions="streams = 8" speed=1 iterations='' out='' congestion=reno
 streams=2 on=300 off=300
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
-        --kernels | --ways | --traffic | --streams | --on | --off | --rounds | --ranks | --wan | --trunks | --speed | --iterations | --congestion | --out)
+        --kernels | --ways | --traffic | --streams | --on | --off | --rounds | --ranks | --wan | --sessions | --speed | --iterations | --congestion | --out)
             [ $# -ge 2 ] && [ -n "$2" ] || bad_usage "'$1' needs a value"
             declare "${1#--}=$2"
             shift 2 ;;
@@ -55,7 +55,7 @@ mkdir -p "$out/jobs"
 out=$(realpath "$out")
 WAN=$wan GATEWAYS=1 GSO=on start_cluster 6 2
 MCASTCOLL_SITES=$("$LAB/gateways" sites)
-export MCASTCOLL_SITES TRUNKS=$trunks
+export MCASTCOLL_SITES SESSIONS=$sessions
 
 for host in h{0..5}; do
     ip netns exec "$VC-$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" || { fail "no congestion control '$congestion' here"; finish; }
@@ -69,7 +69,7 @@ kernels_count() { # kernels_count HOST...: TCP counters of these hosts' kernels,
         END { printf "{\"retransmissions\": %d, \"timeouts\": %d, \"out_of_order\": %d, \"segments\": %d}", sum["RetransSegs"], sum["TCPTimeouts"],
             sum["TCPOFOQueue"], sum["OutSegs"] }'
 }
-gateways_say() { # the daemons' state of their trunks, as a JSON list
+gateways_say() { # the daemons' state of their sessions, as a JSON list
     if [ "$1" = gateway ]; then "$LAB/gateways" status --json | python3 -c 'import json, sys
 text, at, found = sys.stdin.read(), 0, []
 while text[at:].strip():
@@ -79,7 +79,7 @@ while text[at:].strip():
 print(json.dumps(found))'; else echo '[]'; fi
 }
 snapshot() { # snapshot WAY FILE
-    printf '{"hosts": %s, "gateways": %s, "trunks": %s}\n' "$(kernels_count h0 h1 h3 h4)" "$(kernels_count gw0 gw1)" "$(gateways_say "$1")" >"$2"
+    printf '{"hosts": %s, "gateways": %s, "sessions": %s}\n' "$(kernels_count h0 h1 h3 h4)" "$(kernels_count gw0 gw1)" "$(gateways_say "$1")" >"$2"
 }
 start_way() {
     local host forget=1
@@ -117,7 +117,7 @@ for ((r = 1; r <= rounds; r++)); do
         done
     done
 done
-python3 "$(dirname "$0")/split_table.py" --jobs "$out/jobs" --out "$out/patterns" --about "two sites, $wan, 2 hosts of $ranks in each; hosts have $congestion; trunks: $trunks" ||
+python3 "$(dirname "$0")/split_table.py" --jobs "$out/jobs" --out "$out/patterns" --about "two sites, $wan, 2 hosts of $ranks in each; hosts have $congestion; sessions: $sessions" ||
     fail "results differ, or there are none"
 pass "the tables are $out/patterns.{csv,json}"
 finish

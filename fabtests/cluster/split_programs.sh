@@ -6,7 +6,7 @@
 #   --wan "DELAY_us RATE_mbit LOSS_pct"   the link between the sites (default "1000 500 0")
 #   --only P,P,..     some of: python (a server and a client of sockets), openmpi (btl/tcp), ofi (Open MPI over libfabric's tcp),
 #                     mcastcoll (our provider over tcp), mpich, hpcc, broadcast (the job of quickstart), crossing (how often
-#                     a broadcast of our provider crosses the trunk); default all
+#                     a broadcast of our provider crosses the session); default all
 #   --gateway PROGRAM instead of mcastcoll-gateway; called as util/cluster/gateways does
 #   --plain           gateways that only split connections, those of the tests
 #   --count N         broadcasts and collectives of each program (default 100)
@@ -163,27 +163,27 @@ judge() { # judge PROGRAM
     ((through < 500000)) || { fail "$program: $through bytes did not go through the gateways"; return; }
     pass "$program: the same results ($(tail -n 1 "$work/$program.split.result")); $relayed connections went through the gateways, $through bytes did not"
 }
-trunk_bytes() { # bytes that connections have sent over the trunk, in both directions
+session_bytes() { # bytes that connections have sent over the session, in both directions
     "$LAB/gateways" status --json | python3 -c 'import json, sys
 text, total = sys.stdin.read().lstrip(), 0
 while text:
     gateway, end = json.JSONDecoder().raw_decode(text)
     text = text[end:].lstrip()
-    total += sum(trunk["counters"]["sent_bytes"] for trunk in gateway["trunks"])
+    total += sum(session["counters"]["sent_bytes"] for session in gateway["sessions"])
 print(total)'
 }
-judge_crossing() { # bytes that 200 more broadcasts send over the trunk, every rank being the root in turn
+judge_crossing() { # bytes that 200 more broadcasts send over the session, every rank being the root in turn
     local n before sent=()
     [ -z "$gateway" ] || { skip "crossing: only mcastcoll-gateway counts"; return; }
     for n in 20 220; do
-        before=$(trunk_bytes)
+        before=$(session_bytes)
         mpi split mcastcoll "$work/crossing.$n" "$BUILD/fabtests/mpi/mpi_bcast_check" --count $n --min 64K --max 64K --cycles 0 --contiguous ||
             { tail -n 15 "$work/crossing.$n"; fail "crossing: the job failed"; return; }
-        sent+=($(($(trunk_bytes) - before)))
+        sent+=($(($(session_bytes) - before)))
     done
     n=$(((sent[1] - sent[0]) * 100 / (200 * 65536)))
-    if ((n >= 95 && n <= 130)); then pass "crossing: a broadcast crosses the trunk $((n / 100)).$(printf %02d $((n % 100))) times"
-    else fail "crossing: a broadcast crosses the trunk $n hundredths of a time"; fi
+    if ((n >= 95 && n <= 130)); then pass "crossing: a broadcast crosses the session $((n / 100)).$(printf %02d $((n % 100))) times"
+    else fail "crossing: a broadcast crosses the session $n hundredths of a time"; fi
 }
 for program in ${only//,/ }; do
     if [ "$program" = crossing ]; then judge_crossing; else judge "$program"; fi

@@ -5,7 +5,7 @@
 #   --connections N,..  of the stream (default 1,4; 0: none), --mbytes M in a turn (default 50)
 #   --turns N           direct and through the gateways take turns (default 5)
 #   --wan "DELAY_us RATE_mbit LOSS_pct"    the link (default "0 10000 0": as fast as the emulation is), or "none": a plain veth
-#   --trunks LINES      of the sites file's [trunks], separated by commas (default "streams = 8")
+#   --sessions LINES    of the sites file's [sessions], separated by commas (default "streams = 8")
 #   --congestion NAME   of the hosts' TCP (default: the system's)
 #   --gateway "OPTION.." of mcastcoll-gateway, such as --spin
 #   --out DIR           folder for speed.json (default build/speed)
@@ -15,12 +15,12 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-sizes=1,1024,16384 count=400 connections=1,4 mbytes=50 turns=5 wan="0 10000 0" trunks="streams = 8" congestion='' gateway='' out=''
+sizes=1,1024,16384 count=400 connections=1,4 mbytes=50 turns=5 wan="0 10000 0" sessions="streams = 8" congestion='' gateway='' out=''
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
-        --sizes | --count | --connections | --mbytes | --turns | --wan | --trunks | --congestion | --gateway | --out)
+        --sizes | --count | --connections | --mbytes | --turns | --wan | --sessions | --congestion | --gateway | --out)
             [ $# -ge 2 ] && [ -n "$2" ] || bad_usage "'$1' needs a value"
             declare "${1#--}=$2"
             shift 2 ;;
@@ -37,7 +37,7 @@ out=${out:-$BUILD/speed}
 mkdir -p "$out"
 WAN=$wan GATEWAYS=1 GSO=on start_cluster 2 2
 MCASTCOLL_SITES=$("$LAB/gateways" sites)
-export MCASTCOLL_SITES TRUNKS=$trunks
+export MCASTCOLL_SITES SESSIONS=$sessions
 if [ -n "$congestion" ]; then
     for host in h0 h1; do
         ip netns exec "$VC-$host" sysctl -qw "net.ipv4.tcp_congestion_control=$congestion" || { fail "no congestion control '$congestion' here"; finish; }
@@ -73,7 +73,7 @@ for ((t = 1; t <= turns; t++)); do
     done
     printf '[%4d s] turn %d of %d\n' "$SECONDS" $t "$turns"
 done
-about="link: $wan, hosts: ${congestion:-the congestion control of the system}, trunks: $trunks"
+about="link: $wan, hosts: ${congestion:-the congestion control of the system}, sessions: $sessions"
 python3 - "$work/lines" "$out/speed.json" "$about" <<'END' || fail "there are no results"
 import json
 import statistics

@@ -22,8 +22,8 @@ def load(path):
 
 
 def restarts_of(snapshot):
-    return sum(stream.get("idle_restarts", 0) for gateway in snapshot["trunks"] for trunk in gateway.get("trunks", [])
-               for stream in trunk.get("streams", []))
+    return sum(stream.get("idle_restarts", 0) for gateway in snapshot["sessions"] for session in gateway.get("sessions", [])
+               for stream in session.get("streams", []))
 
 
 def read_jobs(folder):

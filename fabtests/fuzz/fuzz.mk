@@ -10,7 +10,7 @@ fuzz_programs = \
 	%reldir%/fuzz_group \
 	%reldir%/fuzz_host \
 	%reldir%/fuzz_feed \
-	%reldir%/fuzz_trunk \
+	%reldir%/fuzz_session \
 	%reldir%/fuzz_gateway \
 	%reldir%/fuzz_texts \
 	%reldir%/fuzz_params \
@@ -67,26 +67,28 @@ fuzz_host = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctra
 %canon_reldir%_fuzz_feed_LDFLAGS = $(link_fuzzer)
 %canon_reldir%_fuzz_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la prov/mcastcoll/wire/libmccwire.la
 
-%canon_reldir%_fuzz_trunk_SOURCES = %reldir%/fuzz_trunk.cc $(fuzz_sources)
-%canon_reldir%_fuzz_trunk_LDFLAGS = $(link_fuzzer)
-%canon_reldir%_fuzz_trunk_LDADD = prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/wire/libmccwire.la
+%canon_reldir%_fuzz_session_SOURCES = %reldir%/fuzz_session.cc $(fuzz_sources)
+%canon_reldir%_fuzz_session_LDFLAGS = $(link_fuzzer)
+%canon_reldir%_fuzz_session_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_fuzz_session_LDADD = util/gateway/session/libmccsession.la prov/mcastcoll/wire/libmccwire.la
 
 %canon_reldir%_fuzz_texts_SOURCES = %reldir%/fuzz_texts.cc $(fuzz_sources)
 %canon_reldir%_fuzz_texts_LDFLAGS = $(link_fuzzer)
-%canon_reldir%_fuzz_texts_LDADD = prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmcctopology.la prov/mcastcoll/wire/libmccwire.la
+%canon_reldir%_fuzz_texts_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
+%canon_reldir%_fuzz_texts_LDADD = prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmcctopology.la prov/mcastcoll/wire/libmccwire.la
 
 %canon_reldir%_fuzz_gateway_SOURCES = %reldir%/fuzz_gateway.cc $(fuzz_sources) util/gateway/link.cc util/gateway/loop.cc \
 	util/gateway/shared.cc util/gateway/sockets.cc util/gateway/tls.cc
 %canon_reldir%_fuzz_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_fuzz_gateway_LDFLAGS = $(link_fuzzer)
-%canon_reldir%_fuzz_gateway_LDADD = prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la \
+%canon_reldir%_fuzz_gateway_LDADD = util/gateway/session/libmccsession.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la \
 	prov/mcastcoll/wire/libmccwire.la prov/mcastcoll/base/libmccbase.la $(OPENSSL_LIBS)
 
 %canon_reldir%_fuzz_params_SOURCES = %reldir%/fuzz_params.cc $(fuzz_sources) prov/mcastcoll/provider/key_file.cc prov/mcastcoll/provider/params.cc \
 	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_fuzz_params_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_fuzz_params_LDFLAGS = $(link_fuzzer)
-%canon_reldir%_fuzz_params_LDADD = prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccdiscover.la \
+%canon_reldir%_fuzz_params_LDADD = prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccdiscover.la \
 	prov/mcastcoll/transport/libmcctransport.la prov/mcastcoll/wire/libmccwire.la prov/mcastcoll/base/libmccbase.la $(LIBFABRIC_LIBS)
 
 %canon_reldir%_fuzz_reports_SOURCES = %reldir%/fuzz_reports.cc $(fuzz_sources) util/topo/members.cc util/topo/show.cc util/topo/svg.cc

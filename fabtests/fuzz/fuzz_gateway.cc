@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 #include "gateway/link.h"
-#include "relay/preface.h"
+#include "gateway/preface.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::gateway;
@@ -20,37 +20,37 @@ constexpr const char* kSites =
     "[site rennes]\nnetworks = 10.2.0.0/16\ngateway = 192.0.2.2:7000\n"
     "[site lyon]\nnetworks = 10.1.0.0/16\ngateway = 192.0.2.1:7000\n";
 
-struct Host final : trunk::Host {
-    void opened(trunk::ChannelId, Bytes preface) override { (void)relay::decode_preface(preface); }
-    std::size_t deliver(trunk::ChannelId, Bytes bytes) override { return bytes.size() / 2; }
-    void finished(trunk::ChannelId) override {}
-    void was_reset(trunk::ChannelId) override {}
+struct Host final : session::Host {
+    void opened(session::ChannelId, Bytes preface) override { (void)gateway::decode_preface(preface); }
+    std::size_t deliver(session::ChannelId, Bytes bytes) override { return bytes.size() / 2; }
+    void finished(session::ChannelId) override {}
+    void was_reset(session::ChannelId) override {}
 };
 
 struct Owner final : LinkOwner {
-    bool welcomed(Link&, const trunk::Welcome& welcome) override { return welcome.session % 2 == 0; }
+    bool welcomed(Link&, const session::Welcome& welcome) override { return welcome.session % 2 == 0; }
     void link_up(Link& link, std::uint32_t window) override {
-        trunk.set_peer_window(window);
-        trunk.stream_up(link.stream(), Nanoseconds::from_ms(1));
+        session.set_peer_window(window);
+        session.stream_up(link.stream(), Nanoseconds::from_ms(1));
         up = true;
     }
     void link_closed(Link& link, bool was_up, const std::string&) override {
         fuzz::check(!closed, "a stream is closed once");
         fuzz::check(was_up == up, "what comes up is what is closed");
-        if (was_up) trunk.stream_down(link.stream());
+        if (was_up) session.stream_down(link.stream());
         closed = true;
     }
     void violated(const std::string&) override { violated_ = true; }
 
-    explicit Owner(trunk::Trunk& its) : trunk(its) {}
-    trunk::Trunk& trunk;
+    explicit Owner(session::Session& its) : session(its) {}
+    session::Session& session;
     bool up = false, closed = false, violated_ = false;
 };
 
 Shared& shared() {
     static Shared* const made = [] {
         Settings settings;
-        auto sites = relay::parse_sites(kSites, "sites");
+        auto sites = sites::parse_sites(kSites, "sites");
         fuzz::check(sites.ok(), sites.ok() ? "" : sites.error().message.c_str());
         settings.sites = std::move(sites).value();
         settings.key.emplace().fill(std::byte{1});
@@ -105,29 +105,29 @@ void as_stranger(fuzz::Input& in) {
 class Liar {
   public:
     explicit Liar(fuzz::Input& in)
-        : in_(in), trunk_({.max_channels = 64}, shared().pool, host_), owner_(trunk_) {
+        : in_(in), session_({.max_channels = 64}, shared().pool, host_), owner_(session_) {
         std::unique_ptr<Tls> tls;
         // Mostly without TLS, because a handshake takes longer than everything else.
         if (in.between(0U, 15U) == 0) tls = shake_hands();
-        trunk::Hello hello{.session = 2,
-                           .peer_session = in.between(0U, 2U),
-                           .stream = 0,
-                           .streams = 1,
-                           .window = 4096,
-                           .from = "rennes",
-                           .to = "lyon"};
+        session::Hello hello{.session = 2,
+                             .peer_session = in.between(0U, 2U),
+                             .stream = 0,
+                             .streams = 1,
+                             .window = 4096,
+                             .from = "rennes",
+                             .to = "lyon"};
         const bool greets = in.flag();
-        link_.emplace(owner_, shared(), trunk_, std::move(pair_.near), hello, std::move(tls));
+        link_.emplace(owner_, shared(), session_, std::move(pair_.near), hello, std::move(tls));
         if (greets) link_->welcome({3, in.between(0U, 1U), 4096});
     }
     ~Liar() {
         if (!owner_.closed) link_->close("over");
-        trunk_.abandon();
+        session_.abandon();
     }
 
     void run() {
         while (in_.remaining_bytes() > 0 && !owner_.closed && !owner_.violated_) {
-            say();
+            log();
             link_->on_events(EPOLLIN | (in_.between(0U, 15U) == 0 ? EPOLLRDHUP : 0U));
             for (unsigned turns = 0; !owner_.closed && !owner_.violated_ && link_->read_more(); ++turns) {
                 fuzz::check(turns < 1000, "reading comes to an end");
@@ -155,19 +155,19 @@ class Liar {
         return ours;
     }
 
-    void say() {
+    void log() {
         std::vector<std::byte> bytes;
         if (in_.between(0U, 7U) > 0) {
             const auto payload = in_.bytes(200);
-            const trunk::FrameHeader header{
-                .type = static_cast<trunk::FrameType>(in_.between(0U, 9U)),
+            const session::FrameHeader header{
+                .type = static_cast<session::FrameType>(in_.between(0U, 9U)),
                 .length = static_cast<std::uint32_t>(in_.between(0U, 15U) == 0 ? fuzz::take_number(in_)
                                                                                : payload.size()),
                 .channel = in_.between<std::uint32_t>(0, 9),
                 .order = static_cast<std::uint32_t>(fuzz::take_number(in_)),
                 .sequence = fuzz::take_number(in_)};
-            bytes.resize(trunk::kHeaderSize);
-            trunk::put_header(bytes.data(), header);
+            bytes.resize(session::kHeaderSize);
+            session::put_header(bytes.data(), header);
             bytes.insert(bytes.end(), payload.begin(), payload.end());
         } else {
             bytes = in_.bytes(100);
@@ -184,7 +184,7 @@ class Liar {
     Pair pair_;
     Host host_;
     std::optional<Tls> theirs_;
-    trunk::Trunk trunk_;
+    session::Session session_;
     Owner owner_;
     std::optional<Link> link_;
 };

@@ -2,10 +2,10 @@
 #include <string_view>
 
 #include "fuzz.h"
+#include "gateway/preface.h"
 #include "levels/selection.h"
-#include "relay/preface.h"
-#include "relay/reach.h"
-#include "relay/sites.h"
+#include "sites/reach.h"
+#include "sites/sites.h"
 #include "topology/override.h"
 
 using namespace mcastcoll;
@@ -17,13 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)topology::Override::parse_file(text, "file");
     (void)topology::algorithm_named(text);
     (void)topology::Subnet::parse(text);
-    (void)relay::parse_sites(text, "file");
-    (void)relay::Endpoint::parse(text);
-    if (const auto reach = relay::Reach::parse(text)) {
-        const relay::Reach& read = reach.value();
+    (void)sites::parse_sites(text, "file");
+    (void)sites::Endpoint::parse(text);
+    if (const auto reach = sites::Reach::parse(text)) {
+        const sites::Reach& read = reach.value();
         fuzz::check(read.first_port >= 1 && read.first_port <= read.last_port,
                     "ports go from one to another");
-        if (const auto preface = relay::decode_preface(raw)) (void)read.contains(preface->target);
+        if (const auto preface = gateway::decode_preface(raw)) (void)read.contains(preface->target);
     }
     if (const auto rows = levels::parse_selection(text); rows.ok())
         for (const levels::Row& row : rows.value()) {

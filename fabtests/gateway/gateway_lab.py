@@ -49,8 +49,8 @@ def hello(session, origin, to, version=2):
 def shared_key(key, connector, acceptor):
     """The pre-shared key that a key file's text gives two gateways, and its name: HMAC-SHA-256, once for each purpose."""
     identity = f"mcastcoll trunk 2: {connector} {acceptor}"
-    trunks = hmac.digest(bytes(32), b"trunks\0" + key.strip().encode(), "sha256")
-    return identity, hmac.digest(trunks, identity.encode() + b"\0", "sha256")
+    sessions = hmac.digest(bytes(32), b"trunks\0" + key.strip().encode(), "sha256")
+    return identity, hmac.digest(sessions, identity.encode() + b"\0", "sha256")
 
 
 def read_exactly(sock, size):
@@ -141,7 +141,7 @@ def ends_with_us():
 
 
 class Lab:
-    def __init__(self, sites=2, streams=4, trunks="", options=(), relay=False, key=None):
+    def __init__(self, sites=2, streams=4, sessions="", options=(), relay=False, key=None):
         self.folder = tempfile.TemporaryDirectory()
         self.options = list(options)
         self.keys = key
@@ -157,10 +157,10 @@ class Lab:
                 self.relays[NAMES[i]] = Relay("127.9.0.1", self.gateways[NAMES[i]])
                 wan = "wan = %s:%d\n" % self.relays[NAMES[i]].address
             text += f"[site {NAMES[i]}]\nnetworks = 127.{i + 1}.0.0/16\ngateway = {host}:{self.gateways[NAMES[i]][1]}\n{wan}"
-        text += f"[trunks]\nstreams = {streams}\n{trunks}"
+        text += f"[sessions]\nstreams = {streams}\n{sessions}"
         if key:
-            text += "key = trunk.key\n"
-            self.write_key("trunk.key", key)
+            text += "key = session.key\n"
+            self.write_key("session.key", key)
         self.sites = self.write("sites.conf", text)
 
     def write(self, name, text):
@@ -192,13 +192,13 @@ class Lab:
 
     def up(self, streams=None):
         for name in self.processes:
-            wait_for(f"trunks of {name} are up", lambda: self.is_up(name, streams))
+            wait_for(f"sessions of {name} are up", lambda: self.is_up(name, streams))
         return self
 
     def is_up(self, name, streams):
         status = self.status(name)
         return status and all(
-            sum(s["up"] for s in t["streams"]) >= (streams or 1) for t in status["trunks"] if t["site"] in self.processes)
+            sum(s["up"] for s in t["streams"]) >= (streams or 1) for t in status["sessions"] if t["site"] in self.processes)
 
     def status(self, name):
         done = subprocess.run([GATEWAY, "--status", "%s:%d" % self.gateways[name], "--json"], capture_output=True, text=True)
@@ -208,8 +208,8 @@ class Lab:
         """The status of a gateway that runs, or is just starting."""
         return wait_for(f"{name} says how it is", lambda: self.status(name))
 
-    def trunk(self, name, index=0):
-        return self.page(name)["trunks"][index]
+    def session(self, name, index=0):
+        return self.page(name)["sessions"][index]
 
     def counter(self, name, counter):
         return self.page(name)["counters"][counter]
@@ -218,7 +218,7 @@ class Lab:
         """Checks that the gateways keep nothing once all processes have gone."""
         def nothing_left(name):
             status = self.page(name)
-            return status["connections"] == 0 and all(t["channels"] == 0 and t["held_bytes"] == 0 for t in status["trunks"])
+            return status["connections"] == 0 and all(t["channels"] == 0 and t["held_bytes"] == 0 for t in status["sessions"])
         for name, process in self.processes.items():
             if process.poll() is None:
                 wait_for(f"{name} has nothing left", lambda: nothing_left(name))

@@ -115,7 +115,7 @@ def case_bytes_go_both_ways():
             list(pool.map(talk, range(8)))
         lab.quiet()
         assert not server.failures, server.failures
-        assert lab.trunk("alpha")["counters"]["opened"] == 8
+        assert lab.session("alpha")["counters"]["opened"] == 8
         # The reverse direction: the site with the greater name opens.
         server = Server(echo, "127.1.0.9")
         with lab.connect(server.address, "127.2.0.7", "beta") as sock:
@@ -125,7 +125,7 @@ def case_bytes_go_both_ways():
             lab.stop(name)
 
 
-def case_the_acceptor_learns_who_connects():
+def case_the_acceptor_learns_the_connecting_site():
     with Lab().start().up() as lab:
         server = Server(echo)
         with lab.connect(server.address, node=5, process=77) as sock:
@@ -264,7 +264,7 @@ def case_connections_that_cross_end_in_order():
         lab.quiet()
 
 
-def case_a_slow_reader_stops_nobody_else():
+def case_a_slow_reader_stops_no_other_connection():
     with Lab(options=["--memory", "64"]).start().up() as lab:
         release = threading.Event()
         stuck = Server(lambda sock: (release.wait(4 * WAIT_S), sock.sendall(drain(sock)[0].encode())))
@@ -311,9 +311,9 @@ def case_broken_streams_lose_nothing():
                 time.sleep(0.2)
                 cuts[0] += relay.cut(random.choice([1, 1, 2, None]))
             transfer_while(lab, cut, size)
-            counters = lab.trunk("alpha")["counters"]
+            counters = lab.session("alpha")["counters"]
             print(f"  {size} bytes, {cuts[0]} streams cut, {counters['resent_frames']} frames sent again, "
-                  f"{lab.trunk('beta')['counters']['duplicate_frames']} of them known already", flush=True)
+                  f"{lab.session('beta')['counters']['duplicate_frames']} of them known already", flush=True)
             assert counters["streams_lost"] > 0 and counters["sessions_lost"] == 0
 
 
@@ -370,7 +370,7 @@ def case_killed_processes_harm_no_other():
             killed[0] += 2
         transfer_while(lab, kill_two, size)
         print(f"  {size} bytes, {killed[0]} processes killed", flush=True)
-        assert killed[0] > 0 and lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+        assert killed[0] > 0 and lab.session("alpha")["counters"]["sessions_lost"] == 0
 
 
 def case_a_paused_gateway_goes_on():
@@ -387,10 +387,10 @@ def case_a_paused_gateway_goes_on():
             time.sleep(2)
             victim.send_signal(signal.SIGCONT)
         transfer_while(lab, pause, 400_000_000)
-        assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+        assert lab.session("alpha")["counters"]["sessions_lost"] == 0
 
 
-def case_a_trunk_comes_back():
+def case_a_session_comes_back():
     with Lab(relay=True).start().up(4) as lab:
         relay, server = lab.relays["beta"], Server(echo)
         with lab.connect(server.address) as sock:
@@ -398,7 +398,7 @@ def case_a_trunk_comes_back():
             assert read_exactly(sock, 6) == b"before"
             relay.refusing = True
             relay.cut()
-            wait_for("it is down", lambda: lab.trunk("alpha")["state"] == "down")
+            wait_for("it is down", lambda: lab.session("alpha")["state"] == "down")
             sock.sendall(b"between")
             time.sleep(1)
             relay.refusing = False
@@ -406,7 +406,7 @@ def case_a_trunk_comes_back():
         lab.up(4).quiet()
 
 
-def case_a_dead_trunk_is_an_error_in_time():
+def case_a_dead_session_is_an_error_in_time():
     with Lab(relay=True, options=["--patience", "2"]).start().up() as lab:
         relay, server = lab.relays["beta"], Server(echo)
         with lab.connect(server.address) as sock:
@@ -415,10 +415,10 @@ def case_a_dead_trunk_is_an_error_in_time():
             relay.refusing = True
             relay.cut()
             start = time.monotonic()
-            expect_reset(sock, "the trunk is gone")
+            expect_reset(sock, "the session is gone")
             assert time.monotonic() - start > 1, "it had two seconds to come back"
         with lab.connect(server.address) as sock:
-            expect_reset(sock, "there has been no trunk for long")
+            expect_reset(sock, "there has been no session for long")
         wait_for("the acceptor's side is reset, too", lambda: server.failures)
         relay.refusing = False
         lab.up(4)
@@ -432,7 +432,7 @@ def case_silent_streams_are_broken():
     with Lab(relay=True, options=["--silence", "1", "--patience", "3"]).start().up(4) as lab:
         relay = lab.relays["beta"]
         relay.silent = relay.refusing = True
-        wait_for("they are given up", lambda: lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down")
+        wait_for("they are given up", lambda: lab.session("alpha")["state"] == "down" and lab.session("beta")["state"] == "down")
         relay.silent = relay.refusing = False
         relay.cut()
         lab.up(4)
@@ -462,7 +462,7 @@ def case_a_killed_gateway_is_an_error_and_comes_back():
             lab.stop(name)
 
 
-def case_garbage_harms_nobody():
+def case_garbage_harms_no_connection():
     with Lab(options=["--connections", "2000"]).start().up() as lab:
         server = Server(echo)
         victim = lab.connect(server.address)
@@ -492,7 +492,7 @@ def case_garbage_harms_nobody():
             sock.sendall([good, named, b"GET / HT"][i % 3][: i])
         # More connections than may wait: the oldest are closed.
         crowd = [socket.create_connection(address, source_address=("127.1.0.6", 0)) for _ in range(1100)]
-        wait_for("the crowd is counted", lambda: lab.counter("alpha", "crowded_out") > 0)
+        wait_for("the crowd is counted", lambda: lab.counter("alpha", "evicted") > 0)
         for _ in range(20):
             victim.sendall(b"still here")
             assert read_exactly(victim, 10) == b"still here"
@@ -502,14 +502,14 @@ def case_garbage_harms_nobody():
                 assert sock.recv(1) == b""
             sock.close()
         counters = lab.page("alpha")["counters"]
-        assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["greeting_timeouts"] > 0, counters
+        assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["hello_timeouts"] > 0, counters
         assert counters["no_route"] == 2 and counters["refused_hellos"] >= 6, counters
         victim.close()
         lab.quiet()
-        assert lab.trunk("alpha")["counters"]["sessions_lost"] == 0
+        assert lab.session("alpha")["counters"]["sessions_lost"] == 0
 
 
-def case_nobody_speaks_for_another():
+def case_no_process_connects_for_another():
     """A preface must name the address and port that it comes from; and no gateway forwards connections on behalf of
     another site."""
     with Lab(sites=3) as lab:
@@ -546,7 +546,7 @@ def case_nobody_speaks_for_another():
         lab.quiet()
 
 
-def case_a_site_reaches_what_it_may():
+def case_a_site_reaches_its_allowed_targets():
     """Each gateway enforces the rule, even if the other does not."""
     with Lab() as lab:
         server, other = Server(echo), Server(echo)
@@ -593,7 +593,7 @@ def case_a_gateway_without_a_key_is_known_by_its_address():
             assert lab.counter("beta", "foreign_hellos") == i + 1
         victim.sendall(b"still here")
         assert read_exactly(victim, 10) == b"still here"
-        assert lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        assert lab.session("beta")["counters"]["sessions_lost"] == 0
         victim.close()
         lab.quiet()
 
@@ -604,13 +604,13 @@ def case_strangers_do_not_crowd_members_out():
         server = Server(echo)
         end = time.monotonic() + WAIT_S
         while True:
-            began, before = time.monotonic(), lab.counter("alpha", "crowded_out")
+            began, before = time.monotonic(), lab.counter("alpha", "evicted")
             with contextlib.ExitStack() as crowd, socket.create_connection(
                     lab.gateways["alpha"], timeout=WAIT_S, source_address=("127.1.0.5", 0)) as sock:
                 for i in range(1100):
                     source = (f"127.2.{1 + i // 250}.{1 + i % 250}", 0)
                     crowd.enter_context(socket.create_connection(lab.gateways["alpha"], timeout=WAIT_S, source_address=source))
-                wait_for("there are too many", lambda: lab.counter("alpha", "crowded_out") >= before + 70)
+                wait_for("there are too many", lambda: lab.counter("alpha", "evicted") >= before + 70)
                 if time.monotonic() - began > 4:  # so slow that the process's time limit may be over
                     assert time.monotonic() < end, "this machine is too slow for this"
                     continue
@@ -620,7 +620,7 @@ def case_strangers_do_not_crowd_members_out():
         lab.quiet()
 
 
-def case_who_speaks_out_of_turn_breaks_only_his_own():
+def case_a_protocol_error_ends_only_its_own_session():
     """A peer gateway without a key that sends a valid hello, and then data that are not frames, or violates the protocol."""
     with Lab(sites=3).start("beta", "gamma").up() as lab:
         server = Server(echo, "127.3.0.5")
@@ -642,9 +642,9 @@ def case_who_speaks_out_of_turn_breaks_only_his_own():
                 victim.sendall(b"still here")
                 assert read_exactly(victim, 10) == b"still here"
         victim.close()
-        trunks = {t["site"]: t for t in lab.page("beta")["trunks"]}
-        assert trunks["gamma"]["counters"]["sessions_lost"] == 0
-        assert trunks["alpha"]["counters"]["violations"] > 10, trunks["alpha"]["counters"]
+        sessions = {t["site"]: t for t in lab.page("beta")["sessions"]}
+        assert sessions["gamma"]["counters"]["sessions_lost"] == 0
+        assert sessions["alpha"]["counters"]["violations"] > 10, sessions["alpha"]["counters"]
 
 
 def case_a_key_keeps_strangers_out():
@@ -658,7 +658,7 @@ def case_a_key_keeps_strangers_out():
         lab.stop("alpha")
         with open(lab.sites) as file:
             text = file.read()
-        for what, sites in (("another key", text.replace("trunk.key", "other.key")), ("no key", text.replace("key = trunk.key\n", ""))):
+        for what, sites in (("another key", text.replace("session.key", "other.key")), ("no key", text.replace("key = session.key\n", ""))):
             lab.write_key("other.key", "a key that is as good but another one\n")
             lab.start("alpha", sites=lab.write("other.conf", sites))
             counter = "wrong_keys" if what == "another key" else "refused_hellos"
@@ -669,7 +669,7 @@ def case_a_key_keeps_strangers_out():
             line = "no TLS: binder does not verify" if what == "another key" else "the gateway of alpha has no key, but this gateway has one"
             # Some of many equal lines are left out of the log.
             wait_for("beta says so", lambda: line in lab.log("beta"))
-            assert lab.trunk("alpha")["state"] == "down" and lab.trunk("beta")["state"] == "down"
+            assert lab.session("alpha")["state"] == "down" and lab.session("beta")["state"] == "down"
             lab.stop("alpha")
         lab.start("alpha").up()
 
@@ -699,7 +699,7 @@ def case_strangers_get_no_further_than_a_hello():
                     answer = sock.recv(4096)
                     assert answer == b"" or answer[0] == 21, f"more than an alert: {answer!r}"
         said = lab.log("beta")
-        for line in ("has no key, but this gateway has one", "it uses version 1 of the trunk protocol, this gateway uses 2", "no TLS: unsupported protocol"):
+        for line in ("has no key, but this gateway has one", "it uses version 1 of the session protocol, this gateway uses 2", "no TLS: unsupported protocol"):
             assert line in said, said
         counters = lab.page("beta")["counters"]
         assert counters["refused_hellos"] == 2 and counters["wrong_keys"] == 4, counters
@@ -713,15 +713,15 @@ def case_strangers_get_no_further_than_a_hello():
             expect_closed(sock)
             sock.close()
         assert lab.memory_kib("beta") - before < 8 * 1024, f"{before} KiB, then {lab.memory_kib('beta')}"
-        assert lab.counter("beta", "greeting_timeouts") > 0
+        assert lab.counter("beta", "hello_timeouts") > 0
         victim.sendall(b"still here")
         assert read_exactly(victim, 10) == b"still here"
         victim.close()
         lab.quiet()
-        assert lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        assert lab.session("beta")["counters"]["sessions_lost"] == 0
 
 
-def case_a_trunk_speaks_tls():
+def case_a_session_speaks_tls():
     """Interoperability with another TLS implementation: openssl(1) connects to a gateway with the pair's key, and gets a
     welcome."""
     openssl = shutil.which("openssl")
@@ -784,7 +784,7 @@ def case_replays_and_forgeries_are_refused():
                 threading.Thread(target=spy, args=(far, near, False), daemon=True).start()
         threading.Thread(target=accept, daemon=True).start()
         with open(lab.sites) as file:
-            text = file.read().replace("[trunks]\nstreams = 4", "[trunks]\nstreams = 1")
+            text = file.read().replace("[sessions]\nstreams = 4", "[sessions]\nstreams = 1")
         beta = "gateway = %s:%d\n" % lab.gateways["beta"]
         assert beta in text
         lab.start("alpha", sites=lab.write("spied.conf", text.replace(beta, beta + "wan = 127.9.0.1:%d\n" % listener.getsockname()[1]))).up()
@@ -798,7 +798,7 @@ def case_replays_and_forgeries_are_refused():
                 replay.sendall(b"".join(recorded))
             expect_closed(replay)
         assert lab.counter("beta", "wrong_keys") == 1
-        assert lab.trunk("beta")["state"] == "up" and lab.trunk("beta")["counters"]["sessions_lost"] == 0
+        assert lab.session("beta")["state"] == "up" and lab.session("beta")["counters"]["sessions_lost"] == 0
         with lab.connect(server.address) as sock:
             turn[0] = True
             sock.sendall(bytes(1000))
@@ -881,7 +881,7 @@ def case_descriptors_may_run_out():
         lab.quiet()
 
 
-def case_ends_when_told():
+def case_ends_on_a_signal():
     with Lab() as lab:
         lab.start("alpha", options=["--drain", "1"]).start("beta", options=["--drain", str(4 * WAIT_S)]).up()
         server = Server(echo)
@@ -905,14 +905,14 @@ def case_ends_when_told():
 
 
 def case_stays_below_its_cap():
-    with Lab(trunks="cap = 80\n").start().up() as lab:  # 10 MB/s
+    with Lab(sessions="cap = 80\n").start().up() as lab:  # 10 MB/s
         sink, start = Sink(), time.monotonic()
         send_and_check(lab, sink, 10_000_000, 1)
         seconds = time.monotonic() - start
         assert seconds > 0.9, f"10 MB in {seconds} s"
 
 
-def case_says_what_is_wrong():
+def case_reports_errors():
     with Lab(sites=2) as lab:
         def fails(expect, code, *arguments):
             done = subprocess.run([GATEWAY, *arguments], capture_output=True, text=True, timeout=WAIT_S)
@@ -939,7 +939,7 @@ def case_says_what_is_wrong():
         assert subprocess.run([GATEWAY, "--check", "--site", "alpha", "--sites", lab.sites]).returncode == 0
         lab.start().up()
         page = subprocess.run([GATEWAY, "--status", "%s:%d" % lab.gateways["alpha"]], capture_output=True, text=True).stdout
-        assert "site alpha" in page and "trunk to beta" in page and "rtt ms" in page, page
+        assert "site alpha" in page and "session to beta" in page and "rtt ms" in page, page
 
 
 def ask_page(address, *fields):
@@ -961,7 +961,7 @@ def case_the_status_page_is_not_for_other_pages():
             assert page.startswith("HTTP/1.0 403") and "alpha" not in page, (bad, page)
 
 
-def case_the_status_page_is_not_built_for_each_who_asks():
+def case_the_status_page_is_not_built_for_each_request():
     with Lab() as lab:
         lab.start().up()
         address, many = lab.gateways["alpha"], 200

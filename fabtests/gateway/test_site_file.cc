@@ -4,11 +4,12 @@
 
 #include <cstring>
 
-#include "relay/preface.h"
-#include "relay/sites.h"
+#include "gateway/preface.h"
+#include "sites/sites.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::relay;
+using namespace mcastcoll::gateway;
+using namespace mcastcoll::sites;
 
 namespace {
 
@@ -22,11 +23,11 @@ const char* const kGood =
     "[site rennes]\r\n"
     "networks = 10.0.0.0/8\r\n"
     "gateway = [fd00:2::1]:7400\r\n"
-    "[trunks]\n"
+    "[sessions]\n"
     "streams = 5\n"
     "congestion = bbr\n"
     "cap = 250\n"
-    "key = trunk.key\n";
+    "key = session.key\n";
 
 Endpoint endpoint(const char* text) {
     auto parsed = Endpoint::parse(text);
@@ -44,16 +45,16 @@ void expect_error(const std::string& text, const std::string& expected) {
 
 }  // namespace
 
-Test(site_file, reads_what_is_there) {
+Test(site_file, reads_all_settings) {
     const auto parsed = parse_sites(kGood, "sites.conf");
     cr_assert(parsed.ok(), "%s", parsed.ok() ? "" : parsed.error().message.c_str());
     const Sites& sites = parsed.value();
     cr_assert_eq(sites.sites.size(), 2U);
     cr_assert(sites.sites[0].wan == endpoint("192.0.2.1:7401"));
     cr_assert(sites.sites[1].wan == endpoint("[fd00:2::1]:7400"));
-    cr_assert_eq(sites.trunks.streams, 5U);
-    cr_assert_eq(sites.trunks.cap_mbit, 250U);
-    cr_assert(sites.trunks.congestion == "bbr" && sites.trunks.key_file == "trunk.key");
+    cr_assert_eq(sites.sessions.streams, 5U);
+    cr_assert_eq(sites.sessions.cap_mbit, 250U);
+    cr_assert(sites.sessions.congestion == "bbr" && sites.sessions.key_file == "session.key");
     cr_assert_eq(sites.site_of(endpoint("10.1.2.3")), &sites.sites[0], "the longer prefix wins");
     cr_assert_eq(sites.site_of(endpoint("10.2.2.3:5")), &sites.sites[1]);
     cr_assert_eq(sites.site_of(endpoint("::ffff:10.2.2.3")), &sites.sites[1]);
@@ -62,17 +63,18 @@ Test(site_file, reads_what_is_there) {
     cr_assert_null(sites.site_of(Endpoint{}));
 }
 
-Test(site_file, names_the_line_of_what_is_wrong) {
+Test(site_file, names_the_line_of_an_error) {
     expect_error("", "sites.conf:0: no [site NAME]");
     expect_error("[site a]\nnetworks = 10.0.0.0/8\n", "sites.conf:1: site \"a\" has no gateway");
-    expect_error("\n[site a]\ngateway = 10.0.0.1:1\n[trunks]\n", "sites.conf:2: site \"a\" has no networks");
+    expect_error("\n[site a]\ngateway = 10.0.0.1:1\n[sessions]\n",
+                 "sites.conf:2: site \"a\" has no networks");
     expect_error("streams = 3\n", "sites.conf:1: \"streams\" must follow");
-    expect_error("[trunks]\nstreams = 33\n", "sites.conf:2: streams = 33: allowed are");
-    expect_error("[trunks]\nstreams = 1x\n", "sites.conf:2: streams = 1x");
-    expect_error("[trunks]\nstreams = 1\nstreams = 1\n", "sites.conf:3: \"streams\" appears twice");
-    expect_error("[trunks]\n[trunks]\n", "sites.conf:2: [trunks] appears twice");
-    expect_error("[trunks]\ncap = -1\n", "sites.conf:2: cap = -1");
-    expect_error("[trunks]\ncolour = red\n", "sites.conf:2: [trunks] has no setting \"colour\"");
+    expect_error("[sessions]\nstreams = 33\n", "sites.conf:2: streams = 33: allowed are");
+    expect_error("[sessions]\nstreams = 1x\n", "sites.conf:2: streams = 1x");
+    expect_error("[sessions]\nstreams = 1\nstreams = 1\n", "sites.conf:3: \"streams\" appears twice");
+    expect_error("[sessions]\n[sessions]\n", "sites.conf:2: [sessions] appears twice");
+    expect_error("[sessions]\ncap = -1\n", "sites.conf:2: cap = -1");
+    expect_error("[sessions]\ncolour = red\n", "sites.conf:2: [sessions] has no setting \"colour\"");
     expect_error("[site a b]\n", "sites.conf:1: \"a b\" is not the name");
     expect_error("[site a\n", "sites.conf:1: \"[site a\" lacks");
     expect_error("[house]\n", "sites.conf:1: \"[house]\" is neither");
@@ -94,7 +96,7 @@ Test(site_file, names_the_line_of_what_is_wrong) {
                  "sites.conf:4: site \"b\" has the same gateway");
 }
 
-Test(site_file, a_site_reaches_what_it_may) {
+Test(site_file, a_site_reaches_its_allowed_targets) {
     const std::string site = "[site a]\nnetworks = 10.0.0.0/8\ngateway = 10.0.0.1:1\n";
     const auto may = [&](const std::string& line, const char* target) {
         const auto parsed = parse_sites(site + line, "sites.conf");
@@ -126,7 +128,7 @@ Test(site_file, a_site_reaches_what_it_may) {
     expect_error(site + "reach = none\nreach = none\n", "sites.conf:5: \"reach\" appears twice");
 }
 
-Test(site_file, says_what_cannot_be_read) {
+Test(site_file, reports_unreadable_files) {
     cr_assert_eq(read_sites("/nonexistent/sites.conf").error().code, ENOENT);
     cr_assert_eq(read_sites("/").error().code, EISDIR);
     cr_assert_eq(read_sites("/dev/zero").error().code, EFBIG);

@@ -87,7 +87,7 @@ Test(tls, gateways_with_the_same_key_know_each_other) {
     cr_assert_eq(pair.accepting->read(room, true).progress, Tls::Progress::closed);
 }
 
-Test(tls, nobody_else_gets_in) {
+Test(tls, other_keys_are_refused) {
     const TlsContext lyon(secret(1), "lyon", {"rennes", "nancy"}),
         rennes(secret(1), "rennes", {"lyon", "nancy"}), other_key(secret(2), "lyon", {"rennes"}),
         other_site(secret(1), "paris", {"rennes"});
@@ -116,7 +116,7 @@ Test(tls, keys_are_renewed_in_time) {
     cr_assert_eq(length(20), length(kRecordsPerKey) + 10 * kUpdateSize);
 }
 
-Test(tls, a_bit_that_turned_ends_it) {
+Test(tls, a_flipped_bit_ends_the_stream) {
     const TlsContext lyon(secret(1), "lyon", {"rennes"}), rennes(secret(1), "rennes", {"lyon"});
     for (std::size_t turned : {0U, 4U, 5U, 50U, 120U}) {
         Pair pair(lyon, rennes);

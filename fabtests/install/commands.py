@@ -232,7 +232,7 @@ def prepare():
         sites = re.search(r"\.nf\n(\[site lyon\].*?)\.fi\n", file.read(), re.S).group(1)
     os.makedirs("/etc/mcastcoll", exist_ok=True)
     for folder in (TOP, ELSEWHERE, "/etc/mcastcoll"):
-        files = {"sites.conf": sites, "sites": sites, "trunk.key": "sixteen bytes and more", "places": "2* host=a\n2* host=b\n",
+        files = {"sites.conf": sites, "sites": sites, "session.key": "sixteen bytes and more", "places": "2* host=a\n2* host=b\n",
                  "selection.conf": "allgather * 2- -8K reduction\n", "steps.conf": "alltoall * 2- * here\n"}
         for name, text in files.items():
             path = os.path.join(folder, name)

@@ -84,8 +84,8 @@ compiles() { # compiles COMPILER [LANGUAGE]
     "$1" -x "${2:-c}" -Wall -Wextra -Werror $(pkg-config --cflags mcastcoll) -o /tmp/header /tmp/header.c && /tmp/header
 }
 gateway_runs() { # as the unit runs it, without systemd
-    local key=/etc/mcastcoll/trunk.key sites=/etc/mcastcoll/sites.conf pid tries=0 code=0
-    printf '[site a]\nnetworks = 127.0.0.0/8\ngateway = 127.82.0.1:7400\n[site b]\nnetworks = 10.0.0.0/8\ngateway = 127.82.0.2:7400\n[trunks]\nkey = trunk.key\n' >$sites
+    local key=/etc/mcastcoll/session.key sites=/etc/mcastcoll/sites.conf pid tries=0 code=0
+    printf '[site a]\nnetworks = 127.0.0.0/8\ngateway = 127.82.0.1:7400\n[site b]\nnetworks = 10.0.0.0/8\ngateway = 127.82.0.2:7400\n[sessions]\nkey = session.key\n' >$sites
     (umask 077 && head -c 32 /dev/urandom | base64 >$key)
     chown mcastcoll-gateway $key
     setpriv --reuid mcastcoll-gateway --regid mcastcoll-gateway --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all \

@@ -23,7 +23,7 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_short_lived \
 	%reldir%/mpi_long_messages \
 	%reldir%/mpi_many_nonblocking \
-	%reldir%/mpi_stand_in \
+	%reldir%/mpi_progress_thread \
 	%reldir%/mpi_variables \
 	%reldir%/mpi_windows
 %canon_reldir%_mpi_bcast_check_SOURCES = %reldir%/mpi_bcast_check.c %reldir%/mpi_support.h
@@ -80,9 +80,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_windows_SOURCES = %reldir%/mpi_windows.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_windows_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_windows_LDADD = $(mcc_mpi_ldadd)
-%canon_reldir%_mpi_stand_in_SOURCES = %reldir%/mpi_stand_in.c %reldir%/mpi_support.h
-%canon_reldir%_mpi_stand_in_CPPFLAGS = $(mcc_mpi_cppflags)
-%canon_reldir%_mpi_stand_in_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_progress_thread_SOURCES = %reldir%/mpi_progress_thread.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_progress_thread_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_progress_thread_LDADD = $(mcc_mpi_ldadd)
 # A simulated accelerator for tests with Open MPI 5. Never installed; only tests name its folder.
 if HAVE_OMPI_ACCELERATOR
 noinst_LTLIBRARIES += mca_accelerator_mccfake.la

@@ -153,7 +153,7 @@ static void cross_shapes(Run* r, const Part* part) {
         call(r, &p, part);
         p.extra = step + 3000 * (part->size / 2 - part->size / 4);
         if (part->size % 4 == 0 && step <= 0) call(r, &p, part);
-        c = (Case){.operation = kReduceScatter, .shape = step % 2 == 0 ? kStairs : kDealt};
+        c = (Case){.operation = kReduceScatter, .shape = step % 2 == 0 ? kStairs : kDistributed};
         p = plan_of(&c, step == 0 ? 0 : (size_t)(1000 + step), 0);
         call(r, &p, part);
     }

@@ -105,7 +105,7 @@ static size_t blocks_out(const Plan* p, const Part* part) {
 static int count_of(const Plan* p, const Part* part, int rank, int per, uint64_t* state) {
     const int count = (int)p->count, any = (int)random_between(state, 0, p->count / 2), half = part->size / 2;
     switch (p->shape) {
-        case kDealt:
+        case kDistributed:
             return count + (rank < 1 ? per : 0);
         case kAlike:
             break;

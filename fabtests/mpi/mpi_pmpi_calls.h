@@ -37,7 +37,7 @@ typedef enum { kPlain, kGaps, kSwapped, kDup, kLayouts } Layout;
 // Shapes of the counts of a v operation, from the plan's count c: c, and c + 1 for the first member (the
 // provider's distribution); all c; any count up to c; c, c - 1, c - 2 ...; c for half of the members and 0
 // for the others, with `extra` added to one count.
-typedef enum { kDealt, kAlike, kAny, kDrawnShapes, kStairs = kDrawnShapes, kHalf } Shape;
+typedef enum { kDistributed, kAlike, kAny, kDrawnShapes, kStairs = kDrawnShapes, kHalf } Shape;
 
 typedef struct {
     Operation operation;

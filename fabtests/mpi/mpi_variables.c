@@ -10,7 +10,7 @@ static const char kHelp[] =
     "Rank 0 prints a line for each variable: its name, and its value there in the end.\n";
 
 enum { kMost = 64, kNameBytes = 128 };
-static const char kOurs[] = "coll_mcastcoll_";
+static const char kPrefix[] = "coll_mcastcoll_";
 
 typedef struct {
     char name[kNameBytes];
@@ -29,7 +29,7 @@ static int find_all(MPI_T_pvar_session session, Variable found[kMost]) {
         if (MPI_SUCCESS != MPI_T_pvar_get_info(i, name, &bytes, &verbosity, &kind, &type, &set, text,
                                                &text_bytes, &bind, &is_constant, &is_continuous,
                                                &is_atomic) ||
-            0 != strncmp(name, kOurs, sizeof(kOurs) - 1))
+            0 != strncmp(name, kPrefix, sizeof(kPrefix) - 1))
             continue;
         if (kind != MPI_T_PVAR_CLASS_COUNTER || type != MPI_UNSIGNED_LONG_LONG ||
             bind != MPI_T_BIND_NO_OBJECT)
@@ -37,7 +37,7 @@ static int find_all(MPI_T_pvar_session session, Variable found[kMost]) {
         if (MPI_SUCCESS != MPI_T_pvar_handle_alloc(session, i, NULL, &found[count].handle, &values) ||
             values != 1)
             continue;
-        strcpy(found[count++].name, name + sizeof(kOurs) - 1);
+        strcpy(found[count++].name, name + sizeof(kPrefix) - 1);
     }
     return count;
 }

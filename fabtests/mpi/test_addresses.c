@@ -213,7 +213,7 @@ Test(addresses, lists_as_btl_tcp_has_them) {
 }
 
 // Uses the interfaces of this machine.
-Test(addresses, what_is_asked_for_and_not_here_changes_nothing) {
+Test(addresses, absent_interfaces_change_nothing) {
     MccAddresses plain, other;
     mcc_addresses_read(&plain, "here", NULL, NULL, NULL);
     mcc_addresses_read(&other, "here", "nope0", "10.255.255.255/32,nope1", "");

@@ -41,22 +41,23 @@ static void select_by(const char* text, int hosts, unsigned sites) {
     free(rules);
 }
 
-static MccRoute who(size_t bytes) {
+static MccRoute route_of(size_t bytes) {
     return mcc_selected(&m, kMccBlocking, kMccBcast, bytes);
 }
 
-static void try_all(MccTrial* t, uint64_t ours_ns, uint64_t others_ns) {
-    while (!mcc_trial_is_over(t)) mcc_trial_note(t, kMccOurs == mcc_trial_turn(t) ? ours_ns : others_ns);
+static void try_all(MccTrial* t, uint64_t group_ns, uint64_t previous_ns) {
+    while (!mcc_trial_is_over(t))
+        mcc_trial_note(t, kMccSideGroup == mcc_trial_side(t) ? group_ns : previous_ns);
 }
 
-static void try_once(MccTrial* t, uint64_t ours_ns, uint64_t others_ns) {
-    try_all(t, ours_ns, others_ns);
+static void try_once(MccTrial* t, uint64_t group_ns, uint64_t previous_ns) {
+    try_all(t, group_ns, previous_ns);
     mcc_trial_decide(t);
 }
 
-static unsigned rests(MccTrial* t) {
+static unsigned pauses(MccTrial* t) {
     unsigned calls = 0;
-    while (calls < 100000 && mcc_trial_rests(t)) ++calls;
+    while (calls < 100000 && mcc_trial_pauses(t)) ++calls;
     return calls;
 }
 
@@ -64,23 +65,24 @@ Test(select, long_broadcasts_between_hosts_of_a_site_are_measured_with_any_pml) 
     for (int i = 0; i < 2; ++i) {
         pml = 0 == i ? "ob1" : "cm";
         select_by("", 8, 1);
-        cr_assert(kMccHere == who(65535) && kMccMeasured == who(65536) && kMccMeasured == who(1 << 30));
+        cr_assert(kMccHere == route_of(65535) && kMccMeasured == route_of(65536) &&
+                  kMccMeasured == route_of(1 << 30));
         select_by("", 8, 2);
-        cr_assert(kMccHere == who(65536), "several sites");
+        cr_assert(kMccHere == route_of(65536), "several sites");
         select_by("", 8, 0);
-        cr_assert(kMccHere == who(65536), "no group yet");
+        cr_assert(kMccHere == route_of(65536), "no group yet");
         select_by("", 1, 1);
-        cr_assert(kMccHere == who(65536), "one host");
+        cr_assert(kMccHere == route_of(65536), "one host");
     }
     mcc_select_free(&m);
 }
 
 Test(select, a_rule_of_the_file_comes_before_and_keeps_its_range) {
     select_by("bcast * * * here\n", 8, 1);
-    cr_assert(kMccHere == who(1 << 20));
+    cr_assert(kMccHere == route_of(1 << 20));
     select_by("bcast 8 * 1K-2K measured ob1\nbcast * * 4K- previous # to Open MPI\n", 8, 1);
-    cr_assert(kMccHere == who(1023) && kMccMeasured == who(1024) && kMccMeasured == who(2048) &&
-              kMccHere == who(2049) && kMccPrevious == who(4096));
+    cr_assert(kMccHere == route_of(1023) && kMccMeasured == route_of(1024) &&
+              kMccMeasured == route_of(2048) && kMccHere == route_of(2049) && kMccPrevious == route_of(4096));
     mcc_select_free(&m);
 }
 
@@ -112,66 +114,69 @@ Test(select, a_class_of_sizes_is_decided_for_itself_and_for_the_other_form) {
     select_by("", 8, 1);
     MccTrial* trials = m.selection[kMccBlocking][kMccBcast].trials;
     cr_assert_not_null(trials);
-    cr_assert_eq(rests(&trials[16]), kMccTrialFirst, "the first calls are no part of a trial");
+    cr_assert_eq(pauses(&trials[16]), kMccTrialFirst, "the first calls are no part of a trial");
     const MccForm other = kMccNonblocking;
     cr_assert(kMccHere == mcc_selected(&m, other, kMccBcast, 65536), "not known yet");
     for (int i = 0; i < 2; ++i) try_once(&trials[16], 200, 100);
     cr_assert(kMccPrevious == mcc_selected(&m, other, kMccBcast, 65536));
     cr_assert(kMccPrevious == mcc_selected(&m, other, kMccBcast, 131071));
     cr_assert(kMccHere == mcc_selected(&m, other, kMccBcast, 131072));
-    cr_assert(kMccMeasured == who(65536), "calls are counted, and tried again");
+    cr_assert(kMccMeasured == route_of(65536), "calls are counted, and tried again");
     mcc_select_free(&m);
 }
 
-Test(trial, turns_alternate_and_the_first_of_each_does_not_count) {
+Test(trial, sides_alternate_and_the_first_call_of_each_does_not_count) {
     MccTrial t = {0};
-    for (unsigned i = 0; i < 2 * (kMccTrialTurns + 1); ++i) {
-        cr_assert(!mcc_trial_is_over(&t) && (i % 2 == 0 ? kMccOurs : kMccOthers) == mcc_trial_turn(&t));
+    for (unsigned i = 0; i < 2 * (kMccTrialCalls + 1); ++i) {
+        cr_assert(!mcc_trial_is_over(&t) &&
+                  (i % 2 == 0 ? kMccSideGroup : kMccSidePrevious) == mcc_trial_side(&t));
         mcc_trial_note(&t, i < 2 ? 1000000 : 10 + i % 2);
     }
     cr_assert(mcc_trial_is_over(&t));
-    cr_assert(10 == mcc_trial_median(&t, kMccOurs) && 11 == mcc_trial_median(&t, kMccOthers));
+    cr_assert(10 == mcc_trial_median(&t, kMccSideGroup) && 11 == mcc_trial_median(&t, kMccSidePrevious));
 }
 
-Test(trial, a_turn_that_was_slow_once_decides_nothing) {
+Test(trial, a_call_that_was_slow_once_decides_nothing) {
     for (int slow = 2; slow <= 3; ++slow) {
         MccTrial t = {0};
         try_all(&t, 100, 200);
-        for (int i = 0; i < slow; ++i) t.ns[kMccOurs][i] = 1000000;
+        for (int i = 0; i < slow; ++i) t.ns[kMccSideGroup][i] = 1000000;
         mcc_trial_decide(&t);
-        cr_assert_eq(t.doubted, slow > kMccTrialTurns / 2, "%d of %d turns were slow", slow, kMccTrialTurns);
+        cr_assert_eq(t.contradicted, slow > kMccTrialCalls / 2, "%d of %d calls were slow", slow,
+                     kMccTrialCalls);
     }
 }
 
-Test(trial, others_have_to_be_clearly_faster) {
+Test(trial, the_previous_module_must_be_clearly_faster) {
     MccTrial t = {0};
     try_once(&t, 1050, 1000);
-    cr_assert_not(t.doubted);
+    cr_assert_not(t.contradicted);
     t = (MccTrial){0};
     try_once(&t, 1051, 1000);
-    cr_assert(t.doubted);
+    cr_assert(t.contradicted);
 }
 
-Test(trial, two_in_a_row_change_who_serves_and_one_does_not) {
+Test(trial, two_in_a_row_change_the_side_and_one_does_not) {
     MccTrial t = {0};
-    for (MccWay way = kMccOurs; way < kMccWays; ++way) {  // from the group to the other side, and back
-        const uint64_t ours = kMccOurs == way ? 200 : 100, others = 300 - ours;
-        try_once(&t, ours, others);
-        cr_assert(way == t.better && kMccTrialRest == rests(&t));
-        try_once(&t, others, ours);
-        cr_assert(way == t.better && rests(&t) >= kMccTrialPause, "the second one did not agree");
-        try_once(&t, ours, others);
-        cr_assert(way == t.better && kMccTrialRest == rests(&t));
-        try_once(&t, ours, others);
-        cr_assert(way != t.better && kMccTrialPause == rests(&t));
+    for (MccSide side = kMccSideGroup; side < kMccSides;
+         ++side) {  // from the group to the other side, and back
+        const uint64_t group = kMccSideGroup == side ? 200 : 100, previous = 300 - group;
+        try_once(&t, group, previous);
+        cr_assert(side == t.better && kMccTrialShortPause == pauses(&t));
+        try_once(&t, previous, group);
+        cr_assert(side == t.better && pauses(&t) >= kMccTrialPause, "the second one did not agree");
+        try_once(&t, group, previous);
+        cr_assert(side == t.better && kMccTrialShortPause == pauses(&t));
+        try_once(&t, group, previous);
+        cr_assert(side != t.better && kMccTrialPause == pauses(&t));
     }
 }
 
-Test(trial, what_was_found_is_tried_ever_more_seldom) {
+Test(trial, a_result_is_checked_ever_more_rarely) {
     MccTrial t = {0};
     for (unsigned pause = kMccTrialPause; pause < 100000; pause *= 2) {
         try_once(&t, 100, 200);
-        cr_assert_eq(rests(&t), pause);
+        cr_assert_eq(pauses(&t), pause);
     }
     t.pause = kMccTrialLongestPause - 1;
     for (int i = 0; i < 2; ++i) {
@@ -181,11 +186,11 @@ Test(trial, what_was_found_is_tried_ever_more_seldom) {
     }
 }
 
-Test(trial, a_closed_one_rests_for_ever_and_ours_serves) {
+Test(trial, a_closed_one_rests_for_ever_and_the_group_serves) {
     MccTrial t = {0};
     for (int i = 0; i < 2; ++i) try_once(&t, 200, 100);
     mcc_trial_close(&t);
-    cr_assert(100000 == rests(&t) && kMccOurs == t.better);
+    cr_assert(100000 == pauses(&t) && kMccSideGroup == t.better);
 }
 
 Test(trial, classes_are_powers_of_two) {

@@ -22,7 +22,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-using relay::Endpoint;
+using sites::Endpoint;
 using Bytes = std::vector<std::byte>;
 
 Bytes stream(std::uint64_t number, std::size_t size) {
@@ -48,18 +48,18 @@ void send_name(int fd) {
     send_all(fd, &me, sizeof me);
 }
 void expect_name(int fd, const Endpoint& from) {
-    Endpoint told;
-    MUST(receive_all(fd, &told, sizeof told) == sizeof told);
-    MUST(told == from);
+    Endpoint received;
+    MUST(receive_all(fd, &received, sizeof received) == sizeof received);
+    MUST(received == from);
     MUST(peer(fd) == from);
     MUST(from.same_host(endpoint(kClientHost, 0)));
 }
 
 // The same if the preface arrives after accept() has returned.
 void expect_name_late(int fd) {
-    Endpoint told;
-    MUST(receive_all(fd, &told, sizeof told) == sizeof told);
-    MUST(told == peer(fd));
+    Endpoint received;
+    MUST(receive_all(fd, &received, sizeof received) == sizeof received);
+    MUST(received == peer(fd));
 }
 
 int client_socket(int flags = 0, int domain = AF_INET) {
@@ -353,12 +353,12 @@ void server_aborts(int listener) {
 }
 
 void client_refused_far(const Endpoint& server) {
-    Endpoint nobody = server;
+    Endpoint closed = server;
     const int unused = bound_socket(kServerHost);
-    nobody.port = own(unused).port;
+    closed.port = own(unused).port;
     const int fd = client_socket();
     // Succeeds at the gateway, which cannot report the refusal; the first use does.
-    MUST(connect_to(fd, nobody) == 0);
+    MUST(connect_to(fd, closed) == 0);
     std::byte one;
     MUST(recv(fd, &one, 1, 0) == -1 && errno == ECONNRESET);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 
 namespace mcastcoll::fabtest {
 
@@ -21,14 +21,14 @@ struct RelayFaults {
 
 struct Case {
     std::string_view name;
-    void (*client)(const relay::Endpoint& server);
+    void (*client)(const sites::Endpoint& server);
     void (*server)(int listener);
     int server_domain = 2;  // AF_INET
     RelayFaults faults{};
 };
 
 // split_cross.cc: two processes, each connecting to the peer at the same time.
-void client_crosses(const relay::Endpoint& server);
+void client_crosses(const sites::Endpoint& server);
 void server_crosses(int listener);
 
 std::span<const Case> all_cases();

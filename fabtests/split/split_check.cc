@@ -64,15 +64,15 @@ std::string sites_with(const std::array<std::uint16_t, 2>& ports) {
 
 bool passes(const char* self, std::size_t number) {
     const Case& one = all_cases()[number];
-    int told[2], listens[2];
-    MUST(pipe(told) == 0 && pipe(listens) == 0);
+    int ports_pipe[2], listens[2];
+    MUST(pipe(ports_pipe) == 0 && pipe(listens) == 0);
     const pid_t relay_process = fork();
     MUST(relay_process >= 0);
-    if (relay_process == 0) run_relay(one.faults, told[1]);
-    close(told[1]);
+    if (relay_process == 0) run_relay(one.faults, ports_pipe[1]);
+    close(ports_pipe[1]);
     std::array<std::uint16_t, 2> ports{};
-    MUST(read(told[0], ports.data(), sizeof ports) == sizeof ports);
-    close(told[0]);
+    MUST(read(ports_pipe[0], ports.data(), sizeof ports) == sizeof ports);
+    close(ports_pipe[0]);
     const std::string sites = write_sites(sites_with(ports)), which = std::to_string(number);
     const pid_t server = start(self, sites, "b", {"server", which, std::to_string(listens[1])});
     close(listens[1]);
@@ -104,10 +104,10 @@ int act(const std::string& role, const Case& one, const std::string& number) {
         one.client(endpoint(kServerHost, static_cast<std::uint16_t>(std::stoi(number))));
         return 0;
     }
-    const int listener = listening(kServerHost, one.server_domain, 4096), tell = std::stoi(number);
+    const int listener = listening(kServerHost, one.server_domain, 4096), ports_fd = std::stoi(number);
     const std::uint16_t port = own(listener).port;
-    MUST(write(tell, &port, sizeof port) == sizeof port);
-    close(tell);
+    MUST(write(ports_fd, &port, sizeof port) == sizeof port);
+    close(ports_fd);
     one.server(listener);
     return 0;
 }

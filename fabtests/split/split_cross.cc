@@ -17,7 +17,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-using relay::Endpoint;
+using sites::Endpoint;
 
 constexpr int kRounds = 100;
 constexpr std::size_t kNameSize = 24;  // as long as Open MPI's
@@ -55,10 +55,10 @@ class Side {
         if (said_)
             hear();
         else
-            say();
+            report();
     }
 
-    void say() {
+    void report() {
         int error = -1;
         socklen_t length = sizeof error;
         MUST(getsockopt(mine_, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0);

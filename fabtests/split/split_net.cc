@@ -25,25 +25,25 @@ void end_for(const char* what, const char* file, int line, int error) {
     std::_Exit(1);
 }
 
-relay::Endpoint endpoint(const std::string& host, std::uint16_t port) {
-    auto parsed = relay::Endpoint::parse(host);
+sites::Endpoint endpoint(const std::string& host, std::uint16_t port) {
+    auto parsed = sites::Endpoint::parse(host);
     MUST(parsed.ok());
     parsed.value().port = port;
     return parsed.value();
 }
 
-relay::Endpoint own(int fd) {
+sites::Endpoint own(int fd) {
     sockaddr_storage address;
     socklen_t length = sizeof address;
     MUST(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-    return relay::Endpoint::of(generic(address), length);
+    return sites::Endpoint::of(generic(address), length);
 }
 
-relay::Endpoint peer(int fd) {
+sites::Endpoint peer(int fd) {
     sockaddr_storage address;
     socklen_t length = sizeof address;
     MUST(getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-    return relay::Endpoint::of(generic(address), length);
+    return sites::Endpoint::of(generic(address), length);
 }
 
 int bound_socket(const std::string& host, int domain, int flags) {
@@ -61,17 +61,17 @@ int listening(const std::string& host, int domain, int backlog) {
     return fd;
 }
 
-int connect_to(int fd, const relay::Endpoint& to, int domain) {
+int connect_to(int fd, const sites::Endpoint& to, int domain) {
     sockaddr_storage address;
     const socklen_t length = write_address(to, domain, address);
     return connect(fd, generic(address), length);
 }
 
-int accept_from(int listener, relay::Endpoint& from, int flags) {
+int accept_from(int listener, sites::Endpoint& from, int flags) {
     sockaddr_storage address;
     socklen_t length = sizeof address;
     const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&address), &length, flags);
-    if (fd >= 0) from = relay::Endpoint::of(generic(address), length);
+    if (fd >= 0) from = sites::Endpoint::of(generic(address), length);
     return fd;
 }
 

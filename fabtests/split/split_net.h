@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 
 #define MUST(condition)                                                                       \
     do {                                                                                      \
@@ -26,15 +26,15 @@ namespace mcastcoll::fabtest {
 inline constexpr const char *kClientHost = "127.11.0.2", *kServerHost = "127.12.0.2",
                             *kGatewayA = "127.11.0.1", *kGatewayB = "127.12.0.1";
 
-relay::Endpoint endpoint(const std::string& host, std::uint16_t port);
-relay::Endpoint own(int fd);
-relay::Endpoint peer(int fd);  // as getpeername() returns it
+sites::Endpoint endpoint(const std::string& host, std::uint16_t port);
+sites::Endpoint own(int fd);
+sites::Endpoint peer(int fd);  // as getpeername() returns it
 
 // Opens a TCP socket bound to this host; domain AF_INET6: the same host as a mapped address.
 int bound_socket(const std::string& host, int domain = AF_INET, int flags = 0);
 int listening(const std::string& host, int domain = AF_INET, int backlog = 16);
-int connect_to(int fd, const relay::Endpoint& to, int domain = AF_INET);  // as connect(2)
-int accept_from(int listener, relay::Endpoint& from, int flags = 0);      // as accept4(2)
+int connect_to(int fd, const sites::Endpoint& to, int domain = AF_INET);  // as connect(2)
+int accept_from(int listener, sites::Endpoint& from, int flags = 0);      // as accept4(2)
 
 void send_all(int fd, const void* from, std::size_t size);
 std::size_t receive_all(int fd, void* to, std::size_t size);  // fewer bytes at the end of the stream

@@ -8,8 +8,8 @@
 #include <span>
 #include <thread>
 
-#include "relay/preface.h"
-#include "relay/sites.h"
+#include "gateway/preface.h"
+#include "sites/sites.h"
 #include "split_cases.h"
 #include "split_net.h"
 
@@ -36,9 +36,9 @@ void carry(int from, int to) {
 }
 
 void serve(int near, const char* other_gateway, RelayFaults faults) {
-    std::array<std::byte, relay::kPrefaceSize> bytes;
+    std::array<std::byte, gateway::kPrefaceSize> bytes;
     if (receive_all(near, bytes.data(), bytes.size()) != bytes.size()) return;
-    const auto preface = relay::decode_preface(bytes);
+    const auto preface = gateway::decode_preface(bytes);
     MUST(preface.has_value());
     const int far = bound_socket(other_gateway);
     if (connect_to(far, preface->target) != 0) {
@@ -66,13 +66,13 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
 
 // If the preface's target is in the own site, the preface comes from another gateway: connects to the target.
 // Otherwise connects to the gateway of the target's site.
-void serve_between(int near, const relay::Sites& sites, const relay::Site& own) {
-    std::array<std::byte, relay::kPrefaceSize> bytes;
+void serve_between(int near, const sites::Sites& sites, const sites::Site& own) {
+    std::array<std::byte, gateway::kPrefaceSize> bytes;
     const std::size_t got = receive_all(near, bytes.data(), bytes.size());
-    const auto preface = relay::decode_preface(std::span(bytes).first(got));
-    const relay::Site* const to = preface ? sites.site_of(preface->target) : nullptr;
+    const auto preface = gateway::decode_preface(std::span(bytes).first(got));
+    const sites::Site* const to = preface ? sites.site_of(preface->target) : nullptr;
     const int one = 1;
-    const int far = socket(own.gateway.family == relay::Family::v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+    const int far = socket(own.gateway.family == sites::Family::v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
     if (to == nullptr || connect_to(far, to == &own ? preface->target : to->wan) != 0) {
         const linger reset{1, 0};
         setsockopt(near, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -91,12 +91,12 @@ void serve_between(int near, const relay::Sites& sites, const relay::Site& own) 
 }  // namespace
 
 void run_gateway(const std::string& sites_file, const std::string& site) {
-    const auto sites = relay::read_sites(sites_file);
+    const auto sites = sites::read_sites(sites_file);
     MUST(sites.ok());
-    const relay::Site* const own = sites.value().named(site);
+    const sites::Site* const own = sites.value().named(site);
     MUST(own != nullptr);
     const int listener =
-                  socket(own->gateway.family == relay::Family::v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0),
+                  socket(own->gateway.family == sites::Family::v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0),
               one = 1;
     MUST(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
     sockaddr_storage address;

@@ -48,37 +48,38 @@ inline doctor::Host healthy_host(unsigned at) {
     host.memory.reads_neighbour = true;
     host.rdma.group = Look<std::string>::failed("there is no RDMA device");
     host.firewall.looked = true;
-    host.querier.heard = std::string("10.0.0.254");
+    host.querier.received = std::string("10.0.0.254");
     host.querier.waited_s = 3;
     host.end_to_end = EndToEnd{"", 4, 40, 100, 0, ""};
-    host.speaks = true;
+    host.sends = true;
     for (unsigned phase = 0; phase < kPhases; ++phase)
         host.sent.push_back({static_cast<Phase>(phase), phase == 0 ? 50U : 100U, 1472, 100, ""});
     return host;
 }
 
-inline doctor::Crew healthy_crew(unsigned size) {
-    doctor::Crew crew;
-    crew.top_mbit = 500;
-    crew.wait_s = 3;
+inline doctor::Facts healthy_facts(unsigned size) {
+    doctor::Facts facts;
+    facts.top_mbit = 500;
+    facts.wait_s = 3;
     for (unsigned i = 0; i < size; ++i) {
-        crew.hosts.emplace_back(healthy_host(i));
-        crew.names.push_back("n" + std::to_string(i));
-        crew.gone.emplace_back();
+        facts.hosts.emplace_back(healthy_host(i));
+        facts.names.push_back("n" + std::to_string(i));
+        facts.gone.emplace_back();
     }
-    for (auto& to : crew.hosts)
+    for (auto& to : facts.hosts)
         for (unsigned from = 0; from < size; ++from)
-            for (const doctor::Stream& stream : crew.hosts[from]->sent)
-                to->heard.push_back({from, stream.phase, stream.datagrams, 0, 0, 0});
-    return crew;
+            for (const doctor::Stream& stream : facts.hosts[from]->sent)
+                to->received.push_back({from, stream.phase, stream.datagrams, 0, 0, 0});
+    return facts;
 }
 
 // Changes the counts of what `to` received from `from` in these phases.
-inline void change(doctor::Crew& crew, unsigned from, unsigned to,
+inline void change(doctor::Facts& facts, unsigned from, unsigned to,
                    std::initializer_list<doctor::Phase> phases,
-                   const std::function<void(doctor::Heard&)>& how) {
-    for (doctor::Heard& heard : crew.hosts[to]->heard)
-        if (heard.from == from && std::count(phases.begin(), phases.end(), heard.phase) > 0) how(heard);
+                   const std::function<void(doctor::ReceivedStream&)>& how) {
+    for (doctor::ReceivedStream& received : facts.hosts[to]->received)
+        if (received.from == from && std::count(phases.begin(), phases.end(), received.phase) > 0)
+            how(received);
 }
 inline constexpr auto kEveryPhase = {doctor::Phase::small,  doctor::Phase::full, doctor::Phase::slow,
                                      doctor::Phase::medium, doctor::Phase::fast, doctor::Phase::burst,

@@ -3,8 +3,10 @@
 # random source, environment, log or libfabric. Checks the includes of their sources and the undefined symbols of their
 # objects.  Run in the top build directory.
 set -u
-source_dir=${top_srcdir:-${srcdir:-.}}/prov/mcastcoll
-build_dir=prov/mcastcoll
+top=${top_srcdir:-${srcdir:-.}}
+folder_of() { # folder_of LAYER: where sources and objects are, relative to the top folder
+    case $1 in session) echo util/gateway/session ;; *) echo "prov/mcastcoll/$1" ;; esac
+}
 failures=0
 
 complain() {
@@ -20,20 +22,21 @@ calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|w
 # Pure headers of base/.
 base='base/(bitmap|cache|collective|function_ref|rank_set|result|ring|types)\.h'
 
-for layer in wire engine feed levels topology trunk group; do
-    [ -d "$source_dir/$layer" ] || { complain "no folder $source_dir/$layer"; continue; }
+for layer in wire engine feed levels topology session group; do
+    folder=$top/$(folder_of $layer)
+    [ -d "$folder" ] || { complain "no folder $folder"; continue; }
     own='wire'
-    sources=("$source_dir/$layer"/*.h "$source_dir/$layer"/*.cc)
+    sources=("$folder"/*.h "$folder"/*.cc)
     case $layer in
         feed) own='wire|feed' ;;
-        trunk) own='wire|trunk' ;;
+        session) own='wire|gateway/session' ;;
         engine) own='wire|engine|reduce' ;;
         levels) own='wire|engine|reduce|topology|levels' ;;
         group) own='wire|engine|topology|levels|group' ;;
         topology) # the part with system calls is a separate library
             own='wire|topology'
             sources=()
-            for file in "$source_dir/$layer"/*.h "$source_dir/$layer"/*.cc; do
+            for file in "$folder"/*.h "$folder"/*.cc; do
                 case ${file##*/} in discover.*|machine*|report*) ;; *) sources+=("$file") ;; esac
             done ;;
     esac
@@ -51,20 +54,20 @@ for layer in wire engine feed levels topology trunk group; do
 done
 
 # Sources of the doctor for the evaluation of facts, and for their JSON.
-doctor=${top_srcdir:-${srcdir:-.}}/util/doctor
-sources=("$doctor"/hearing.h "$doctor"/{facts,firewall_rules,judg,report,tally}*.{h,cc})
+doctor=$top/util/doctor
+sources=("$doctor"/reception.h "$doctor"/{facts,firewall_rules,judg,report,tally}*.{h,cc})
 while IFS= read -r line; do
     complain "not allowed: $line"
 done < <(grep -nE '^[[:space:]]*#[[:space:]]*include' "${sources[@]}" |
-         grep -vE "#[[:space:]]*include[[:space:]]+(<($allowed_system|fmt/format\.h|nlohmann/json\.hpp)>|\"(facts|firewall_rules|hearing|judge|judging|report|tally)\.h\"|\"$base\")")
+         grep -vE "#[[:space:]]*include[[:space:]]+(<($allowed_system|fmt/format\.h|nlohmann/json\.hpp)>|\"(facts|firewall_rules|judge|judging|reception|report|tally)\.h\"|\"$base\")")
 while IFS= read -r line; do
     complain "a call that is not allowed: $line"
 done < <(grep -nE "(^|[^A-Za-z0-9_.>:])$calls\(" "${sources[@]}" | grep -vE ':[0-9]+:[[:space:]]*//')
 
 # Undefined symbols of the objects.
 denied='socket|bind|connect|listen|accept4?|recv|recvfrom|recvmsg|recvmmsg|send|sendto|sendmsg|sendmmsg|poll|ppoll|select|epoll_.*|open|openat|read|readv|write|writev|ioctl|fcntl|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|rand|srand|random|srandom|rand_r|drand48|getrandom|getentropy|getenv|secure_getenv|printf|fprintf|vprintf|vfprintf|puts|fputs|fwrite|syslog|fork|execve|mmap|munmap|shm_open|pthread_create|syscall|fi_.*'
-for layer in wire engine feed levels topology trunk group; do
-    archive=$build_dir/$layer/.libs/libmcc$layer.a
+for layer in wire engine feed levels topology session group; do
+    archive=$(folder_of $layer)/.libs/libmcc$layer.a
     if [ ! -f "$archive" ]; then
         complain "no archive $archive: build first"
         continue
@@ -78,4 +81,4 @@ for layer in wire engine feed levels topology trunk group; do
 done
 
 [ "$failures" -eq 0 ] || exit 1
-echo "purity: wire, engine, feed, levels, trunk, group, the model of the topology and what the doctor makes of facts are pure"
+echo "purity: wire, engine, feed, levels, session, group, the model of the topology and what the doctor makes of facts are pure"

@@ -29,33 +29,34 @@ struct Case {
     const char* what;
     const char* ids;
     Severity severity;
-    std::function<void(Crew&)> spoil;
+    std::function<void(Facts&)> spoil;
 };
 
 // Cuts the datagrams in this direction.
-void cut(Crew& crew, unsigned from, unsigned to) {
-    change(crew, from, to, kEveryPhase, [](Heard& heard) { heard.datagrams = 0; });
+void cut(Facts& facts, unsigned from, unsigned to) {
+    change(facts, from, to, kEveryPhase, [](ReceivedStream& received) { received.datagrams = 0; });
 }
-void silence(Crew& crew) {
-    for (unsigned from = 0; from < crew.hosts.size(); ++from)
-        for (unsigned to = 0; to < crew.hosts.size(); ++to)
-            if (from != to) cut(crew, from, to);
+void silence(Facts& facts) {
+    for (unsigned from = 0; from < facts.hosts.size(); ++from)
+        for (unsigned to = 0; to < facts.hosts.size(); ++to)
+            if (from != to) cut(facts, from, to);
 }
-void lose(Crew& crew, unsigned to, std::initializer_list<Phase> phases, std::uint64_t each) {
-    for (unsigned from = 0; from < crew.hosts.size(); ++from)
-        if (from != to) change(crew, from, to, phases, [&](Heard& heard) { heard.datagrams -= each; });
+void lose(Facts& facts, unsigned to, std::initializer_list<Phase> phases, std::uint64_t each) {
+    for (unsigned from = 0; from < facts.hosts.size(); ++from)
+        if (from != to)
+            change(facts, from, to, phases, [&](ReceivedStream& received) { received.datagrams -= each; });
 }
-void set_rule(Crew& crew, unsigned at, bool outgoing) {
-    crew.hosts[at]->firewall.rules = {{"ip daddr 224.0.0.0/4 drop", "nft delete rule x", true, outgoing}};
-}
-template <typename Change>
-std::function<void(Crew&)> at_first(Change change) {
-    return [change](Crew& crew) { change(*crew.hosts[0]); };
+void set_rule(Facts& facts, unsigned at, bool outgoing) {
+    facts.hosts[at]->firewall.rules = {{"ip daddr 224.0.0.0/4 drop", "nft delete rule x", true, outgoing}};
 }
 template <typename Change>
-std::function<void(Crew&)> everywhere(Change change) {
-    return [change](Crew& crew) {
-        for (auto& host : crew.hosts) change(*host);
+std::function<void(Facts&)> at_first(Change change) {
+    return [change](Facts& facts) { change(*facts.hosts[0]); };
+}
+template <typename Change>
+std::function<void(Facts&)> everywhere(Change change) {
+    return [change](Facts& facts) {
+        for (auto& host : facts.hosts) change(*host);
     };
 }
 
@@ -140,80 +141,80 @@ const Case kHostCases[] = {
     {"a virtual machine", "virtual@n0", Severity::note,
      at_first([](Host& h) { h.machine.is_virtual = true; })},
     {"containers of one machine", "one-machine@n0,n1", Severity::note,
-     [](Crew& c) {
+     [](Facts& c) {
          c.hosts[1]->machine.boot = c.hosts[0]->machine.boot;
          c.hosts[1]->machine.net_namespace = 7;
      }},
-    {"no querier in three seconds", "querier-not-heard", Severity::note,
-     everywhere([](Host& h) { h.querier.heard = std::string(); })},
+    {"no querier in three seconds", "no-query-received", Severity::note,
+     everywhere([](Host& h) { h.querier.received = std::string(); })},
     {"no querier at all", "querier-missing", Severity::limits, everywhere([](Host& h) {
-         h.querier.heard = std::string();
+         h.querier.received = std::string();
          h.querier.waited_s = 130;
      })},
     {"no querier, where one would ask often", "querier-missing", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          c.query_interval_s = 2;
-         for (auto& host : c.hosts) host->querier.heard = std::string();
+         for (auto& host : c.hosts) host->querier.received = std::string();
      }},
-    {"no querier, where one would ask seldom", "querier-not-heard", Severity::note,
-     [](Crew& c) {
+    {"no querier, where one would ask seldom", "no-query-received", Severity::note,
+     [](Facts& c) {
          c.query_interval_s = 250;
-         for (auto& host : c.hosts) host->querier.heard = std::string(), host->querier.waited_s = 130;
+         for (auto& host : c.hosts) host->querier.received = std::string(), host->querier.waited_s = 130;
      }},
     {"no group", "group-failed@n0", Severity::broken,
      at_first([](Host& h) { h.end_to_end->error = "the join: Connection timed out"; })},
     {"a group without multicast", "group-without-multicast", Severity::limits,
      everywhere([](Host& h) { h.end_to_end->multicast_sent = 0; })},
     {"a host that does not answer", "host-missing@n3", Severity::broken,
-     [](Crew& c) {
+     [](Facts& c) {
          c.hosts[3].reset();
          c.gone[3] = "did not join within 30 s";
      }},
 };
 
-const Case kHearingCases[] = {
-    {"a deaf host", "deaf@n2", Severity::limits,
-     [](Crew& c) {
+const Case kReceptionCases[] = {
+    {"a host that does not receive", "not-receiving@n2", Severity::limits,
+     [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
      }},
-    {"a deaf host with a firewall", "firewall@n2", Severity::limits,
-     [](Crew& c) {
+    {"a host that does not receive with a firewall", "firewall@n2", Severity::limits,
+     [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
          set_rule(c, 2, false);
      }},
-    {"a deaf host with a firewall the other way", "deaf@n2", Severity::limits,
-     [](Crew& c) {
+    {"a host that does not receive with a firewall the other way", "not-receiving@n2", Severity::limits,
+     [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
          set_rule(c, 2, true);
      }},
-    {"a mute host", "mute@n2", Severity::limits,
-     [](Crew& c) {
+    {"a host that is not received", "not-received@n2", Severity::limits,
+     [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
      }},
-    {"a mute host with a firewall", "firewall@n2", Severity::limits,
-     [](Crew& c) {
+    {"a host that is not received with a firewall", "firewall@n2", Severity::limits,
+     [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
          set_rule(c, 2, true);
      }},
-    {"a deaf and a mute host", "deaf@n1 mute@n2", Severity::limits,
-     [](Crew& c) {
+    {"one host does not receive, one is not received", "not-receiving@n1 not-received@n2", Severity::limits,
+     [](Facts& c) {
          for (const unsigned from : {0, 2, 3}) cut(c, from, 1);
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
      }},
-    {"a pair", "path-broken", Severity::limits, [](Crew& c) { cut(c, 0, 1); }},
+    {"a pair", "path-broken", Severity::limits, [](Facts& c) { cut(c, 0, 1); }},
     {"two islands", "path-broken", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          for (const unsigned a : {0, 1})
              for (const unsigned b : {2, 3}) cut(c, a, b), cut(c, b, a);
      }},
-    {"nobody", "nobody-hears", Severity::limits, silence},
-    {"nobody, and no group was tried", "nobody-hears", Severity::broken,
-     [](Crew& c) {
+    {"none receives", "none-receives", Severity::limits, silence},
+    {"none receives, and no group was tried", "none-receives", Severity::broken,
+     [](Facts& c) {
          silence(c);
          for (auto& host : c.hosts) host->end_to_end.reset();
      }},
     {"one address on all hosts", "address-shared", Severity::broken,
-     [](Crew& c) {
+     [](Facts& c) {
          silence(c);
          for (auto& host : c.hosts) {
              host->network.address = "172.17.0.1";
@@ -222,83 +223,88 @@ const Case kHearingCases[] = {
          }
      }},
     {"one address on two hosts", "address-shared@n1,n3", Severity::broken,
-     [](Crew& c) { c.hosts[3]->network.address = c.hosts[1]->network.address; }},
+     [](Facts& c) { c.hosts[3]->network.address = c.hosts[1]->network.address; }},
     {"containers with one network", "one-machine@n0,n1", Severity::note,
-     [](Crew& c) {
+     [](Facts& c) {
          c.hosts[1]->network.address = c.hosts[0]->network.address;
          c.hosts[1]->machine.boot = c.hosts[0]->machine.boot;
      }},
     {"a link-local address", "link-local@n0", Severity::note,
-     [](Crew& c) { c.hosts[0]->network.address = "fe80::1"; }},
-    {"a rule that lets all pass", "", Severity::note, [](Crew& c) { set_rule(c, 2, false); }},
+     [](Facts& c) { c.hosts[0]->network.address = "fe80::1"; }},
+    {"a rule that lets all pass", "", Severity::note, [](Facts& c) { set_rule(c, 2, false); }},
     {"long datagrams to one", "full-size-lost@n2", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          for (const unsigned from : {0, 1, 3})
              change(c, from, 2, {Phase::full, Phase::slow, Phase::medium, Phase::fast, Phase::burst},
-                    [](Heard& heard) { heard.datagrams = 0; });
+                    [](ReceivedStream& received) { received.datagrams = 0; });
      }},
-    {"forgotten", "cut-off@n2", Severity::limits, [](Crew& c) { lose(c, 2, {Phase::again}, 100); }},
+    {"forgotten", "cut-off@n2", Severity::limits, [](Facts& c) { lose(c, 2, {Phase::again}, 100); }},
     {"losses at any rate", "loss@n2", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          lose(c, 2, {Phase::small, Phase::full}, 3);
      }},
     {"losses by a firewall", "firewall@n2", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          lose(c, 2, {Phase::small, Phase::full}, 3);
          set_rule(c, 2, false);
      }},
     {"one lost", "", Severity::note,
-     [](Crew& c) { change(c, 0, 1, {Phase::small}, [](Heard& heard) { --heard.datagrams; }); }},
-    {"losses at a rate", "loss-at-rate@n2", Severity::limits, [](Crew& c) { lose(c, 2, {Phase::fast}, 20); }},
+     [](Facts& c) {
+         change(c, 0, 1, {Phase::small}, [](ReceivedStream& received) { --received.datagrams; });
+     }},
+    {"losses at a rate", "loss-at-rate@n2", Severity::limits,
+     [](Facts& c) { lose(c, 2, {Phase::fast}, 20); }},
     {"losses at a rate that a firewall limits", "firewall@n2", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          lose(c, 2, {Phase::fast}, 20);
          set_rule(c, 2, false);
      }},
-    {"a mute host whose kernel refuses", "mute@n2", Severity::limits,
-     [](Crew& c) {
+    {"a host that is not received whose kernel refuses", "not-received@n2", Severity::limits,
+     [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
          for (Stream& stream : c.hosts[2]->sent)
              stream.datagrams = 0, stream.error = "Operation not permitted";
      }},
     {"a full buffer", "overflow@n2", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          lose(c, 2, {Phase::burst}, 20);
          c.hosts[2]->overflows = 9;
      }},
     {"a full buffer at any rate", "overflow@n2", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          lose(c, 2, {Phase::small, Phase::full}, 3);
          c.hosts[2]->overflows = 9;
      }},
     {"a full buffer on a shared machine", "overflow@n2 one-machine", Severity::note,
-     [](Crew& c) {
+     [](Facts& c) {
          lose(c, 2, {Phase::burst}, 20);
          c.hosts[2]->overflows = 9;
          for (auto& host : c.hosts) host->machine.boot = "one";
      }},
     {"copies", "duplicates@n2", Severity::limits,
-     [](Crew& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.duplicates = 100; }); }},
+     [](Facts& c) {
+         change(c, 0, 2, {Phase::fast}, [](ReceivedStream& received) { received.duplicates = 100; });
+     }},
     {"out of order", "reordered@n2", Severity::note,
-     [](Crew& c) { change(c, 0, 2, {Phase::fast}, [](Heard& heard) { heard.late = 90; }); }},
+     [](Facts& c) { change(c, 0, 2, {Phase::fast}, [](ReceivedStream& received) { received.late = 90; }); }},
     {"a pair in one of two subnets", "subnets-differ path-broken", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          for (const unsigned i : {0, 1}) c.hosts[i]->network.subnet = "10.0.1.0/24";
          cut(c, 0, 1);
      }},
     {"a subnet for each", "subnets-differ", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          silence(c);
          for (unsigned i = 0; i < 4; ++i) c.hosts[i]->network.subnet = fmt::format("10.0.{}.0/24", i);
      }},
     {"subnets whose routers are to pass multicasts on", "subnets-differ path-broken", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          for (auto& host : c.hosts) host->network.ttl = 8;
          c.hosts[0]->network.subnet = "10.0.1.0/24";
          cut(c, 0, 1);
      }},
     {"subnets", "subnets-differ", Severity::limits,
-     [](Crew& c) {
+     [](Facts& c) {
          for (const unsigned i : {2, 3}) c.hosts[i]->network.subnet = "10.0.1.0/24";
          for (const unsigned a : {0, 1})
              for (const unsigned b : {2, 3}) cut(c, a, b), cut(c, b, a);
@@ -306,9 +312,9 @@ const Case kHearingCases[] = {
 };
 
 void check(const Case& one) {
-    Crew crew = healthy_crew(4);
-    one.spoil(crew);
-    const Verdict verdict = judge(crew);
+    Facts facts = healthy_facts(4);
+    one.spoil(facts);
+    const Verdict verdict = judge(facts);
     const std::string found = ids(verdict);
     cr_assert(found == one.ids, "%s: %s", one.what, found.c_str());
     cr_assert(verdict.worst == one.severity, "%s: severity %d", one.what, static_cast<int>(verdict.worst));
@@ -324,7 +330,7 @@ void check(const Case& one) {
 
 Test(doctor, healthy_hosts_have_no_findings) {
     for (const unsigned size : {1U, 2U, 3U, 40U}) {
-        const Verdict verdict = judge(healthy_crew(size));
+        const Verdict verdict = judge(healthy_facts(size));
         cr_assert(ids(verdict) == "");
         cr_assert(verdict.worst == Severity::note && verdict.unseen.empty());
         cr_assert(verdict.fine.size() >= 8);
@@ -337,16 +343,16 @@ Test(doctor, each_fault_of_a_host_is_one_finding) {
 }
 
 Test(doctor, each_fault_of_the_network_is_one_finding) {
-    for (const Case& one : kHearingCases) check(one);
+    for (const Case& one : kReceptionCases) check(one);
 }
 
 Test(doctor, a_group_without_multicast_is_slower_and_works) {
-    Crew crew = healthy_crew(4);
-    silence(crew);
-    cr_assert(holds(judge(crew).sentence, "slower here: a group of these 4 hosts works, but without multicast"));
-    crew.hosts[2]->end_to_end->error = "the join: Connection timed out";
-    crew.hosts[2]->end_to_end->warning = "join failed: no answer of rank 0";
-    const Verdict verdict = judge(crew);
+    Facts facts = healthy_facts(4);
+    silence(facts);
+    cr_assert(holds(judge(facts).sentence, "slower here: a group of these 4 hosts works, but without multicast"));
+    facts.hosts[2]->end_to_end->error = "the join: Connection timed out";
+    facts.hosts[2]->end_to_end->warning = "join failed: no answer of rank 0";
+    const Verdict verdict = judge(facts);
     cr_assert(holds(verdict.sentence, "will not work here"));
     cr_assert(std::ranges::any_of(verdict.findings, [](const Finding& one) {
         return one.id == "group-failed" &&
@@ -355,57 +361,59 @@ Test(doctor, a_group_without_multicast_is_slower_and_works) {
 }
 
 Test(doctor, a_host_behind_a_smaller_mtu_may_be_missing) {
-    Crew crew = healthy_crew(4);
-    crew.hosts[3].reset();
-    cr_assert_not(holds(judge(crew).findings[0].cause, "MTU"));
-    for (unsigned i = 0; i < 3; ++i) crew.hosts[i]->network.mtu = 9000;
-    const Verdict verdict = judge(crew);
+    Facts facts = healthy_facts(4);
+    facts.hosts[3].reset();
+    cr_assert_not(holds(judge(facts).findings[0].cause, "MTU"));
+    for (unsigned i = 0; i < 3; ++i) facts.hosts[i]->network.mtu = 9000;
+    const Verdict verdict = judge(facts);
     cr_assert(ids(verdict) == "host-missing@n3");
     cr_assert(holds(verdict.findings[0].cause, "MTU of 9000 bytes"));
     cr_assert(holds(verdict.findings[0].mend, "ping -M do -s 8972 n3"));
 }
 
-Test(doctor, a_host_alone_hears_itself) {
-    Crew crew = healthy_crew(1);
-    set_rule(crew, 0, false);
-    cr_assert(ids(judge(crew)) == "firewall-suspected");
-    cut(crew, 0, 0);
-    cr_assert(ids(judge(crew)) == "firewall");
-    crew.hosts[0]->firewall.rules.clear();
-    const Verdict verdict = judge(crew);
-    cr_assert(ids(verdict) == "self-deaf");
+Test(doctor, a_host_alone_receives_its_own_multicasts) {
+    Facts facts = healthy_facts(1);
+    set_rule(facts, 0, false);
+    cr_assert(ids(judge(facts)) == "firewall-suspected");
+    cut(facts, 0, 0);
+    cr_assert(ids(judge(facts)) == "firewall");
+    facts.hosts[0]->firewall.rules.clear();
+    const Verdict verdict = judge(facts);
+    cr_assert(ids(verdict) == "own-not-received");
     cr_assert(verdict.worst == Severity::broken);
 }
 
 Test(doctor, a_host_alone_may_be_refused_by_its_kernel) {
-    Crew crew = healthy_crew(1);
-    cut(crew, 0, 0);
-    for (Stream& stream : crew.hosts[0]->sent) stream.datagrams = 0, stream.error = "Operation not permitted";
-    const Verdict verdict = judge(crew);
-    cr_assert(ids(verdict) == "self-deaf");
+    Facts facts = healthy_facts(1);
+    cut(facts, 0, 0);
+    for (Stream& stream : facts.hosts[0]->sent)
+        stream.datagrams = 0, stream.error = "Operation not permitted";
+    const Verdict verdict = judge(facts);
+    cr_assert(ids(verdict) == "own-not-received");
     cr_assert(holds(verdict.findings[0].cause, "Operation not permitted"));
-    set_rule(crew, 0, true);
-    cr_assert(ids(judge(crew)) == "firewall");
+    set_rule(facts, 0, true);
+    cr_assert(ids(judge(facts)) == "firewall");
 }
 
 Test(doctor, a_head_that_only_leads_is_not_missed) {
-    Crew crew = healthy_crew(3);
-    crew.hosts[0].reset();
-    crew.names[0].clear();
-    for (auto& host : crew.hosts)
-        if (host) std::erase_if(host->heard, [](const Heard& heard) { return heard.from == 0; });
-    cr_assert(ids(judge(crew)) == "");
+    Facts facts = healthy_facts(3);
+    facts.hosts[0].reset();
+    facts.names[0].clear();
+    for (auto& host : facts.hosts)
+        if (host)
+            std::erase_if(host->received, [](const ReceivedStream& received) { return received.from == 0; });
+    cr_assert(ids(judge(facts)) == "");
 }
 
-Test(doctor, what_could_not_be_looked_at_is_said) {
-    Crew crew = healthy_crew(2);
-    for (auto& host : crew.hosts) {
+Test(doctor, failed_observations_are_reported) {
+    Facts facts = healthy_facts(2);
+    for (auto& host : facts.hosts) {
         host->firewall.looked = Look<bool>::failed("nft shows the rules only to root");
-        host->querier.heard =
+        host->querier.received =
             Look<std::string>::failed("receiving IGMP and MLD queries needs root (CAP_NET_RAW)");
         host->memory.reads_neighbour = Look<bool>::failed("no process");
     }
-    const Verdict verdict = judge(crew);
+    const Verdict verdict = judge(facts);
     cr_assert(ids(verdict) == "");
     cr_assert_eq(verdict.unseen.size(), 3);
 }
@@ -422,14 +430,15 @@ Test(doctor, facts_travel_whole) {
 }
 
 Test(doctor, a_report_is_for_people_and_for_programs) {
-    Crew crew = healthy_crew(4);
-    cut(crew, 0, 1);
-    lose(crew, 3, {Phase::fast}, 50);
-    const Verdict verdict = judge(crew);
-    const std::string plain = as_text(verdict, crew, false), coloured = as_text(verdict, crew, true);
+    Facts facts = healthy_facts(4);
+    cut(facts, 0, 1);
+    lose(facts, 3, {Phase::fast}, 50);
+    const Verdict verdict = judge(facts);
+    const std::string plain = as_text(verdict, facts, false), coloured = as_text(verdict, facts, true);
     cr_assert_not(holds(plain, "\x1b"));
     cr_assert(holds(coloured, "\x1b[33;1m"));
-    cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not receive from n0"), "%s", plain.c_str());
+    cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not receive from n0"), "%s",
+              plain.c_str());
     // The matrix: n1 receives nothing from n0; n3 has lost 50 of 550 datagrams of each sender.
     cr_assert(holds(plain, " n1       -         .    ."), "%s", plain.c_str());
     cr_assert(holds(plain, "9.1"), "%s", plain.c_str());
@@ -437,21 +446,21 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
         end = std::min(plain.find('\n', at), plain.size());
         cr_assert_leq(end - at, 125);
     }
-    const Crew large = healthy_crew(20);
+    const Facts large = healthy_facts(20);
     cr_assert(holds(as_text(judge(large), large, false), "Each of 20 hosts receives everything"));
-    const std::string json = as_json(verdict, crew);
+    const std::string json = as_json(verdict, facts);
     cr_assert(holds(json, "\"id\": \"path-broken\"") && holds(json, "\"exit_code\": 1"));
 }
 
-Test(doctor_tally, counts_what_came_twice_late_or_not) {
+Test(doctor_tally, counts_duplicates_late_datagrams_and_losses) {
     Tally tally;
     for (const std::uint32_t number : {0U, 1U, 4U, 3U, 4U, 9U}) tally.take(number);
-    const Heard heard = tally.result(2, Phase::fast, 12);
-    cr_assert_eq(heard.from, 2);
-    cr_assert_eq(heard.datagrams, 5);
-    cr_assert_eq(heard.duplicates, 1);
-    cr_assert_eq(heard.late, 1);
-    cr_assert_eq(heard.longest_gap, 4);  // 5 to 8
+    const ReceivedStream received = tally.result(2, Phase::fast, 12);
+    cr_assert_eq(received.from, 2);
+    cr_assert_eq(received.datagrams, 5);
+    cr_assert_eq(received.duplicates, 1);
+    cr_assert_eq(received.late, 1);
+    cr_assert_eq(received.longest_gap, 4);  // 5 to 8
     cr_assert_eq(Tally().result(0, Phase::small, 50).longest_gap, 50);
     tally.take(UINT32_MAX);  // garbage does not count as a datagram, and takes no memory
     cr_assert_eq(tally.result(2, Phase::fast, 12).datagrams, 5);

@@ -53,7 +53,7 @@ Test(doctor_firewall, rules_that_name_multicast) {
     cr_assert(found(ruleset(match(meta("pkttype"), "\"multicast\"") + kDrop, "output"))[0].outgoing);
 }
 
-Test(doctor_firewall, rules_that_may_hold_for_it) {
+Test(doctor_firewall, rules_that_may_match) {
     for (const std::string& expression :
          {kDrop, match(meta("l4proto"), "\"udp\"") + kDrop,
           match(payload("udp", "dport"), R"({"range": [30000, 40000]})") + kDrop,
@@ -92,7 +92,7 @@ Test(doctor_firewall, rules_of_the_other_ip_version) {
 }
 
 // The policy drops the packets that the rule does not accept.
-Test(doctor_firewall, what_is_accepted_before) {
+Test(doctor_firewall, rules_that_accept_first) {
     const std::string accept = R"({"accept": null})";
     for (const std::string& expression :
          {match(payload("ip", "daddr"), kMulticast) + accept,

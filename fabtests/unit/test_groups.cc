@@ -109,7 +109,7 @@ Test(groups, a_death_is_heard_of_by_everybody) {
         for (const std::uint64_t after : {0U, 5U, 40U}) {
             GroupOptions options = everybody(3, 3, 1);
             options.groups[0].script = all_kinds(9);
-            options.death = Strike{.host = victim, .after = after};
+            options.death = HostEvent{.host = victim, .after = after};
             expect_fine(std::move(options));
         }
 }
@@ -124,7 +124,7 @@ Test(groups, a_process_that_starts_again) {
                 GroupOptions options = everybody(3, 3, 1);
                 options.groups[0].script = all_kinds(9);
                 options.counted = counted;
-                options.restart = Strike{.host = victim, .after = after};
+                options.restart = HostEvent{.host = victim, .after = after};
                 const bool early = after == UINT64_MAX;
                 if (early) options.restart->at = Nanoseconds{};
                 const std::uint64_t done = expect_fine(std::move(options));
@@ -188,7 +188,7 @@ Test(groups, what_all_must_have_is_there_once) {
         const Kind kind = plan.script[operation].kind;
         const bool parts = kind == Kind::scatter || kind == Kind::alltoall || kind == Kind::reduce_scatter;
         const bool for_root = kind == Kind::reduce || kind == Kind::gather;
-        const SharedPlan::Content one = shared.right(operation, 1), other = shared.right(operation, 2);
+        const SharedPlan::Content one = shared.expected(operation, 1), other = shared.expected(operation, 2);
         cr_assert_eq(one == other, !parts && !for_root, "%s", levels::name_of(kind).data());
     }
 }

@@ -28,18 +28,18 @@ std::uint32_t ranks_of(const Model& model) {
     return static_cast<std::uint32_t>(model.layout.machine_of.size());
 }
 
-std::uint64_t crossings(const Crossings& step, std::uint64_t bytes) {
+std::uint64_t crossings(const TrafficByLink& step, std::uint64_t bytes) {
     std::uint64_t payload = 0;
-    for (const Crossed& link : step.links) payload += link.payload_bytes;
+    for (const LinkTraffic& link : step.links) payload += link.payload_bytes;
     return payload / bytes;
 }
 
 // Traffic on each link and into each machine in each step.
-std::vector<Crossings> run_all(Simulation& world) {
-    std::vector<Crossings> steps;
-    Crossings before;
+std::vector<TrafficByLink> run_all(Simulation& world) {
+    std::vector<TrafficByLink> steps;
+    TrafficByLink before;
     world.step_over = [&](std::size_t done) {
-        const Crossings now = world.network().crossings();
+        const TrafficByLink now = world.network().link_traffic();
         if (done > 0) steps.push_back(now - before);
         before = now;
     };
@@ -48,7 +48,7 @@ std::vector<Crossings> run_all(Simulation& world) {
     return steps;
 }
 
-std::vector<Crossings> run_ours(const Model& model, std::uint64_t bytes, const Faults& faults = {}) {
+std::vector<TrafficByLink> run_ours(const Model& model, std::uint64_t bytes, const Faults& faults = {}) {
     GroupOptions options = one_group(model);
     options.seed = 5;
     options.faults = faults;
@@ -59,7 +59,7 @@ std::vector<Crossings> run_ours(const Model& model, std::uint64_t bytes, const F
     return run_all(ours);
 }
 
-std::vector<Crossings> run_tree(const Model& model, TreeShape shape, std::uint64_t bytes) {
+std::vector<TrafficByLink> run_tree(const Model& model, TreeShape shape, std::uint64_t bytes) {
     std::vector<Step> script;
     for (std::uint32_t root = 0; root < ranks_of(model); ++root) script.push_back(broadcast(root, bytes));
     MessageTree tree({.model = model, .seed = 5}, ranks_of(model), script, Nanoseconds::from_us(100),
@@ -69,14 +69,14 @@ std::vector<Crossings> run_tree(const Model& model, TreeShape shape, std::uint64
 
 // A link that leads away from the root's site carries every byte of the message once, in pieces of at least
 // 16 KiB (except the last) with a header each. Any other link carries no data, only headers with credit.
-void expect_one_crossing(const Model& model, const std::vector<Crossings>& steps, std::uint64_t bytes) {
+void expect_one_crossing(const Model& model, const std::vector<TrafficByLink>& steps, std::uint64_t bytes) {
     const std::uint32_t sites =
         *std::max_element(model.layout.site_of.begin(), model.layout.site_of.end()) + 1;
     cr_assert_eq(steps.size(), ranks_of(model));
     for (std::uint32_t root = 0; root < ranks_of(model); ++root)
         for (std::uint32_t from = 0; from < sites; ++from)
             for (std::uint32_t to = 0; to < sites; ++to) {
-                const Crossed& crossed = steps[root].links[from * sites + to];
+                const LinkTraffic& crossed = steps[root].links[from * sites + to];
                 const bool outward = from == model.layout.site(root) && to != from;
                 const std::uint64_t payload = outward ? bytes : 0;
                 cr_assert(crossed.payload_bytes == payload &&
@@ -108,7 +108,7 @@ Test(sites, ours_crosses_each_link_of_a_mesh_once) {
 // network hides the star from the sites.
 Test(sites, ours_in_a_star_is_flat) {
     const Model model = model_of({{2}, {2}, {2}}, false);
-    const std::vector<Crossings> steps = run_ours(model, 50'000);
+    const std::vector<TrafficByLink> steps = run_ours(model, 50'000);
     for (std::uint32_t root = 0; root < 6; ++root)
         cr_assert_eq(crossings(steps[root], 50'000), root < 2 ? 2 : 3, "root %u", root);
 }
@@ -128,7 +128,7 @@ Test(sites, ours_enters_each_machine_once) {
         for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{100'000}}) {
             const Model model = model_of(sites, false);
             if (sites.size() > 1 && bytes < 10'000) continue;
-            const std::vector<Crossings> steps = run_ours(model, bytes);
+            const std::vector<TrafficByLink> steps = run_ours(model, bytes);
             for (std::uint32_t root = 0; root < ranks_of(model); ++root)
                 for (std::uint32_t machine = 0; machine < model.layout.site_of.size(); ++machine) {
                     if (machine == model.layout.machine(root)) continue;
@@ -162,9 +162,9 @@ Test(sites, trees_cross_as_often_as_they_know) {
     std::uint64_t most_into[4] = {}, crossed[4] = {};
     for (const TreeShape shape : kTreeShapes) {
         const auto i = static_cast<std::size_t>(shape);
-        for (const Crossings& step : run_tree(model, shape, 1000)) {
+        for (const TrafficByLink& step : run_tree(model, shape, 1000)) {
             crossed[i] += crossings(step, 1000);
-            for (const Crossed& port : step.into)
+            for (const LinkTraffic& port : step.into)
                 most_into[i] = std::max(most_into[i], port.payload_bytes / 1000);
         }
     }

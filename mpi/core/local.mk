@@ -7,13 +7,14 @@ mcc_mpi_core = \
 	%reldir%/descriptors.c \
 	%reldir%/descriptors.h \
 	%reldir%/layout.h \
-	%reldir%/plan.c \
-	%reldir%/plan.h \
+	%reldir%/prepared_call.c \
+	%reldir%/prepared_call.h \
 	%reldir%/probe.c \
 	%reldir%/probe.h \
+	%reldir%/progress_thread.c \
+	%reldir%/progress_thread.h \
 	%reldir%/provider.c \
 	%reldir%/provider.h \
 	%reldir%/secret.c \
-	%reldir%/secret.h \
-	%reldir%/stand_in.c
+	%reldir%/secret.h
 EXTRA_DIST += mpi/README.md

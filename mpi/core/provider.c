@@ -62,8 +62,8 @@ static bool query(MccProvider* p, int collective, int datatype, int op) {
     struct fi_collective_attr attr = {.op = (enum fi_op)op, .datatype = (enum fi_datatype)datatype};
     if (0 != fi_query_collective(p->domain, (enum fi_collective_op)collective, &attr, 0)) return false;
     const size_t bytes = attr.datatype_attr.size;
-    const size_t ours = datatype < FI_DATATYPE_LAST ? kBytes[datatype] : 0;
-    if (0 != bytes && 0 != ours && bytes != ours) return false;
+    const size_t known = datatype < FI_DATATYPE_LAST ? kBytes[datatype] : 0;
+    if (0 != bytes && 0 != known && bytes != known) return false;
     if (0 != attr.max_members && attr.max_members < p->max_members) p->max_members = attr.max_members;
     p->collectives |= UINT32_C(1) << collective;
     return true;
@@ -223,7 +223,7 @@ static void find_extensions(MccJoin* j) {
 // Where cores are few, ranks arrive at a join at different times, so every 64 members extend the timeout by
 // its initial length. At most kMaxS counts of the time between two iterations: a process that was stopped
 // and continues has not used up its timeout.
-int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who) {
+int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* context), void* context) {
     static const double kMaxS = 0.1;
     double left_s = 1e-3 * timeout_ms * (1 + j->size / 64), seen_s = mcc_now_s();
     for (;;) {
@@ -240,7 +240,7 @@ int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who),
         left_s -= now_s - seen_s < kMaxS ? now_s - seen_s : kMaxS;
         seen_s = now_s;
         if (left_s < 0) return FI_ETIMEDOUT;
-        const int error = step(who);
+        const int error = step(context);
         if (0 != error) return error;
     }
     if (0 != j->error) return j->error;

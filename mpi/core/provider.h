@@ -1,6 +1,6 @@
-// A libfabric provider with collectives, as the MPI front ends open it; the progress thread; and the values
-// compared by the members when a group forms, which each front end exchanges in its own way. This file uses
-// no MPI types, so that front ends of different MPI libraries can share it.
+// A libfabric provider with collectives, as the MPI front ends open it, and the values compared by the
+// members when a group forms, which each front end exchanges in its own way. This file uses no MPI types, so
+// that front ends of different MPI libraries can share it.
 //
 // Ownership: MccProvider owns its libfabric objects, closes them in order, and lists every join from its
 // begin, whether open or not. MccProvider has the lock; callers take the lock.
@@ -44,14 +44,14 @@ static inline uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes
 }
 
 // A member's status: 0, or its error (a positive FI_E code) and rank. The members agree on the maximum.
-static inline int64_t mcc_word(int error, int rank) {
+static inline int64_t mcc_status(int error, int rank) {
     return 0 == error ? 0 : (int64_t)error << 32 | (int64_t)rank;
 }
-static inline int mcc_word_error(int64_t word) {
-    return (int)(word >> 32);
+static inline int mcc_status_error(int64_t status) {
+    return (int)(status >> 32);
 }
-static inline int mcc_word_rank(int64_t word) {
-    return (int)(word & INT32_MAX);
+static inline int mcc_status_rank(int64_t status) {
+    return (int)(status & INT32_MAX);
 }
 
 enum {
@@ -143,7 +143,7 @@ void mcc_join_add(MccProvider* p, MccJoin* j);
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses);
 // Joins and waits for the result: 0 or a positive FI_E code. After FI_ETIMEDOUT the join may still be open.
 // `step` is called while waiting and returns a positive FI_E code to give up. The lock is not held.
-int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* who), void* who);
+int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* context), void* context);
 // Reads the provider's join events. The lock is held.
 void mcc_poll_joins(MccProvider* p);
 // Reads completions. Calls `ended` for each completion of an operation (not of a join), with 0 or a positive
@@ -155,49 +155,5 @@ void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable);
 // Closes the joins whose linger time is over, or (`all`) every join. Returns 0 or the provider's last error,
 // a positive FI_E code. The lock is held.
 int mcc_joins_reap(MccProvider* p, bool all);
-
-// The progress thread (stand_in.c): makes the provider's progress while no thread of the program does.
-//
-// A member that has finished an operation may have to retransmit to others while its program computes, or
-// waits where the provider is not called. The thread sleeps until no thread of the program has called
-// mcc_seen() for some time. A timer measures this time, and each call of mcc_seen() puts the timer off, so
-// that the thread does not wake at all while the program makes progress. While active, the thread sleeps on
-// the descriptor of the provider's queue. The thread makes no MPI calls, so the program's MPI thread level
-// does not matter.
-typedef struct {
-    MccProvider* provider;
-    int64_t away_ns;  // plus one tick of the coarse clock, which is cheap enough to be read in every call
-    // The work of the active thread, called with the lock. Returns the milliseconds after which it must be
-    // called again even without an event of the provider, or -1 for no limit.
-    int (*turn)(void);
-
-    atomic_bool runs, stops;
-    atomic_bool stands_in;
-    atomic_int inside;  // threads of the program inside the provider, which make progress by themselves
-    _Atomic int64_t rings_at_ns;
-    int alarm;
-    pthread_t thread;
-} MccStandIn;
-
-// Starts the thread, which becomes active when the program has been away for away_ns and up to one tick more.
-// False: the thread cannot be created.
-bool mcc_stand_in_start(MccStandIn* s, MccProvider* p, int64_t away_ns, int (*turn)(void));
-void mcc_stand_in_stop(MccStandIn* s);  // the lock is not held
-// Reports that a thread of the program is making progress. With or without the lock.
-void mcc_seen(MccStandIn* s);
-// Reports that a thread of the program stays in the provider and makes progress by itself, even if it does
-// not call mcc_seen() meanwhile. mcc_leave() takes the result of mcc_enter(): whether there was a progress
-// thread.
-static inline bool mcc_enter(MccStandIn* s) {
-    if (!atomic_load_explicit(&s->runs, memory_order_acquire)) return false;
-    (void)atomic_fetch_add(&s->inside, 1);
-    if (atomic_load_explicit(&s->stands_in, memory_order_relaxed)) atomic_store(&s->stands_in, false);
-    return true;
-}
-static inline void mcc_leave(MccStandIn* s, bool told) {
-    if (!told) return;
-    (void)atomic_fetch_sub(&s->inside, 1);
-    mcc_seen(s);
-}
 
 #endif

@@ -1,9 +1,9 @@
 // Internal header of the Open MPI coll component.
 //
-// Path of a call: an entry function (_calls.c) fills an MccJob, decides which side serves the call (_run.c,
-// _select.c), prepares the buffers (core/plan.h), and runs the operation (_run.c) or starts it (_request.c).
-// In the list below, each file uses only the functions of the files before it; _component.c uses functions of
-// every file.
+// Path of a call: an entry function (_entries.c) fills an MccCall, decides which side serves the call
+// (_run.c, _select.c), prepares the buffers (core/prepared_call.h), and runs the operation (_run.c) or starts
+// it (_request.c). In the list below, each file uses only the functions of the files before it; _component.c
+// uses functions of every file.
 //
 // Ownership: the component owns the provider's objects (MccProvider), the peer records, and every group from
 // its join on, so that MPI_Finalize can close the groups in order even if the program has not freed its
@@ -22,8 +22,9 @@
 
 #include "coll_mcastcoll_ompi.h"
 #include "core/descriptors.h"
-#include "core/plan.h"
+#include "core/prepared_call.h"
 #include "core/probe.h"
+#include "core/progress_thread.h"
 #include "core/provider.h"
 
 // For qsort().
@@ -57,7 +58,7 @@ typedef struct {
 
 typedef enum {
     kMccFresh,    // too few collectives so far to form a group
-    kMccWorthy,   // the next collective for the group forms the group
+    kMccDue,      // the next collective for the group forms the group
     kMccForming,  // group formation is under way; collectives called meanwhile are part of the formation
     kMccServing,  // the group serves this communicator
     kMccLeft,     // permanently served by the previous modules
@@ -73,14 +74,14 @@ typedef struct {
 // The communicator's blocking collectives before a call of a previous module.
 typedef struct {
     MccPrevious blocking[kMccCollectives];
-} MccHeld;
+} MccSavedModules;
 
 // The side that serves a call.
 typedef enum {
     kMccPrevious,  // the previous module, on every rank
-    kMccHere,      // the group; an MccJob is complete
+    kMccHere,      // the group; an MccCall is complete
     kMccMeasured,  // undecided: both sides in turn
-    kMccOver,      // neither: nothing to do, or an error; the result is the job's rc
+    kMccOver,      // neither: nothing to do, or an error; the result is the call's rc
 } MccRoute;
 
 // A trial: measures whether the group or the previous module is faster for a class of message sizes (rule
@@ -91,35 +92,35 @@ typedef enum {
 //     group serves -> trial -> pause -> trial -> pause, twice as long -> trial ...
 //                     \-> the other side won: a short pause, a second trial; if it wins again, it serves
 enum {
-    kMccTrialTurns = 5,    // counted calls per side, after an uncounted one
-    kMccTrialPerCent = 5,  // the previous module must be faster by this much
-    kMccTrialFirst = 80,   // calls before the first trial: more than the engine's rotating buffers
-    kMccTrialRest = 30,    // calls between a trial with a contrary result and the second trial
-    kMccTrialPause = 500,  // calls until the result is checked by another trial; doubles each time
+    kMccTrialCalls = 5,        // counted calls per side, after an uncounted one
+    kMccTrialPerCent = 5,      // the previous module must be faster by this much
+    kMccTrialFirst = 80,       // calls before the first trial: more than the engine's rotating buffers
+    kMccTrialShortPause = 30,  // calls between a trial with a contrary result and the second trial
+    kMccTrialPause = 500,      // calls until the result is checked by another trial; doubles each time
     kMccTrialLongestPause = 1 << 20,
     kMccTrialClasses = 64,
 };
 
-typedef enum { kMccOurs, kMccOthers, kMccWays } MccWay;
+typedef enum { kMccSideGroup, kMccSidePrevious, kMccSides } MccSide;
 
 typedef struct {
-    unsigned turns;  // calls done in the current or next trial
-    unsigned wait;   // calls until the next trial begins
-    unsigned pause;  // the last long pause
-    bool doubted;    // the last trial contradicted the current choice
-    bool closed;     // no further trials
-    MccWay better;   // serves the calls between trials: the group, until two trials in a row find the other
+    unsigned calls;     // calls done in the current or next trial
+    unsigned wait;      // calls until the next trial begins
+    unsigned pause;     // the last long pause
+    bool contradicted;  // the last trial contradicted the current choice
+    bool closed;        // no further trials
+    MccSide better;  // serves the calls between trials: the group, until two trials in a row find the other
                      // side faster
-    uint64_t ns[kMccWays][kMccTrialTurns];  // own times; after the agreement, times of the slowest member
+    uint64_t ns[kMccSides][kMccTrialCalls];  // own times; after the agreement, times of the slowest member
 } MccTrial;
 
-// The result of mcc_select() for one collective: `who` from 0 bytes on, and another side from each step on.
+// The result of mcc_select() for one collective: `route` from 0 bytes on, and another side from each step on.
 typedef struct {
     size_t from_bytes;
-    MccRoute who;
+    MccRoute route;
 } MccStep;
 typedef struct {
-    MccRoute who;
+    MccRoute route;
     MccStep* more;
     size_t count;
     MccTrial* trials;  // indexed by mcc_trial_class(); only for blocking forms with a measured step
@@ -174,12 +175,12 @@ typedef struct {
     bool opened;                   // the provider is open
     char reason[kMccReasonBytes];  // cause if not ready or not opened
     bool reported;
-    MccProvider fabric;            // its lock also guards the fields below
-    atomic_int broken;             // positive FI_E code after the completion queue itself has failed
-    void* peers;                   // processes with a valid modex record
-    void* hosts;                   // hosts of these processes
-    MccKeyPair keys;               // key pair of this process; the modex record has the public key
-    double rests_until_s, rest_s;  // after a timeout, no join between hosts until then
+    MccProvider fabric;                 // its lock also guards the fields below
+    atomic_int broken;                  // positive FI_E code after the completion queue itself has failed
+    void* peers;                        // processes with a valid modex record
+    void* hosts;                        // hosts of these processes
+    MccKeyPair keys;                    // key pair of this process; the modex record has the public key
+    double backoff_until_s, backoff_s;  // after a timeout, no join between hosts until then
     atomic_int modules;
     struct MccChunk* chunks;  // slots for the operations of requests
     struct MccSlot* free_slots;
@@ -187,12 +188,12 @@ typedef struct {
     atomic_uint open;                             // incomplete requests
     atomic_uint backlog;                          // open requests with operations still to be posted
     atomic_uint finished_count;
-    atomic_uint turns;  // calls of the progress callback
+    atomic_uint progress_calls;  // calls of the progress callback
     _Atomic double poll_at_s, poll_every_s;
     uint64_t asked;      // NAKs received from peers, at the last poll
     bool polling;        // the progress callback is registered
     atomic_int waiting;  // threads that poll the provider by themselves
-    MccStandIn stand_in;
+    MccProgressThread thread;
 } MccComponent;
 
 // One MPI collective call: prepared, then run to its end or started as a request. The two forms differ only
@@ -201,7 +202,7 @@ typedef struct {
 // Ownership: a blocking call borrows the module's bounce buffer. A non-blocking call owns its memory, freed
 // with the request, and holds a reference to a derived datatype, since the program may free the datatype.
 typedef struct {
-    MccPlan plan;  // covers every segment
+    MccPreparedCall prepared;  // covers every segment
     MccModule* module;
     ompi_communicator_t* comm;
     MccForm form;
@@ -218,7 +219,7 @@ typedef struct {
 
     MccTrial* trial;  // the trial with this call, or NULL
     int64_t begun_ns;
-} MccJob;
+} MccCall;
 
 extern MccComponent mcc_component;  // _settings.c
 
@@ -243,7 +244,7 @@ void mcc_variables_register(const mca_base_component_t* component);
 bool mcc_load(char* reason);  // runs once; with the lock, or while there is a single thread
 
 // coll_mcastcoll_pack.c: core/layout.h, and conversion in pieces.
-bool mcc_prepare(opal_convertor_t* convertor, bool packs, const MccLayout* layout);
+bool mcc_prepare_convertor(opal_convertor_t* convertor, bool packs, const MccLayout* layout);
 // Packs the next bytes into `memory`, or unpacks from it. `*filled` bytes are there already; continues until
 // there are `wanted` or more, within `room`. False if the convertor fails.
 bool mcc_convert(opal_convertor_t* convertor, bool packs, uint8_t* memory, size_t room, size_t* filled,
@@ -271,7 +272,7 @@ static inline unsigned mcc_trial_class(size_t bytes) {
     return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
 }
 // Counts a call. True: the call takes no part in a trial.
-static inline bool mcc_trial_rests(MccTrial* t) {
+static inline bool mcc_trial_pauses(MccTrial* t) {
     if (t->closed) return true;
     if (0 == t->wait) return false;
     --t->wait;
@@ -279,18 +280,18 @@ static inline bool mcc_trial_rests(MccTrial* t) {
 }
 // True after the last call of a trial: the members can agree on the times and decide.
 static inline bool mcc_trial_is_over(const MccTrial* t) {
-    return t->turns >= kMccWays * (kMccTrialTurns + 1);
+    return t->calls >= kMccSides * (kMccTrialCalls + 1);
 }
-static inline MccWay mcc_trial_turn(const MccTrial* t) {
-    return 0 == t->turns % kMccWays ? kMccOurs : kMccOthers;
+static inline MccSide mcc_trial_side(const MccTrial* t) {
+    return 0 == t->calls % kMccSides ? kMccSideGroup : kMccSidePrevious;
 }
 // Ends the trials; the group serves.
 static inline void mcc_trial_close(MccTrial* t) {
     t->closed = true;
-    t->better = kMccOurs;
+    t->better = kMccSideGroup;
 }
 void mcc_trial_note(MccTrial* t, uint64_t ns);
-uint64_t mcc_trial_median(const MccTrial* t, MccWay way);
+uint64_t mcc_trial_median(const MccTrial* t, MccSide side);
 void mcc_trial_decide(MccTrial* t);
 
 // coll_mcastcoll_process.c
@@ -310,48 +311,49 @@ void mcc_peers_close(void);
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
 // Compares the addresses of all hosts and, if the provider is not open yet, stores where to open it (`wanted`
 // of MccProvider). False: no network connects the hosts; the reason is the same on every member.
-bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason);
+bool mcc_peers_choose_address(ompi_communicator_t* comm, char* reason);
 // Checks whether the members' addresses, in the order of ranks, can belong to one group. False with a reason.
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);
 // Returns a member of each host without rank 0's, up to kMccMaxProbed ranks, and their number.
 unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]);
 // Inserts the addresses of the whole job, as far as the modex records contain them. The lock is held.
-void mcc_peers_meet_all(void);
+void mcc_peers_insert_all(void);
 // Returns the number of further members on this member's host that this process can observe, and an array of
 // these members, to be freed. mcc_peers_agree() must have succeeded for the communicator.
 typedef struct {
     int rank;
     MccProcess process;
-} MccNear;
-size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near);
+} MccHostPeer;
+size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** near);
 // Computes the key that this process shares with a member. False: the member's modex record has no valid key.
 bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
-uint64_t mcc_offers_digest(void);  // of the provider's capabilities, once it is open
+uint64_t mcc_capabilities_digest(void);  // of the provider's capabilities, once it is open
 
-// coll_mcastcoll_meeting.c: the setup handshake.
+// coll_mcastcoll_handshake.c: the setup handshake.
 //
 // The messages between members while a group forms. Waiting has no time limit and ends when a member is known
 // to be lost.
 typedef struct {
-    void* talk;          // internal state during the handshake
+    void* state;         // internal state during the handshake
     uint8_t* addresses;  // of the members, in the order of ranks
     bool has_secret;     // false: the wrapped secret was not for this member, or was altered on its way
     MccSecret secret;    // rank 0's
     int unwilling;       // the first rank that refuses to join at present, or -1
     MccProbe probe;      // the next agreement reports missing datagrams
-} MccMeeting;
+} MccHandshake;
 // Runs the first part of the setup handshake, after the attempt to open the provider. Returns 0 with one of
 // three results, the same on every member: addresses and secret are complete and the handshake continues
-// (`talk` is set); `reason` says why there can be no group; or `unwilling` names a rank that does not want to
-// join now. Returns a positive FI_E code if a member was lost (`lost`: its rank, or -1 if unknown); the
+// (`state` is set); `reason` says why there can be no group; or `unwilling` names a rank that does not want
+// to join now. Returns a positive FI_E code if a member was lost (`lost`: its rank, or -1 if unknown); the
 // members then may have different results. The caller frees `addresses` in any case.
-int mcc_meeting_hold(ompi_communicator_t* comm, bool wants, MccMeeting* meeting, char* reason, int* lost);
+int mcc_handshake_begin(ompi_communicator_t* comm, bool wants, MccHandshake* handshake, char* reason,
+                        int* lost);
 // Gives every member the worst result of a step: 0, or an error and a rank with this error. Returns 0 or a
 // positive FI_E code as above. The handshake ends with an error, or if `last` is set.
 typedef struct {
     int error, rank;
 } MccAgreed;
-int mcc_meeting_agree(MccMeeting* meeting, int error, bool last, MccAgreed* agreed, int* lost);
+int mcc_handshake_agree(MccHandshake* handshake, int error, bool last, MccAgreed* agreed, int* lost);
 
 // coll_mcastcoll_previous.c
 void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void));
@@ -361,8 +363,9 @@ void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void
 void mcc_previous_keep(MccModule* m, ompi_communicator_t* comm);
 void mcc_previous_release(MccModule* m);
 // To be called before and after a call of a previous module.
-MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollective collective, MccHeld* held);
-void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held);
+MccPrevious mcc_install_previous(MccModule* m, ompi_communicator_t* comm, MccCollective collective,
+                                 MccSavedModules* saved);
+void mcc_restore_modules(MccModule* m, ompi_communicator_t* comm, const MccSavedModules* saved);
 
 // coll_mcastcoll_windows.c
 void mcc_watch_windows(void);  // once Open MPI has opened its osc components
@@ -370,22 +373,22 @@ void mcc_watch_windows(void);  // once Open MPI has opened its osc components
 // while this thread creates a window.
 void mcc_note_window(MccModule* m, ompi_communicator_t* comm);
 
-// coll_mcastcoll_job.c
-size_t mcc_longest_part(const MccJob* job);
+// coll_mcastcoll_call.c
+size_t mcc_longest_part(const MccCall* call);
 // Returns the next operation of the call, from element `offset` on.
-struct fi_mcastcoll_request mcc_part(const MccJob* job, size_t offset);
+struct fi_mcastcoll_request mcc_part(const MccCall* call, size_t offset);
 ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);
 // Returns whether completion unpacks into a derived datatype, which the program may free meanwhile.
-bool mcc_unpacks_derived(const MccJob* job);
+bool mcc_unpacks_derived(const MccCall* call);
 // Delivers the result after the provider has finished (`good`), and releases datatypes and memory. To be
 // called exactly once.
-bool mcc_finish_job(MccJob* job, bool good);
+bool mcc_finish_call(MccCall* call, bool good);
 // Reports a failure and returns MPI's error code.
-int mcc_fail(MccGroup* g, const MccJob* job, int error);
+int mcc_fail(MccGroup* g, const MccCall* call, int error);
 
 // coll_mcastcoll_request.c
-// False: the previous module must serve the call. Otherwise job->rc is the result for the caller.
-bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request);
+// False: the previous module must serve the call. Otherwise call->rc is the result for the caller.
+bool mcc_start_call(MccCall* call, MccRoute route, ompi_request_t** request);
 // The lock is held.
 bool mcc_slot_ended(const void* context, int error, const char* text);  // false: not a slot's context
 void mcc_post_backlog(void);
@@ -397,12 +400,12 @@ int mcc_complete_requests(void);
 // Returns whether the provider's collectives must know all addresses of the job before the first group.
 bool mcc_fabric_is_eager(void);
 // Opens the provider, unless an earlier attempt was made.
-void mcc_fabric_open(void);                // with the lock, or while there is a single thread
-void mcc_progress_start(void);             // when a group is made; the lock is held
-void mcc_stand_in_for(const MccGroup* g);  // when a group has formed; the lock is held
-void mcc_progress_stop(void);              // the lock is not held
-void mcc_wait_step(void);                  // one iteration of a waiting loop; the lock is not held
-void mcc_groups_reap(bool all);            // the lock is held
+void mcc_fabric_open(void);                       // with the lock, or while there is a single thread
+void mcc_progress_start(void);                    // when a group is made; the lock is held
+void mcc_progress_thread_for(const MccGroup* g);  // when a group has formed; the lock is held
+void mcc_progress_stop(void);                     // the lock is not held
+void mcc_wait_step(void);                         // one iteration of a waiting loop; the lock is not held
+void mcc_groups_reap(bool all);                   // the lock is held
 
 // coll_mcastcoll_group.c
 // Counts a blocking collective of `bytes` on a communicator without a group, and forms the group when the
@@ -420,14 +423,14 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 bool mcc_has_failed(const MccModule* m);
 // Decides which side serves the call, by values that MPI makes equal on every rank (collective and bytes, see
 // coll_mcastcoll_select.c) and by the collectives of the group. Forms the group when it is due.
-MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes);
+MccRoute mcc_route(MccCall* call, enum fi_collective_op needed, size_t bytes);
 // Runs an operation to its end. Returns 0 or a positive FI_E code. FI_ENOSYS: no member has begun the
 // operation.
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
-bool mcc_run_job(MccJob* job, MccRoute route);  // as mcc_start_job()
-void mcc_measured(MccJob* job);                 // ends a call that is part of a trial
+bool mcc_run_call(MccCall* call, MccRoute route);  // as mcc_start_call()
+void mcc_measured(MccCall* call);                  // ends a call that is part of a trial
 
-// coll_mcastcoll_calls.c
+// coll_mcastcoll_entries.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);
 
 #endif

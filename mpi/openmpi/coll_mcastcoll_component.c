@@ -36,8 +36,8 @@ static void module_destruct(MccModule* m) {
     mcc_bounce_trim(&m->bounce, 0);
     mcc_select_free(m);
     mcc_previous_release(m);
-    const int others = atomic_fetch_sub(&mcc_component.modules, 1) - 1;
-    if (0 == others && ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED) component_stop();
+    const int left = atomic_fetch_sub(&mcc_component.modules, 1) - 1;
+    if (0 == left && ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED) component_stop();
 }
 
 OBJ_CLASS_INSTANCE(MccModule, mca_coll_base_module_t, module_construct, module_destruct);
@@ -71,7 +71,7 @@ static void report_too_large(ompi_communicator_t* comm, size_t most, double took
 
 // For its own communicators, coll/han names the wanted components in an info key, and ignores errors of their
 // collectives. 512 bytes are more than all component names together.
-static bool prefers_others(const ompi_communicator_t* comm) {
+static bool prefers_another(const ompi_communicator_t* comm) {
     char wanted[512] = "";
     return mcc_info(comm, "ompi_comm_coll_preference", wanted, sizeof(wanted)) &&
            NULL == strstr(wanted, "mcastcoll");
@@ -81,7 +81,7 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
     MccComponent* c = &mcc_component;
     const double begun_s = mcc_now_s();
     *priority = -1;
-    if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 || prefers_others(comm)) return NULL;
+    if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 || prefers_another(comm)) return NULL;
     if (!c->ready) {
         mcc_report_off(comm, c->reason);
         return NULL;

@@ -4,8 +4,8 @@
 // group exists, a callback of opal_progress() polls, so that this rank retransmits to others while it waits
 // in another MPI call: in every call while non-blocking operations are open, otherwise at most in every
 // eighth call and at intervals of 0.25 to 4 ms. If the program does not call opal_progress(), the progress
-// thread polls (core/stand_in.c). The progress thread completes no requests, since completion may call back
-// into MPI.
+// thread polls (core/poll_for_program.c). The progress thread completes no requests, since completion may
+// call back into MPI.
 
 #include "coll_mcastcoll.h"
 
@@ -61,7 +61,7 @@ static void ended(const void* context, int error, const char* text) {
 }
 
 // The lock is held.
-static int turn(void) {
+static int poll_provider(void) {
     MccComponent* c = &mcc_component;
     const int events = mcc_poll(&c->fabric, ended);
     if (events < 0) c->broken = -events;
@@ -73,7 +73,8 @@ static int turn(void) {
 // can wait a while, so that Open MPI's own messages, which also progress in this loop, are not slowed down.
 static bool is_due(MccComponent* c) {
     enum { kClockEvery = 8 };
-    if (0 != atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed) % kClockEvery) return false;
+    if (0 != atomic_fetch_add_explicit(&c->progress_calls, 1, memory_order_relaxed) % kClockEvery)
+        return false;
     const double now = mcc_now_s();
     if (now < c->poll_at_s) return false;
     c->poll_at_s = now + c->poll_every_s;
@@ -102,12 +103,12 @@ void mcc_groups_reap(bool all) {
 
 static int progress(void) {
     MccComponent* c = &mcc_component;
-    mcc_seen(&c->stand_in);
+    mcc_note_progress(&c->thread);
     if (c->waiting > 0) return 0;  // the waiting thread polls already
     const bool idle = !c->eager_progress && 0 == atomic_load_explicit(&c->open, memory_order_relaxed);
     if (idle && !is_due(c)) return 0;
     if (0 != pthread_mutex_trylock(&c->fabric.lock)) return 0;
-    const int events = turn();
+    const int events = poll_provider();
     if (idle) choose_pace(c);
     mcc_groups_reap(false);
     pthread_mutex_unlock(&c->fabric.lock);
@@ -116,15 +117,15 @@ static int progress(void) {
 
 void mcc_wait_step(void) {
     MccComponent* c = &mcc_component;
-    mcc_seen(&c->stand_in);
+    mcc_note_progress(&c->thread);
     pthread_mutex_lock(&c->fabric.lock);
-    const int events = turn();
+    const int events = poll_provider();
     pthread_mutex_unlock(&c->fabric.lock);
     if (0 == events + mcc_complete_requests()) opal_progress();  // yields if Open MPI yields when idle
 }
 
-static int stand_in(void) {
-    (void)turn();
+static int poll_for_program(void) {
+    (void)poll_provider();
     return -1;
 }
 
@@ -134,13 +135,13 @@ void mcc_progress_start(void) {
     if (!c->polling) c->polling = OPAL_SUCCESS == opal_progress_register(progress);
 }
 
-void mcc_stand_in_for(const MccGroup* g) {
+void mcc_progress_thread_for(const MccGroup* g) {
     MccComponent* c = &mcc_component;
-    enum { kAwayNs = 12000000 };
+    enum { kIdleNs = 12000000 };
     // Groups on one host need no progress thread, since no peer waits after an operation in shared memory,
     // except for a rank blocked in pml cm.
     const bool wanted = c->progress_thread && (1 != g->join.hosts || mcc_pml_is("cm"));
-    if (!wanted || mcc_stand_in_start(&c->stand_in, &c->fabric, kAwayNs, stand_in)) return;
+    if (!wanted || mcc_progress_thread_start(&c->thread, &c->fabric, kIdleNs, poll_for_program)) return;
     MCC_VERBOSE(1,
                 "coll/mcastcoll: cannot create the progress thread: peers' retransmit requests are served "
                 "only while this process is inside MPI");
@@ -148,7 +149,7 @@ void mcc_stand_in_for(const MccGroup* g) {
 
 void mcc_progress_stop(void) {
     MccComponent* c = &mcc_component;
-    mcc_stand_in_stop(&c->stand_in);
+    mcc_progress_thread_stop(&c->thread);
     if (c->polling) (void)opal_progress_unregister(progress);
     c->polling = false;
 }

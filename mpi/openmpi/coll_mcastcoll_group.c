@@ -3,7 +3,7 @@
 // all members use the group or none. Open MPI's progress may call collectives of this communicator meanwhile:
 // these go to the previous modules at once, because the module's state is kMccForming.
 //
-// Between the steps the members agree on the worst result (_meeting.c). A living process is waited for
+// Between the steps the members agree on the worst result (_handshake.c). A living process is waited for
 // without limit, as in Open MPI's own collectives, whether it computes, is stopped, or is in a join that has
 // not failed yet. A lost member ends the waiting.
 
@@ -77,7 +77,7 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
     }
     if (one_host && !serve_single_host(c))
         return is_left(comm, "all members are on one host (coll_mcastcoll_single_host)");
-    if (!mcc_peers_choose_way(comm, reason)) {
+    if (!mcc_peers_choose_address(comm, reason)) {
         mcc_report_off(comm, reason);
         return false;
     }
@@ -90,18 +90,19 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
 // The local part of a join. Returns 0 or a positive FI_E code. libfabric's own collectives see only the
 // addresses that the address vector held when its first set was made, so the addresses of the whole job are
 // inserted first.
-static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting) {
+static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt,
+                      const MccHandshake* handshake) {
     MccProvider* fabric = &mcc_component.fabric;
     char reason[kMccReasonBytes];
     if (!mcc_descriptors_left(kMccDescriptorsOfGroup, reason)) return FI_EMFILE;
-    if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_meet_all();
+    if (mcc_fabric_is_eager() && NULL == fabric->peers) mcc_peers_insert_all();
     // The key contains the attempt, since an earlier attempt may still be open.
     struct {
         MccContextNumber context;
         uint64_t attempt;
         MccSecret secret;
-    } key = {mcc_context_number(comm), attempt, meeting->secret};
-    const int error = mcc_join_begin(fabric, &g->join, &key, sizeof(key), meeting->addresses);
+    } key = {mcc_context_number(comm), attempt, handshake->secret};
+    const int error = mcc_join_begin(fabric, &g->join, &key, sizeof(key), handshake->addresses);
     explicit_bzero(&key, sizeof(key));
     return error;
 }
@@ -122,7 +123,7 @@ static int join(MccGroup* g) {
     return error;
 }
 
-static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const MccMeeting* meeting,
+static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const MccHandshake* handshake,
                             int* error) {
     MccComponent* c = &mcc_component;
     MccGroup* g = calloc(1, sizeof(*g));
@@ -133,9 +134,9 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     snprintf(g->name, sizeof(g->name), "%s", comm->c_name);
     g->join.rank = ompi_comm_rank(comm);
     g->join.size = ompi_comm_size(comm);
-    *error = 0 != c->broken         ? c->broken
-             : !meeting->has_secret ? FI_EKEYREJECTED
-                                    : begin_join(g, comm, attempt, meeting);
+    *error = 0 != c->broken           ? c->broken
+             : !handshake->has_secret ? FI_EKEYREJECTED
+                                      : begin_join(g, comm, attempt, handshake);
     mcc_progress_start();
     pthread_mutex_unlock(&c->fabric.lock);
     return g;
@@ -169,10 +170,10 @@ static void note_join(const MccModule* m, int error) {
     if (m->hosts < 2) return;
     pthread_mutex_lock(&c->fabric.lock);
     if (is_of_network(error)) {
-        c->rest_s = c->rest_s > 0 ? fmin(kTimes * c->rest_s, kLongestRestS) : kFirstRestS;
-        c->rests_until_s = mcc_now_s() + c->rest_s;
+        c->backoff_s = c->backoff_s > 0 ? fmin(kTimes * c->backoff_s, kLongestRestS) : kFirstRestS;
+        c->backoff_until_s = mcc_now_s() + c->backoff_s;
     } else if (0 == error) {
-        c->rest_s = 0;
+        c->backoff_s = 0;
     }
     pthread_mutex_unlock(&c->fabric.lock);
 }
@@ -180,39 +181,40 @@ static void note_join(const MccModule* m, int error) {
 static bool wants_to_join(const MccModule* m) {
     MccComponent* c = &mcc_component;
     pthread_mutex_lock(&c->fabric.lock);
-    const bool rests = m->hosts > 1 && c->rest_s > 0 && mcc_now_s() < c->rests_until_s;
+    const bool pauses = m->hosts > 1 && c->backoff_s > 0 && mcc_now_s() < c->backoff_until_s;
     pthread_mutex_unlock(&c->fabric.lock);
-    return !rests;
+    return !pauses;
 }
 
-static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int who, int error) {
+static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int rank, int error) {
     if (0 != ompi_comm_rank(comm)) return;
     if (0 == error) {
         MCC_VERBOSE(1, "coll/mcastcoll serves %s, %d members on %d host%s", comm->c_name,
                     ompi_comm_size(comm), m->hosts, 1 == m->hosts ? "" : "s");
         return;
     }
-    static int told;  // a permanent failure is printed once, since later communicators have the same failure
-    if (kMccLeft == m->state && error == told) return;
-    told = error;
+    static int
+        reported;  // a permanent failure is printed once, since later communicators have the same failure
+    if (kMccLeft == m->state && error == reported) return;
+    reported = error;
     char later[64] = "";
     if (kMccLeft != m->state)
         snprintf(later, sizeof(later), "; to be tried again after %zu collectives", m->wanted);
     opal_output(0,
                 "coll/mcastcoll leaves communicator %s (%d ranks) to Open MPI's own collectives: %s "
                 "failed on rank %d: %s%s",
-                comm->c_name, ompi_comm_size(comm), step, who, fi_strerror(error), later);
+                comm->c_name, ompi_comm_size(comm), step, rank, fi_strerror(error), later);
 }
 
 // Reports a lost member. The surviving members may have completed different steps, so none of them can
 // continue.
 static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int lost) {
-    char who[32] = "a rank";
+    char name[32] = "a rank";
     // Open MPI's own collectives would wait for the lost member forever.
     m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
-    if (lost >= 0) snprintf(who, sizeof(who), "rank %d", lost);
+    if (lost >= 0) snprintf(name, sizeof(name), "rank %d", lost);
     opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s was lost: %s",
-                comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), who, fi_strerror(error));
+                comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), name, fi_strerror(error));
     return mcc_error_class(error);
 }
 
@@ -222,33 +224,33 @@ static bool needs_datagrams(const MccModule* m) {
 }
 
 // Sends datagrams to rank 0 if this member is the sender of its host.
-static void probe(const MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting) {
+static void probe(const MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake) {
     const MccProvider* fabric = &mcc_component.fabric;
     const MccContextNumber number = mcc_context_number(comm);
     if (!needs_datagrams(m)) return;
-    meeting->probe.group = mcc_digest(kMccDigest, &number, sizeof(number));
-    meeting->probe.count = mcc_peers_senders(comm, meeting->probe.ranks);
-    mcc_probe_send(&meeting->probe, ompi_comm_rank(comm), fabric->address, meeting->addresses,
+    handshake->probe.group = mcc_digest(kMccDigest, &number, sizeof(number));
+    handshake->probe.count = mcc_peers_senders(comm, handshake->probe.ranks);
+    mcc_probe_send(&handshake->probe, ompi_comm_rank(comm), fabric->address, handshake->addresses,
                    fabric->address_bytes);
 }
 
 // True: all members can take part and want to, and the setup handshake continues. False: the handshake has
 // ended, the reason is reported, and *rc is the caller's result.
-static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, int* rc) {
+static bool shake_hands(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, int* rc) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
     pthread_mutex_lock(&c->fabric.lock);
     mcc_fabric_open();
     pthread_mutex_unlock(&c->fabric.lock);
     if (needs_datagrams(m) && 0 == ompi_comm_rank(comm) && c->opened)
-        mcc_probe_open(&meeting->probe, c->fabric.address, c->fabric.address_bytes);
+        mcc_probe_open(&handshake->probe, c->fabric.address, c->fabric.address_bytes);
     int lost = -1;
-    int error = mcc_meeting_hold(comm, wants_to_join(m), meeting, reason, &lost);
+    int error = mcc_handshake_begin(comm, wants_to_join(m), handshake, reason, &lost);
     MccAgreed agreed;
     // Every member compares the same addresses and comes to the same result.
-    if (0 == error && NULL != meeting->talk && !mcc_peers_distinct(comm, meeting->addresses, reason))
-        error = mcc_meeting_agree(meeting, FI_EADDRNOTAVAIL, true, &agreed, &lost);
-    if (0 == error && NULL != meeting->talk) return true;
+    if (0 == error && NULL != handshake->state && !mcc_peers_distinct(comm, handshake->addresses, reason))
+        error = mcc_handshake_agree(handshake, FI_EADDRNOTAVAIL, true, &agreed, &lost);
+    if (0 == error && NULL != handshake->state) return true;
     *rc = 0 != error ? report_loss(m, comm, error, lost) : OMPI_SUCCESS;
     if (0 != error) return false;
     m->state = kMccLeft;
@@ -257,7 +259,7 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
     } else {
         put_off(m);
         snprintf(reason, sizeof(reason), "rank %d postpones further joins, because a join has failed",
-                 meeting->unwilling);
+                 handshake->unwilling);
         (void)is_left(comm, reason);
     }
     return false;
@@ -265,14 +267,14 @@ static bool meet(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, i
 
 // Joins, with an agreement after each step. Returns an error code if a member was lost. Otherwise *group is
 // the group, or NULL if *step failed on some member.
-static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting, const char** step,
+static int join_all(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, const char** step,
                     MccAgreed* agreed, MccGroup** group) {
     int error = 0, lost = -1;
-    probe(m, comm, meeting);
-    MccGroup* g = make_group(comm, m->attempts, meeting, &error);
-    explicit_bzero(&meeting->secret, sizeof(meeting->secret));
+    probe(m, comm, handshake);
+    MccGroup* g = make_group(comm, m->attempts, handshake, &error);
+    explicit_bzero(&handshake->secret, sizeof(handshake->secret));
     *step = "address vector";
-    int rc = mcc_meeting_agree(meeting, error, false, agreed, &lost);
+    int rc = mcc_handshake_agree(handshake, error, false, agreed, &lost);
     if (FI_EKEYREJECTED == agreed->error) *step = "decrypting the group's secret";
     if (0 == rc && FI_EHOSTUNREACH == agreed->error) {
         *step = "UDP to rank 0's host (a firewall?)";
@@ -283,7 +285,7 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
         // Without shared memory (a full /dev/shm), members on one host would exchange multicast.
         const bool apart = 0 == error && 1 == m->hosts && g->join.hosts > 1;
         *step = apart ? "shared memory of the host" : "join";
-        rc = mcc_meeting_agree(meeting, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
+        rc = mcc_handshake_agree(handshake, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
         if (0 == rc) note_join(m, agreed->error);
     }
     *group = g;
@@ -296,14 +298,14 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccMeeting* meeting
 static int form(MccModule* m, ompi_communicator_t* comm) {
     const char* step = "";
     MccAgreed agreed = {.rank = -1};
-    MccMeeting meeting = {.probe = {.socket = -1}};
+    MccHandshake handshake = {.probe = {.socket = -1}};
     MccGroup* g = NULL;
     int rc = OMPI_SUCCESS;
     m->state = kMccForming;
-    if (meet(m, comm, &meeting, &rc)) rc = join_all(m, comm, &meeting, &step, &agreed, &g);
-    explicit_bzero(&meeting.secret, sizeof(meeting.secret));
-    mcc_probe_close(&meeting.probe);
-    free(meeting.addresses);
+    if (shake_hands(m, comm, &handshake, &rc)) rc = join_all(m, comm, &handshake, &step, &agreed, &g);
+    explicit_bzero(&handshake.secret, sizeof(handshake.secret));
+    mcc_probe_close(&handshake.probe);
+    free(handshake.addresses);
     if (OMPI_SUCCESS != rc || (NULL == g && 0 == agreed.error)) return rc;
     if (NULL == g) {
         m->state = kMccLeft;
@@ -314,7 +316,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     m->group = g;
     m->state = kMccServing;
     pthread_mutex_lock(&mcc_component.fabric.lock);
-    mcc_stand_in_for(g);
+    mcc_progress_thread_for(g);
     pthread_mutex_unlock(&mcc_component.fabric.lock);
     // Some rules apply within one site only. If the provider does not report sites, there is one. Several
     // hosts may have the same name, so the provider's count replaces the count of names.
@@ -333,9 +335,9 @@ int mcc_group_consider(MccModule* m, ompi_communicator_t* comm, MccCollective co
     if (kMccFresh == m->state) {
         m->seen += 1 + bytes / kBytesOfOne;
         if (m->seen <= m->wanted) return OMPI_SUCCESS;
-        m->state = fits(m, comm) ? kMccWorthy : kMccLeft;
+        m->state = fits(m, comm) ? kMccDue : kMccLeft;
     }
-    if (kMccWorthy != m->state || kMccPrevious == mcc_selected(m, kMccBlocking, collective, bytes))
+    if (kMccDue != m->state || kMccPrevious == mcc_selected(m, kMccBlocking, collective, bytes))
         return OMPI_SUCCESS;
     return form(m, comm);
 }

@@ -15,7 +15,7 @@ ptrdiff_t mcc_extent(ompi_datatype_t* type) {
     return extent;
 }
 
-bool mcc_prepare(opal_convertor_t* convertor, bool packs, const MccLayout* layout) {
+bool mcc_prepare_convertor(opal_convertor_t* convertor, bool packs, const MccLayout* layout) {
     const int rc = (packs ? opal_convertor_copy_and_prepare_for_send
                           : opal_convertor_copy_and_prepare_for_recv)(
         ompi_mpi_local_convertor, &layout->type->super, (size_t)layout->count, layout->base, 0, convertor);
@@ -40,7 +40,7 @@ static bool convert_all(const MccLayout* layout, bool packs, uint8_t* memory, si
     size_t filled = 0;
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    const bool good = mcc_prepare(&convertor, packs, layout) &&
+    const bool good = mcc_prepare_convertor(&convertor, packs, layout) &&
                       mcc_convert(&convertor, packs, memory, bytes, &filled, bytes);
     OBJ_DESTRUCT(&convertor);
     return good;

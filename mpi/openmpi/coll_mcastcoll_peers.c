@@ -1,11 +1,11 @@
 #define _GNU_SOURCE  // tdestroy()
-// The modex records: each process publishes one record (Card).
+// The modex records: each process publishes one record (ModexRecord).
 //
 // A record has a digest of the parameters that must be the same on every rank, and the host of the process.
 // Every process reads the same records, so the members come to the same decision without a message. A process
 // without a record, or with other parameters, leaves its communicators to Open MPI. Of a valid record, the
 // reader keeps host and process; invalid records are not kept. The members of a group exchange the provider's
-// capabilities and addresses when the group forms (_meeting.c).
+// capabilities and addresses when the group forms (_handshake.c).
 
 #include <errno.h>
 #include <search.h>
@@ -16,7 +16,7 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/arch.h"
 
-enum { kCardVersion = 11 };
+enum { kRecordVersion = 11 };
 
 typedef struct {
     uint32_t version;
@@ -29,7 +29,7 @@ typedef struct {
     // Variable length: the endpoint's address if the provider is already open, or the reason why the process
     // is not ready.
     uint8_t rest[kMccProviderAddressBytes];
-} Card;
+} ModexRecord;
 
 // The addresses of a host, shared by the processes with equal addresses.
 typedef struct {
@@ -63,7 +63,7 @@ static uint64_t digest_terms(const MccComponent* c) {
     return mcc_digest(state, c->provider, strlen(c->provider));
 }
 
-uint64_t mcc_offers_digest(void) {
+uint64_t mcc_capabilities_digest(void) {
     const MccComponent* c = &mcc_component;
     const uint64_t numbers[] = {c->longest, c->fabric.address_bytes};
     return mcc_provider_digest(&c->fabric, mcc_digest(kMccDigest, numbers, sizeof(numbers)));
@@ -105,33 +105,34 @@ static const char* read_btl_tcp(const char* name, const char* variable) {
 int mcc_peers_open(void) {
     MccComponent* c = &mcc_component;
     c->ready = c->ready && draw_keys(c);
-    Card card = {.version = kCardVersion, .ready = c->ready, .public_key = c->keys.public_key};
+    ModexRecord record = {.version = kRecordVersion, .ready = c->ready, .public_key = c->keys.public_key};
     const size_t bytes = c->opened ? c->fabric.address_bytes : strlen(c->reason);
     int rc;
-    if (c->ready) card.terms = c->terms = digest_terms(c);
+    if (c->ready) record.terms = c->terms = digest_terms(c);
     if (NULL != ompi_process_info.nodename)
-        card.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
-    card.process = mcc_process_self();
-    mcc_addresses_read(&card.addresses, NULL != ompi_process_info.nodename ? ompi_process_info.nodename : "?",
-                       getenv("FI_MCASTCOLL_IFACE"),
-                       read_btl_tcp("btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"),
-                       read_btl_tcp("btl_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude"));
-    memcpy(card.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
-    OPAL_MODEX_SEND(rc, MCC_FOR_ALL, c->base, &card, offsetof(Card, rest) + bytes);
+        record.host = mcc_digest(kMccDigest, ompi_process_info.nodename, strlen(ompi_process_info.nodename));
+    record.process = mcc_process_self();
+    mcc_addresses_read(
+        &record.addresses, NULL != ompi_process_info.nodename ? ompi_process_info.nodename : "?",
+        getenv("FI_MCASTCOLL_IFACE"), read_btl_tcp("btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"),
+        read_btl_tcp("btl_tcp_if_exclude", "OMPI_MCA_btl_tcp_if_exclude"));
+    memcpy(record.rest, c->opened ? (const void*)c->fabric.address : c->reason, bytes);
+    OPAL_MODEX_SEND(rc, MCC_FOR_ALL, c->base, &record, offsetof(ModexRecord, rest) + bytes);
     return rc;
 }
 
 // False: no record, or another version.
-static bool read_card(opal_process_name_t name, Card* card) {
+static bool read_record(opal_process_name_t name, ModexRecord* record) {
     int rc;
     uint8_t* data = NULL;
     size_t bytes = 0;
-    memset(card, 0, sizeof(*card));
+    memset(record, 0, sizeof(*record));
     OPAL_MODEX_RECV(rc, mcc_component.base, &name, &data, &bytes);
-    if (OPAL_SUCCESS == rc && NULL != data && bytes >= offsetof(Card, rest) && bytes <= sizeof(*card))
-        memcpy(card, data, bytes);
+    if (OPAL_SUCCESS == rc && NULL != data && bytes >= offsetof(ModexRecord, rest) &&
+        bytes <= sizeof(*record))
+        memcpy(record, data, bytes);
     free(data);
-    return kCardVersion == card->version && card->addresses.count <= kMccMaxAddresses;
+    return kRecordVersion == record->version && record->addresses.count <= kMccMaxAddresses;
 }
 
 static int compare(const void* a, const void* b) {
@@ -165,22 +166,24 @@ static uint64_t host_of(opal_process_name_t name, int rank, char* reason) {
     MccComponent* c = &mcc_component;
     const Peer* known = find_peer(name.vpid);
     if (NULL != known) return known->host;
-    Card card;
-    if (!read_card(name, &card)) {
+    ModexRecord record;
+    if (!read_record(name, &record)) {
         snprintf(reason, kMccReasonBytes, "rank %d has no mcastcoll component, or another version of it",
                  rank);
-    } else if (!card.ready) {
-        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, (const char*)card.rest);
-    } else if (card.terms != c->terms) {
+    } else if (!record.ready) {
+        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", rank, (const char*)record.rest);
+    } else if (record.terms != c->terms) {
         snprintf(reason, kMccReasonBytes,
                  "rank %d has different coll_mcastcoll_* parameters or another provider", rank);
     }
     Peer* peer = '\0' == reason[0] ? malloc(sizeof(*peer)) : NULL;
     if (NULL != peer)
-        *peer = (Peer){
-            .vpid = name.vpid, .host = card.host, .process = card.process, .at = keep_host(&card.addresses)};
+        *peer = (Peer){.vpid = name.vpid,
+                       .host = record.host,
+                       .process = record.process,
+                       .at = keep_host(&record.addresses)};
     if (NULL != peer && NULL == tsearch(peer, &c->peers, compare)) free(peer);  // read again when needed
-    return card.host;
+    return record.host;
 }
 
 // The lock is held.
@@ -188,13 +191,13 @@ static bool find_edge(uint32_t vpid, MccEdgeKey* edge) {
     MccComponent* c = &mcc_component;
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
     Peer* peer = find_peer(vpid);
-    Card card;
+    ModexRecord record;
     if (NULL != peer && NULL != peer->edge) {
         *edge = *peer->edge;
         return true;
     }
     name.vpid = vpid;
-    if (!read_card(name, &card) || !mcc_edge_key(&c->keys, &card.public_key, edge)) return false;
+    if (!read_record(name, &record) || !mcc_edge_key(&c->keys, &record.public_key, edge)) return false;
     if (NULL != peer && NULL != (peer->edge = malloc(sizeof(*edge)))) *peer->edge = *edge;
     return true;
 }
@@ -244,7 +247,7 @@ static Gathered gather_hosts(ompi_communicator_t* comm, size_t processes, Host**
 }
 
 // False: no network connects the hosts; `reason` has the cause.
-static bool choose_way(Gathered all, char* reason) {
+static bool choose_address(Gathered all, char* reason) {
     MccProvider* fabric = &mcc_component.fabric;
     const MccAddresses** addresses = malloc((all.count + 1) * sizeof(*addresses));
     MccAddress wanted[kMccMaxAddresses];
@@ -267,7 +270,7 @@ static bool choose_way(Gathered all, char* reason) {
 // A process has a single endpoint for its communicators, so the addresses of the whole job decide, if the job
 // has at most kMaxRead processes. If the job has no network in common, the communicator decides. The result
 // must be the same on every member, so an endpoint that is already open must not influence the result.
-bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
+bool mcc_peers_choose_address(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mcc_component;
     enum { kMaxRead = 2048 };
     const size_t size = (size_t)ompi_comm_size(comm), job = ompi_process_info.num_procs;
@@ -275,8 +278,8 @@ bool mcc_peers_choose_way(ompi_communicator_t* comm, char* reason) {
     pthread_mutex_lock(&c->fabric.lock);
     Host** room = malloc((size + job) * sizeof(*room));
     if (NULL != room) {
-        good = size < job && job <= kMaxRead && choose_way(gather_hosts(NULL, job, room), reason);
-        if (!good) good = choose_way(gather_hosts(comm, size, room), reason);
+        good = size < job && job <= kMaxRead && choose_address(gather_hosts(NULL, job, room), reason);
+        if (!good) good = choose_address(gather_hosts(comm, size, room), reason);
     }
     pthread_mutex_unlock(&c->fabric.lock);
     free(room);
@@ -329,9 +332,9 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
         const opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
         // In two jobs connected by MPI_Comm_spawn or MPI_Comm_connect, the processes may not see each other's
         // records.
-        const bool is_ours = name.jobid == my_job;
-        const uint64_t host = is_ours ? host_of(name, rank, reason) : 0;
-        if (!is_ours) snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
+        const bool same_job = name.jobid == my_job;
+        const uint64_t host = same_job ? host_of(name, rank, reason) : 0;
+        if (!same_job) snprintf(reason, kMccReasonBytes, "rank %d belongs to another job", rank);
         if (NULL != hosts) hosts[rank] = host;
     }
     pthread_mutex_unlock(&c->fabric.lock);
@@ -342,7 +345,7 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
 
 // On another host, process numbers refer to other processes, even if the hosts share a kernel, as containers
 // and the hosts of the test cluster do.
-static size_t find_near(ompi_communicator_t* comm, MccNear** near) {
+static size_t find_near(ompi_communicator_t* comm, MccHostPeer** near) {
     const int size = ompi_comm_size(comm);
     const Peer* self = find_peer(ompi_proc_local()->super.proc_name.vpid);
     size_t count = 0;
@@ -354,16 +357,16 @@ static size_t find_near(ompi_communicator_t* comm, MccNear** near) {
             peer->process.space != self->process.space)
             continue;
         if (0 == (count & (count + 1))) {  // grows to the next power of two
-            MccNear* larger = realloc(*near, 2 * (count + 1) * sizeof(**near));
+            MccHostPeer* larger = realloc(*near, 2 * (count + 1) * sizeof(**near));
             if (NULL == larger) return count;
             *near = larger;
         }
-        (*near)[count++] = (MccNear){.rank = rank, .process = peer->process};
+        (*near)[count++] = (MccHostPeer){.rank = rank, .process = peer->process};
     }
     return count;
 }
 
-size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
+size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** near) {
     MccComponent* c = &mcc_component;
     pthread_mutex_lock(&c->fabric.lock);
     const size_t count = find_near(comm, near);
@@ -371,11 +374,11 @@ size_t mcc_peers_near(ompi_communicator_t* comm, MccNear** near) {
     return count;
 }
 
-void mcc_peers_meet_all(void) {
+void mcc_peers_insert_all(void) {
     opal_process_name_t name = ompi_proc_local()->super.proc_name;
-    Card card;
+    ModexRecord record;
     fi_addr_t address;
     for (name.vpid = 0; name.vpid < ompi_process_info.num_procs; ++name.vpid)
-        if (read_card(name, &card) && card.ready)  // a member's failure shows when its group forms
-            (void)mcc_peer(&mcc_component.fabric, card.rest, &address);
+        if (read_record(name, &record) && record.ready)  // a member's failure shows when its group forms
+            (void)mcc_peer(&mcc_component.fabric, record.rest, &address);
 }

@@ -61,9 +61,10 @@ void mcc_previous_release(MccModule* m) {
             if (NULL != m->previous[form][i].module) OBJ_RELEASE(m->previous[form][i].module);
 }
 
-MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollective collective, MccHeld* held) {
+MccPrevious mcc_install_previous(MccModule* m, ompi_communicator_t* comm, MccCollective collective,
+                                 MccSavedModules* saved) {
     for (int i = 0; i < kMccCollectives; ++i) {
-        read_held(comm, kMccBlocking, i, &held->blocking[i]);
+        read_held(comm, kMccBlocking, i, &saved->blocking[i]);
         if (NULL != m->previous[kMccBlocking][i].module)
             write_held(comm, kMccBlocking, i, &m->previous[kMccBlocking][i]);
     }
@@ -73,7 +74,7 @@ MccPrevious mcc_step_aside(MccModule* m, ompi_communicator_t* comm, MccCollectiv
 // For a communicator that will never have a group: installs the previous modules permanently, so that further
 // calls cost no more than without this component. Non-blocking forms stay installed, since another thread may
 // be about to call a non-blocking collective.
-static void step_down(MccModule* m, ompi_communicator_t* comm) {
+static void install_permanently(MccModule* m, ompi_communicator_t* comm) {
     for (int i = 0; i < kMccCollectives; ++i) {
         const MccPrevious* previous = &m->previous[kMccBlocking][i];
         MccPrevious held;
@@ -86,12 +87,12 @@ static void step_down(MccModule* m, ompi_communicator_t* comm) {
 }
 
 // The references to the modules are exchanged together with the modules.
-void mcc_step_back(MccModule* m, ompi_communicator_t* comm, const MccHeld* held) {
+void mcc_restore_modules(MccModule* m, ompi_communicator_t* comm, const MccSavedModules* saved) {
     for (int i = 0; i < kMccCollectives; ++i) {
         MccPrevious* previous = &m->previous[kMccBlocking][i];
         if (NULL == previous->module) continue;
         read_held(comm, kMccBlocking, i, previous);
-        write_held(comm, kMccBlocking, i, &held->blocking[i]);
+        write_held(comm, kMccBlocking, i, &saved->blocking[i]);
     }
-    if (kMccLeft == m->state) step_down(m, comm);
+    if (kMccLeft == m->state) install_permanently(m, comm);
 }

@@ -20,7 +20,7 @@ enum { kPointersOfMpi = 8 };
 typedef struct MccRequest {
     ompi_request_t super;
     void* of_mpi[kPointersOfMpi];
-    MccJob job;
+    MccCall call;
     MccGroup* group;
     size_t offset;   // elements posted so far
     unsigned parts;  // operations in progress
@@ -144,7 +144,7 @@ static int post_parts(MccRequest* r) {
     while (!r->all_posted) {
         MccSlot* slot = take_slot(r);
         if (NULL == slot) return FI_EAGAIN;
-        const struct fi_mcastcoll_request part = mcc_part(&r->job, r->offset);
+        const struct fi_mcastcoll_request part = mcc_part(&r->call, r->offset);
         const ssize_t rc = mcc_post(g, &part, &slot->context);
         if (0 != rc) {
             give_slot(slot);
@@ -153,7 +153,7 @@ static int post_parts(MccRequest* r) {
         g->known |= 1U << part.collective;
         ++r->parts;
         r->offset += part.count;
-        r->all_posted = r->offset >= r->job.plan.whole.count;
+        r->all_posted = r->offset >= r->call.prepared.whole.count;
     }
     return 0;
 }
@@ -191,7 +191,7 @@ static void wait_in_backlog(MccRequest* r) {
 static int begin(MccRequest* r) {
     MccComponent* c = &mcc_component;
     MccGroup* g = r->group;
-    const unsigned bit = 1U << r->job.plan.whole.collective;
+    const unsigned bit = 1U << r->call.prepared.whole.collective;
     for (;;) {
         pthread_mutex_lock(&c->fabric.lock);
         int error = NULL != g->first ? FI_EAGAIN : post_parts(r);
@@ -215,27 +215,28 @@ static int begin(MccRequest* r) {
 
 // MPI requires counts and displacements to stay unchanged until the request is complete. Some programs free
 // these arrays earlier, for example mpi4py, since other implementations read the arrays only during the call.
-static bool keep_vectors(MccJob* job) {
-    if (kMccUnpackBlocks != job->plan.afterwards) return true;
-    const size_t bytes = job->plan.members * sizeof(int);
-    job->vectors = malloc(2 * bytes);
-    if (NULL == job->vectors) return false;
-    job->plan.counts.at = memcpy(job->vectors, job->plan.counts.at, bytes);
-    job->plan.places.at = memcpy(job->vectors + job->plan.members, job->plan.places.at, bytes);
+static bool keep_vectors(MccCall* call) {
+    if (kMccUnpackBlocks != call->prepared.afterwards) return true;
+    const size_t bytes = call->prepared.members * sizeof(int);
+    call->vectors = malloc(2 * bytes);
+    if (NULL == call->vectors) return false;
+    call->prepared.counts.at = memcpy(call->vectors, call->prepared.counts.at, bytes);
+    call->prepared.places.at =
+        memcpy(call->vectors + call->prepared.members, call->prepared.places.at, bytes);
     return true;
 }
 
-bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
+bool mcc_start_call(MccCall* call, MccRoute route, ompi_request_t** request) {
     if (kMccPrevious == route) return false;
     *request = &ompi_request_empty;
     if (kMccOver == route) return true;
-    if (mcc_unpacks_derived(job)) OBJ_RETAIN(job->plan.to.type);
-    MccRequest* r = keep_vectors(job) ? OBJ_NEW(MccRequest) : NULL;
+    if (mcc_unpacks_derived(call)) OBJ_RETAIN(call->prepared.to.type);
+    MccRequest* r = keep_vectors(call) ? OBJ_NEW(MccRequest) : NULL;
     int error = FI_ENOMEM;
     if (NULL != r) {
-        r->job = *job;
-        r->group = job->module->group;
-        r->super.req_mpi_object.comm = job->comm;
+        r->call = *call;
+        r->group = call->module->group;
+        r->super.req_mpi_object.comm = call->comm;
         *request = &r->super;
         error = begin(r);
         if (0 == error) return true;
@@ -243,9 +244,9 @@ bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
         OBJ_RELEASE(r);
         *request = &ompi_request_empty;
     }
-    (void)mcc_finish_job(job, false);
+    (void)mcc_finish_call(call, false);
     if (FI_ENOSYS == error) return false;
-    job->rc = mcc_fail(job->module->group, job, error);
+    call->rc = mcc_fail(call->module->group, call, error);
     return true;
 }
 
@@ -253,8 +254,8 @@ bool mcc_start_job(MccJob* job, MccRoute route, ompi_request_t** request) {
 static void complete(MccRequest* r) {
     MccComponent* c = &mcc_component;
     MccGroup* g = r->group;
-    if (!mcc_finish_job(&r->job, 0 == r->error) && 0 == r->error) r->error = FI_EOTHER;
-    r->super.req_status.MPI_ERROR = 0 == r->error ? MPI_SUCCESS : mcc_fail(g, &r->job, r->error);
+    if (!mcc_finish_call(&r->call, 0 == r->error) && 0 == r->error) r->error = FI_EOTHER;
+    r->super.req_status.MPI_ERROR = 0 == r->error ? MPI_SUCCESS : mcc_fail(g, &r->call, r->error);
     pthread_mutex_lock(&c->fabric.lock);
     --g->join.users;
     (void)atomic_fetch_sub(&c->open, 1);

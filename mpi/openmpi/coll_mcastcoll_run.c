@@ -22,7 +22,7 @@ static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi
 // which also says why the members stay in step.
 
 // 0, or a positive FI_E code.
-static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
+static int agree_on_maximum(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
     const struct fi_mcastcoll_request request = {.size = sizeof(request),
                                                  .collective = FI_ALLREDUCE,
                                                  .datatype = FI_UINT64,
@@ -34,8 +34,8 @@ static int agree_on_most(MccGroup* g, const uint64_t* mine, uint64_t* most, size
 }
 
 static int agree(MccGroup* g, MccTrial* t) {
-    uint64_t slowest[kMccWays][kMccTrialTurns];
-    const int error = agree_on_most(g, t->ns[0], slowest[0], sizeof(slowest) / sizeof(uint64_t));
+    uint64_t slowest[kMccSides][kMccTrialCalls];
+    const int error = agree_on_maximum(g, t->ns[0], slowest[0], sizeof(slowest) / sizeof(uint64_t));
     if (0 != error) return error;
     memcpy(t->ns, slowest, sizeof(slowest));
     mcc_trial_decide(t);
@@ -45,71 +45,72 @@ static int agree(MccGroup* g, MccTrial* t) {
 // Ends the trials if any member has an error handler other than MPI_ERRORS_ARE_FATAL. Such a program wants to
 // continue after a death, and only the operations of the group end then. Where errors are fatal, the launcher
 // ends the job after a death.
-static int ask_for_handlers(const MccJob* job, MccTrial* t) {
-    const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != job->comm->error_handler;
-    uint64_t anybodys = 0;
-    const int error = agree_on_most(job->module->group, &mine, &anybodys, 1);
-    if (0 == error && 0 != anybodys) mcc_trial_close(t);
+static int compare_error_handlers(const MccCall* call, MccTrial* t) {
+    const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != call->comm->error_handler;
+    uint64_t most = 0;
+    const int error = agree_on_maximum(call->module->group, &mine, &most, 1);
+    if (0 == error && 0 != most) mcc_trial_close(t);
     return error;
 }
 
-static void report_trial(const MccJob* job, const MccTrial* t, size_t bytes) {
-    const MccGroup* g = job->module->group;
+static void report_trial(const MccCall* call, const MccTrial* t, size_t bytes) {
+    const MccGroup* g = call->module->group;
     const size_t least = (size_t)1 << mcc_trial_class(bytes);
     if (0 != g->join.rank) return;
     MCC_VERBOSE(1,
                 "coll/mcastcoll: %s of %zu to %zu bytes on %s: %.0f us here, %.0f us by Open MPI's own: %s",
-                mcc_collective_names[job->collective], least, least + (least - 1), g->name,
-                (double)mcc_trial_median(t, kMccOurs) * 1e-3, (double)mcc_trial_median(t, kMccOthers) * 1e-3,
-                t->doubted              ? "a second trial will decide"
-                : kMccOurs == t->better ? "served here"
-                                        : "left to them");
+                mcc_collective_names[call->collective], least, least + (least - 1), g->name,
+                (double)mcc_trial_median(t, kMccSideGroup) * 1e-3,
+                (double)mcc_trial_median(t, kMccSidePrevious) * 1e-3,
+                t->contradicted              ? "a second trial will decide"
+                : kMccSideGroup == t->better ? "served here"
+                                             : "left to them");
 }
 
-static int meet(MccModule* m, ompi_communicator_t* comm) {
-    MccHeld held;
-    const MccPrevious barrier = mcc_step_aside(m, comm, kMccBarrier, &held);
+static int synchronise(MccModule* m, ompi_communicator_t* comm) {
+    MccSavedModules saved;
+    const MccPrevious barrier = mcc_install_previous(m, comm, kMccBarrier, &saved);
     const int rc = NULL == barrier.module
                        ? OMPI_SUCCESS
                        : ((mca_coll_base_module_barrier_fn_t)barrier.function)(comm, barrier.module);
-    mcc_step_back(m, comm, &held);
+    mcc_restore_modules(m, comm, &saved);
     return rc;
 }
 
 // Handles a failed agreement. If the group has no allreduce, all members find this in the same call.
-static MccRoute end_trial(MccJob* job, MccTrial* t, int error) {
+static MccRoute end_trial(MccCall* call, MccTrial* t, int error) {
     if (FI_ENOSYS == error) {
         mcc_trial_close(t);
         return kMccHere;
     }
-    job->rc = mcc_fail(job->module->group, job, error);
+    call->rc = mcc_fail(call->module->group, call, error);
     return kMccOver;
 }
 
 static MccRoute so_far(const MccTrial* t) {
-    return kMccOurs == t->better ? kMccHere : kMccPrevious;
+    return kMccSideGroup == t->better ? kMccHere : kMccPrevious;
 }
 
-static MccRoute measure(MccJob* job, size_t bytes) {
-    MccModule* m = job->module;
-    MccTrial* t = &m->selection[kMccBlocking][job->collective].trials[mcc_trial_class(bytes)];
+static MccRoute measure(MccCall* call, size_t bytes) {
+    MccModule* m = call->module;
+    MccTrial* t = &m->selection[kMccBlocking][call->collective].trials[mcc_trial_class(bytes)];
     if (!is_offered(m, FI_ALLREDUCE, FI_UINT64, FI_MAX)) return kMccHere;
-    if (mcc_trial_rests(t)) return so_far(t);
+    if (mcc_trial_pauses(t)) return so_far(t);
     if (m->group->failed) return kMccHere;
     if (mcc_trial_is_over(t)) {
         const int error = agree(m->group, t);
-        if (0 != error) return end_trial(job, t, error);
-        report_trial(job, t, bytes);
+        if (0 != error) return end_trial(call, t, error);
+        report_trial(call, t, bytes);
         return so_far(t);
     }
-    const int error = ask_for_handlers(job, t);
-    if (0 != error) return end_trial(job, t, error);
+    const int error = compare_error_handlers(call, t);
+    if (0 != error) return end_trial(call, t, error);
     if (t->closed) return kMccHere;
-    job->trial = t;
-    job->rc = meet(m, job->comm);
-    job->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
-    if (OMPI_SUCCESS != job->rc) return kMccOver;
-    return kMccOurs == mcc_trial_turn(t) ? kMccHere : kMccPrevious;
+    call->trial = t;
+    call->rc = synchronise(m, call->comm);
+    call->begun_ns = mcc_now_ns(CLOCK_MONOTONIC);
+    if (OMPI_SUCCESS != call->rc) return kMccOver;
+    return kMccSideGroup == mcc_trial_side(t) ? kMccHere : kMccPrevious;
 }
 
 bool mcc_has_failed(const MccModule* m) {
@@ -117,21 +118,21 @@ bool mcc_has_failed(const MccModule* m) {
            (kMccServing == m->state && m->group->failed && !mcc_component.disable_on_error);
 }
 
-MccRoute mcc_route(MccJob* job, enum fi_collective_op needed, size_t bytes) {
-    MccModule* m = job->module;
+MccRoute mcc_route(MccCall* call, enum fi_collective_op needed, size_t bytes) {
+    MccModule* m = call->module;
     if (kMccServing != m->state) {
-        if (kMccBlocking != job->form) return kMccPrevious;
-        job->rc = mcc_group_consider(m, job->comm, job->collective, bytes);
-        if (OMPI_SUCCESS != job->rc) return kMccOver;
+        if (kMccBlocking != call->form) return kMccPrevious;
+        call->rc = mcc_group_consider(m, call->comm, call->collective, bytes);
+        if (OMPI_SUCCESS != call->rc) return kMccOver;
         if (kMccServing != m->state) return kMccPrevious;
     }
-    if (!is_offered(m, needed, job->plan.whole.datatype, job->plan.whole.op)) return kMccPrevious;
-    if (!job->divisible && bytes > mcc_component.longest) return kMccPrevious;
-    MccRoute who = mcc_selected(m, job->form, job->collective, bytes);
-    if (kMccMeasured == who) who = measure(job, bytes);
-    if (kMccOver == who || !m->group->failed) return who;
+    if (!is_offered(m, needed, call->prepared.whole.datatype, call->prepared.whole.op)) return kMccPrevious;
+    if (!call->divisible && bytes > mcc_component.longest) return kMccPrevious;
+    MccRoute route = mcc_selected(m, call->form, call->collective, bytes);
+    if (kMccMeasured == route) route = measure(call, bytes);
+    if (kMccOver == route || !m->group->failed) return route;
     if (mcc_component.disable_on_error) return kMccPrevious;
-    job->rc = MPI_ERR_OTHER;
+    call->rc = MPI_ERR_OTHER;
     return kMccOver;
 }
 
@@ -168,9 +169,9 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
 // rank: the progress thread would hold locks needed by the rank.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
-    const bool told = mcc_enter(&mcc_component.stand_in);
+    const bool entered = mcc_enter(&mcc_component.thread);
     while (-FI_EAGAIN == (rc = g->join.run(g->join.mc, request, progress, NULL))) opal_progress();
-    mcc_leave(&mcc_component.stand_in, told);
+    mcc_leave(&mcc_component.thread, entered);
     return (int)-rc;
 }
 
@@ -181,35 +182,35 @@ int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
     return NULL != g->join.run ? run_in_provider(g, request) : post_and_wait(g, request);
 }
 
-static int run_parts(const MccJob* job) {
+static int run_parts(const MccCall* call) {
     size_t offset = 0;
     int error;
     do {
-        const struct fi_mcastcoll_request part = mcc_part(job, offset);
-        error = mcc_run(job->module->group, &part);
+        const struct fi_mcastcoll_request part = mcc_part(call, offset);
+        error = mcc_run(call->module->group, &part);
         offset += part.count;
-    } while (0 == error && offset < job->plan.whole.count);
+    } while (0 == error && offset < call->prepared.whole.count);
     return error;
 }
 
 // Runs a large blocking broadcast of a derived datatype. Packs and unpacks segment by segment, so that the
 // bounce buffer needs only the size of a segment.
-static int run_streamed(const MccJob* job) {
+static int run_streamed(const MccCall* call) {
     // The convertor stops between basic elements; this much more room completes any part.
     enum { kPackSlack = 4096 };
     const size_t segment = mcc_component.longest, room = segment + kPackSlack;
-    const bool am_root = job->plan.self == job->plan.whole.root;
+    const bool am_root = call->prepared.self == call->prepared.whole.root;
     size_t filled = 0;
-    uint8_t* bounce = mcc_bounce_take(&job->module->bounce, room);
+    uint8_t* bounce = mcc_bounce_take(&call->module->bounce, room);
     if (NULL == bounce) return FI_ENOMEM;  // the other members get the provider's error for a missing member
     opal_convertor_t convertor;
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    int error = mcc_prepare(&convertor, am_root, &job->plan.to) ? 0 : FI_EOTHER;
-    for (size_t offset = 0; 0 == error && offset < job->plan.whole.count; offset += segment) {
-        struct fi_mcastcoll_request part = mcc_part(job, offset);
+    int error = mcc_prepare_convertor(&convertor, am_root, &call->prepared.to) ? 0 : FI_EOTHER;
+    for (size_t offset = 0; 0 == error && offset < call->prepared.whole.count; offset += segment) {
+        struct fi_mcastcoll_request part = mcc_part(call, offset);
         part.buffer = bounce;
         if (am_root && !mcc_convert(&convertor, true, bounce, room, &filled, part.count)) error = FI_EOTHER;
-        if (0 == error) error = mcc_run(job->module->group, &part);
+        if (0 == error) error = mcc_run(call->module->group, &part);
         if (0 == error && !am_root &&
             !mcc_convert(&convertor, false, bounce, part.count, &filled, part.count))
             error = FI_EOTHER;
@@ -221,19 +222,19 @@ static int run_streamed(const MccJob* job) {
     return error;
 }
 
-bool mcc_run_job(MccJob* job, MccRoute route) {
+bool mcc_run_call(MccCall* call, MccRoute route) {
     if (kMccPrevious == route) return false;
     if (kMccOver == route) return true;
-    int error = job->streamed ? run_streamed(job) : run_parts(job);
-    if (!mcc_finish_job(job, 0 == error) && 0 == error) error = FI_EOTHER;
+    int error = call->streamed ? run_streamed(call) : run_parts(call);
+    if (!mcc_finish_call(call, 0 == error) && 0 == error) error = FI_EOTHER;
     if (FI_ENOSYS == error) {
-        job->module->group->join.refused |= 1U << job->plan.whole.collective;
+        call->module->group->join.refused |= 1U << call->prepared.whole.collective;
         return false;
     }
-    if (0 != error) job->rc = mcc_fail(job->module->group, job, error);
+    if (0 != error) call->rc = mcc_fail(call->module->group, call, error);
     return true;
 }
 
-void mcc_measured(MccJob* job) {
-    mcc_trial_note(job->trial, (uint64_t)(mcc_now_ns(CLOCK_MONOTONIC) - job->begun_ns));
+void mcc_measured(MccCall* call) {
+    mcc_trial_note(call->trial, (uint64_t)(mcc_now_ns(CLOCK_MONOTONIC) - call->begun_ns));
 }

@@ -56,7 +56,7 @@ typedef struct {
 typedef struct {
     uint32_t operations[kMccForms];  // a bit for each collective
     Range members, hosts, bytes;
-    MccRoute who;
+    MccRoute route;
     bool in_site;
     char pml[kPmlBytes];  // empty: any
     char text[kTextBytes];
@@ -98,11 +98,11 @@ static bool parse_range(const char* word, Range* range) {
     return NULL != at && '\0' == *at && range->low <= range->high;
 }
 
-static bool parse_who(const char* word, MccRoute* who) {
+static bool parse_route(const char* word, MccRoute* route) {
     static const char* const kWords[] = {
         [kMccPrevious] = "previous", [kMccHere] = "here", [kMccMeasured] = "measured"};
     for (size_t i = 0; i < sizeof(kWords) / sizeof(kWords[0]); ++i) {
-        *who = (MccRoute)i;
+        *route = (MccRoute)i;
         if (0 == strcmp(word, kWords[i])) return true;
     }
     return false;
@@ -124,7 +124,7 @@ static int parse_line(char* line, Rule* rule) {
     strcpy(rule->pml, pml);
     if (!parse_operation(words[0], rule) || !parse_range(words[1], &rule->members) ||
         !parse_range(words[2], &rule->hosts) || !parse_range(words[3], &rule->bytes) ||
-        !parse_who(words[4], &rule->who))
+        !parse_route(words[4], &rule->route))
         return -1;
     snprintf(rule->text, sizeof(rule->text), "%s %s %s %s %s %s", words[0], words[1], words[2], words[3],
              words[4], pml);
@@ -220,7 +220,7 @@ static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, 
         if (bytes < rule->bytes.low && rule->bytes.low < *next) *next = rule->bytes.low;
         if (bytes < rule->bytes.low) continue;
         if (rule->bytes.high < *next) *next = rule->bytes.high + 1;
-        return rule->who;
+        return rule->route;
     }
     return kMccHere;
 }
@@ -228,16 +228,16 @@ static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, 
 static bool make_steps(const MccRules* rules, MccModule* m, MccForm form, int collective, size_t members) {
     MccSteps* steps = &m->selection[form][collective];
     size_t next;
-    MccRoute last = steps->who = decide(rules, m, form, collective, members, 0, &next);
+    MccRoute last = steps->route = decide(rules, m, form, collective, members, 0, &next);
     bool measured = kMccMeasured == last;
     for (size_t from = next; from < SIZE_MAX; from = next) {
-        const MccRoute who = decide(rules, m, form, collective, members, from, &next);
-        if (who == last) continue;
+        const MccRoute route = decide(rules, m, form, collective, members, from, &next);
+        if (route == last) continue;
         MccStep* more = realloc(steps->more, (steps->count + 1) * sizeof(*more));
         if (NULL == more) return false;
         steps->more = more;
-        more[steps->count++] = (MccStep){from, who};
-        measured |= kMccMeasured == (last = who);
+        more[steps->count++] = (MccStep){from, route};
+        measured |= kMccMeasured == (last = route);
     }
     if (!measured || kMccBlocking != form) return true;
     steps->trials = calloc(kMccTrialClasses, sizeof(*steps->trials));
@@ -266,24 +266,26 @@ void mcc_select_free(MccModule* m) {
 
 MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes) {
     const MccSteps* steps = &m->selection[form][collective];
-    MccRoute who = steps->who;
-    for (size_t i = 0; i < steps->count && bytes >= steps->more[i].from_bytes; ++i) who = steps->more[i].who;
-    if (kMccMeasured != who || kMccBlocking == form) return who;
+    MccRoute route = steps->route;
+    for (size_t i = 0; i < steps->count && bytes >= steps->more[i].from_bytes; ++i)
+        route = steps->more[i].route;
+    if (kMccMeasured != route || kMccBlocking == form) return route;
     const MccTrial* trials = m->selection[kMccBlocking][collective].trials;
-    return NULL != trials && kMccOthers == trials[mcc_trial_class(bytes)].better ? kMccPrevious : kMccHere;
+    return NULL != trials && kMccSidePrevious == trials[mcc_trial_class(bytes)].better ? kMccPrevious
+                                                                                       : kMccHere;
 }
 
 void mcc_trial_note(MccTrial* t, uint64_t ns) {
-    const unsigned turn = t->turns / kMccWays;
-    if (turn > 0 && turn <= kMccTrialTurns) t->ns[mcc_trial_turn(t)][turn - 1] = ns;
-    ++t->turns;
+    const unsigned call = t->calls / kMccSides;
+    if (call > 0 && call <= kMccTrialCalls) t->ns[mcc_trial_side(t)][call - 1] = ns;
+    ++t->calls;
 }
 
-uint64_t mcc_trial_median(const MccTrial* t, MccWay way) {
-    uint64_t sorted[kMccTrialTurns];
-    memcpy(sorted, t->ns[way], sizeof(sorted));
-    qsort(sorted, kMccTrialTurns, sizeof(*sorted), mcc_compare);
-    return sorted[kMccTrialTurns / 2];
+uint64_t mcc_trial_median(const MccTrial* t, MccSide side) {
+    uint64_t sorted[kMccTrialCalls];
+    memcpy(sorted, t->ns[side], sizeof(sorted));
+    qsort(sorted, kMccTrialCalls, sizeof(*sorted), mcc_compare);
+    return sorted[kMccTrialCalls / 2];
 }
 
 static void pause_for(MccTrial* t, unsigned calls) {
@@ -291,13 +293,15 @@ static void pause_for(MccTrial* t, unsigned calls) {
 }
 
 void mcc_trial_decide(MccTrial* t) {
-    const uint64_t ours = mcc_trial_median(t, kMccOurs), others = mcc_trial_median(t, kMccOthers);
-    const MccWay faster = others + others * kMccTrialPerCent / 100 < ours ? kMccOthers : kMccOurs;
-    const bool again = t->doubted;
-    t->turns = 0;
-    t->doubted = faster != t->better && !again;
-    if (t->doubted) {
-        t->wait = kMccTrialRest;
+    const uint64_t group = mcc_trial_median(t, kMccSideGroup),
+                   previous = mcc_trial_median(t, kMccSidePrevious);
+    const MccSide faster =
+        previous + previous * kMccTrialPerCent / 100 < group ? kMccSidePrevious : kMccSideGroup;
+    const bool again = t->contradicted;
+    t->calls = 0;
+    t->contradicted = faster != t->better && !again;
+    if (t->contradicted) {
+        t->wait = kMccTrialShortPause;
     } else if (faster == t->better && t->pause != 0) {
         pause_for(t, 2 * t->pause);
     } else {

@@ -65,9 +65,10 @@ void mcc_settings_register(const mca_base_component_t* component) {
     PARAMETER("linger", linger_ms, INT, 9, 2000,
               "Milliseconds that a group outlives its communicator, so that slower members can still request "
               "lost data");
-    PARAMETER("eager_progress", eager_progress, BOOL, 9, false,
-              "Poll the provider in every turn of Open MPI's progress loop instead of every eighth: faster "
-              "repair for peers, slower point-to-point messages");
+    PARAMETER(
+        "eager_progress", eager_progress, BOOL, 9, false,
+        "Poll the provider in every iteration of Open MPI's progress loop instead of every eighth: faster "
+        "repair for peers, slower point-to-point messages");
     PARAMETER("progress_thread", progress_thread, BOOL, 5, true,
               "Use a thread that polls the provider while this process is outside MPI, or in an MPI call "
               "without progress. Without it, peers' retransmit requests wait for the next MPI call, which is "

@@ -40,12 +40,12 @@ static int first_child(int64_t rank, int size) {
 }
 
 static int count_children(int rank, int size) {
-    const int others = size - first_child(rank, size);
-    return others < kMccChildren ? others : kMccChildren;
+    const int below = size - first_child(rank, size);
+    return below < kMccChildren ? below : kMccChildren;
 }
 
 static int send_tagged(MccTree* t, int to, int tag, const void* bytes, size_t count) {
-    if (kMccMostSends == t->send_count) return mcc_tree_end(t, FI_ENOMEM, -1);
+    if (kMccMaxSends == t->send_count) return mcc_tree_end(t, FI_ENOMEM, -1);
     const int rc = MCA_PML_CALL(isend(bytes, count, MPI_BYTE, to, tag, MCA_PML_BASE_SEND_STANDARD, t->comm,
                                       &t->sends[t->send_count].request));
     if (OMPI_SUCCESS != rc) return mcc_tree_end(t, FI_EIO, to);
@@ -78,7 +78,7 @@ int mcc_tree_look(MccTree* t) {
     if (now_s < t->look_at_s) return 0;
     t->look_at_s = now_s + kLookEveryS;
     for (size_t i = 0; i < kMaxLooked && i < t->near_count; ++i) {
-        const MccNear* one = &t->near[t->next_near++ % t->near_count];
+        const MccHostPeer* one = &t->near[t->next_near++ % t->near_count];
         if (!mcc_process_gone(&one->process)) continue;
         (void)mcc_tree_end(t, FI_ECONNRESET, one->rank);
         send_notices(t, one->rank);
@@ -174,7 +174,7 @@ void mcc_tree_open(MccTree* t, ompi_communicator_t* comm) {
     t->parent = (t->rank - 1) / kMccChildren;
     t->first = first_child(t->rank, t->size);
     t->children = count_children(t->rank, t->size);
-    t->near_count = mcc_peers_near(comm, &t->near);
+    t->near_count = mcc_peers_on_host(comm, &t->near);
     t->next_near = (size_t)t->rank;
     for (int i = 0; i < kMccChildren; ++i) t->receives[i] = MPI_REQUEST_NULL;
     (void)expect(t, MPI_ANY_SOURCE, kNoticeTag, &t->notice, sizeof(t->notice), &t->notices);

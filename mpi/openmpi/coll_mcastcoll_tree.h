@@ -14,7 +14,7 @@
 
 #include "coll_mcastcoll.h"
 
-enum { kMccChildren = 32, kMccMostSends = 512 };
+enum { kMccChildren = 32, kMccMaxSends = 512 };
 
 // The head of each message. A member that leaves the tree sends only a head.
 typedef struct {
@@ -36,9 +36,9 @@ typedef struct {
     struct {
         int to;
         ompi_request_t* request;
-    } sends[kMccMostSends];
+    } sends[kMccMaxSends];
     int send_count;
-    MccNear* near;
+    MccHostPeer* near;
     size_t near_count, next_near;
     double look_at_s;
 } MccTree;

@@ -6,13 +6,13 @@ module_links += lib/openmpi/mca_coll_mcastcoll.so
 lib/openmpi/mca_coll_mcastcoll.so: | mca_coll_mcastcoll.la
 mca_coll_mcastcoll_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/coll_mcastcoll.h \
-	%reldir%/coll_mcastcoll_calls.c \
+	%reldir%/coll_mcastcoll_call.c \
 	%reldir%/coll_mcastcoll_component.c \
+	%reldir%/coll_mcastcoll_entries.c \
 	%reldir%/coll_mcastcoll_fabric.c \
 	%reldir%/coll_mcastcoll_group.c \
-	%reldir%/coll_mcastcoll_job.c \
+	%reldir%/coll_mcastcoll_handshake.c \
 	%reldir%/coll_mcastcoll_libfabric.c \
-	%reldir%/coll_mcastcoll_meeting.c \
 	%reldir%/coll_mcastcoll_ompi.h \
 	%reldir%/coll_mcastcoll_pack.c \
 	%reldir%/coll_mcastcoll_peers.c \

@@ -14,7 +14,7 @@
 typedef struct {
     PmpiGroup* g;
     MccCollective operation;
-    MccPlan plan;
+    MccPreparedCall prepared;
 } PmpiCall;
 
 // Leaves the call to PMPI.
@@ -27,11 +27,11 @@ static bool leave(const PmpiCall* c) {
 static int operate(const PmpiCall* c) {
     PmpiGroup* g = c->g;
     ssize_t result;
-    const bool told = mcc_enter(&pmpi.stand_in);
-    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->plan.whole, pmpi_meanwhile, g)))
-        (void)pmpi_meanwhile(g);
-    mcc_leave(&pmpi.stand_in, told);
-    return 0 == result && !mcc_deliver(&c->plan) ? FI_EOTHER : (int)-result;
+    const bool entered = mcc_enter(&pmpi.thread);
+    while (-FI_EAGAIN == (result = g->join.run(g->join.mc, &c->prepared.whole, pmpi_progress_mpi, g)))
+        (void)pmpi_progress_mpi(g);
+    mcc_leave(&pmpi.thread, entered);
+    return 0 == result && !mcc_deliver(&c->prepared) ? FI_EOTHER : (int)-result;
 }
 
 // Runs the operation, unless `error` says that it could not be prepared. True: the call ends with *rc. False:
@@ -46,7 +46,7 @@ static bool run(const PmpiCall* c, int error, int* rc) {
     if (FI_ENOSYS == error) {
         g->join.refused |= 1U << mcc_collective_ops[c->operation];
         if (0 == g->join.rank)
-            pmpi_say(1, "the provider does not support %s for this group of %d members", name, g->join.size);
+            pmpi_log(1, "the provider does not support %s for this group of %d members", name, g->join.size);
     }
     if (FI_ENOSYS == error || FI_EOPNOTSUPP == error) return leave(c);
     *rc = MPI_SUCCESS;
@@ -55,7 +55,7 @@ static bool run(const PmpiCall* c, int error, int* rc) {
         return true;
     }
     pmpi_group_break(g);
-    pmpi_say(0, "%s failed on rank %d of %d: %s", name, g->join.rank, g->join.size, fi_strerror(error));
+    pmpi_log(0, "%s failed on rank %d of %d: %s", name, g->join.rank, g->join.size, fi_strerror(error));
     *rc = mcc_error_class(error);
     PMPI_Comm_call_errhandler(g->comm, *rc);
     return true;
@@ -63,41 +63,43 @@ static bool run(const PmpiCall* c, int error, int* rc) {
 
 // Returns whether the group has the operation and serves a message of this size. libfabric's reduce_scatter
 // fixes the distribution of the result, so MPI's is served if its counts are the same.
-static bool is_ours(PmpiCall* c, const MccCall* call) {
+static bool is_served(PmpiCall* c, const MccArguments* args) {
     const PmpiGroup* g = c->g;
     const PmpiSettings* s = &pmpi.settings;
-    const enum fi_collective_op collective = mcc_collective_ops[call->collective];
-    const struct fi_mcastcoll_request* whole = &c->plan.whole;
-    if (kPmpiLeft == g->state || 0 == (s->enabled >> call->collective & 1) ||
+    const enum fi_collective_op collective = mcc_collective_ops[args->collective];
+    const struct fi_mcastcoll_request* whole = &c->prepared.whole;
+    if (kPmpiLeft == g->state || 0 == (s->enabled >> args->collective & 1) ||
         !mcc_provider_has(&pmpi.provider, collective, FI_VOID, FI_NOOP) ||
-        0 != (g->join.refused >> collective & 1) || call->root < 0 || call->root >= g->join.size)
+        0 != (g->join.refused >> collective & 1) || args->root < 0 || args->root >= g->join.size)
         return false;
-    mcc_begin_plan(&c->plan, (size_t)g->join.size, (size_t)g->join.rank);
-    const int64_t message = mcc_call_bytes(&c->plan, call);
-    if (kMccBarrier == call->collective) return true;
-    const uint64_t bytes = (uint64_t)message * (0 != c->plan.block ? (uint64_t)g->join.size : 1);
-    return message > 0 && bytes > 0 && bytes >= s->min_bytes && bytes <= s->max_bytes && c->plan.deal.even &&
+    mcc_begin_prepared_call(&c->prepared, (size_t)g->join.size, (size_t)g->join.rank);
+    const int64_t message = mcc_call_bytes(&c->prepared, args);
+    if (kMccBarrier == args->collective) return true;
+    const uint64_t bytes = (uint64_t)message * (0 != c->prepared.block ? (uint64_t)g->join.size : 1);
+    return message > 0 && bytes > 0 && bytes >= s->min_bytes && bytes <= s->max_bytes &&
+           c->prepared.distribution.even &&
            mcc_provider_has(&pmpi.provider, collective, whole->datatype, whole->op);
 }
 
 // False: PMPI serves the call or reports the error. The group is formed first, whatever the arguments: see
 // rule 2 in pmpi.h.
-static bool serve(const MccCall* call, MPI_Comm comm, int* rc) {
+static bool serve(const MccArguments* args, MPI_Comm comm, int* rc) {
     PmpiCall c;
-    c.operation = call->collective;
+    c.operation = args->collective;
     c.g = MPI_COMM_NULL != comm && pmpi_open() ? pmpi_group_of(comm) : NULL;
     if (NULL == c.g) return false;
-    if (!is_ours(&c, call)) return leave(&c);
-    return run(&c, mcc_lay(&c.plan, call, mcc_collective_ops[call->collective], &c.g->bounce), rc);
+    if (!is_served(&c, args)) return leave(&c);
+    return run(&c, mcc_prepare_call(&c.prepared, args, mcc_collective_ops[args->collective], &c.g->bounce),
+               rc);
 }
 
 // The signatures are MPI's, with one count type (int, MPI_Count) and one displacement type (int, MPI_Aint).
-// The initialisers of MccCall, the parameters and the arguments are lists in parentheses.
+// The initialisers of MccArguments, the parameters and the arguments are lists in parentheses.
 #define PARTS(...) __VA_ARGS__
-#define ENTRY(name, parameters, parts, arguments)                                      \
-    __attribute__((visibility("default"))) int MPI_##name parameters {                 \
-        int rc = MPI_SUCCESS;                                                          \
-        return serve(&(MccCall){PARTS parts}, comm, &rc) ? rc : PMPI_##name arguments; \
+#define ENTRY(name, parameters, parts, arguments)                                           \
+    __attribute__((visibility("default"))) int MPI_##name parameters {                      \
+        int rc = MPI_SUCCESS;                                                               \
+        return serve(&(MccArguments){PARTS parts}, comm, &rc) ? rc : PMPI_##name arguments; \
     }
 // mcc_item() reads the MPI_Aint displacements of the large-count calls as MPI_Count.
 _Static_assert(sizeof(MPI_Aint) == sizeof(int) || sizeof(MPI_Aint) == sizeof(MPI_Count), "mcc_item()");

@@ -15,9 +15,9 @@
 #include "pmpi.h"
 
 static void cancel(PmpiGroup* g) {
-    if (MPI_REQUEST_NULL == g->never) return;
-    PMPI_Cancel(&g->never);
-    PMPI_Wait(&g->never, MPI_STATUS_IGNORE);
+    if (MPI_REQUEST_NULL == g->idle_receive) return;
+    PMPI_Cancel(&g->idle_receive);
+    PMPI_Wait(&g->idle_receive, MPI_STATUS_IGNORE);
 }
 
 // To be called before MPI is finalised. The groups stay in memory but are no longer used.
@@ -30,7 +30,7 @@ static void end(PmpiGroup* g, bool disposable) {
     mcc_join_end(&pmpi.provider, &g->join, pmpi.settings.linger_ms, disposable);
     pmpi_groups_reap(kPmpiClosed == atomic_load(&pmpi.life));
     pthread_mutex_unlock(&pmpi.provider.lock);
-    mcc_seen(&pmpi.stand_in);
+    mcc_note_progress(&pmpi.thread);
 }
 
 void pmpi_group_break(PmpiGroup* g) {
@@ -73,11 +73,11 @@ static bool agree_on_terms(PmpiGroup* g, char* reason) {
 
 // Gives every member the worst outcome: 0, or an error and a rank with this error.
 static bool agree(const PmpiGroup* g, const char* step, int error, char* reason) {
-    int64_t mine = mcc_word(error, g->join.rank), worst = 0;
+    int64_t mine = mcc_status(error, g->join.rank), worst = 0;
     if (MPI_SUCCESS != PMPI_Allreduce(&mine, &worst, 1, MPI_INT64_T, MPI_MAX, g->comm)) return false;
     if (0 == worst) return true;
-    snprintf(reason, kMccReasonBytes, "%s failed on rank %d: %s", step, mcc_word_rank(worst),
-             fi_strerror(mcc_word_error(worst)));
+    snprintf(reason, kMccReasonBytes, "%s failed on rank %d: %s", step, mcc_status_rank(worst),
+             fi_strerror(mcc_status_error(worst)));
     return false;
 }
 
@@ -85,7 +85,7 @@ static int go_on(void* group) {
     pthread_mutex_lock(&pmpi.provider.lock);
     pmpi_poll();
     pthread_mutex_unlock(&pmpi.provider.lock);
-    (void)pmpi_meanwhile(group);
+    (void)pmpi_progress_mpi(group);
     (void)sched_yield();
     return 0;
 }
@@ -94,7 +94,7 @@ static int join(PmpiGroup* g) {
     const int error = mcc_join(&pmpi.provider, &g->join, pmpi.settings.join_timeout_ms, go_on, g);
     if (0 != error || NULL != g->join.run) return error;
     if (0 == g->join.rank)
-        pmpi_say(1, "provider %s does not offer " FI_MCASTCOLL_GROUP_OPS, pmpi.settings.provider);
+        pmpi_log(1, "provider %s does not offer " FI_MCASTCOLL_GROUP_OPS, pmpi.settings.provider);
     return FI_ENOPROTOOPT;
 }
 
@@ -121,7 +121,7 @@ static bool form(PmpiGroup* g, char* reason) {
     Key key;
     memset(&key, 0, sizeof(key));
     if (!agree_on_terms(g, reason)) return false;
-    PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, pmpi.own_comm, &g->never);
+    PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, pmpi.own_comm, &g->idle_receive);
     key.number = g->number;
     // The settings are the same on every member from here on.
     if (g->join.size < pmpi.settings.min_members || (size_t)g->join.size > pmpi.provider.max_members) {
@@ -151,7 +151,7 @@ static PmpiGroup* make(MPI_Comm comm) {
     g->comm = comm;
     g->state = kPmpiLeft;
     g->join.users = 1;
-    g->never = MPI_REQUEST_NULL;
+    g->idle_receive = MPI_REQUEST_NULL;
     PMPI_Comm_test_inter(comm, &inter);
     PMPI_Comm_rank(comm, &g->join.rank);
     PMPI_Comm_size(comm, &g->join.size);
@@ -171,9 +171,9 @@ static PmpiGroup* make(MPI_Comm comm) {
             pthread_mutex_lock(&pmpi.provider.lock);
             pmpi_progress_start();
             pthread_mutex_unlock(&pmpi.provider.lock);
-            if (0 == g->join.rank) pmpi_say(1, "serves communicator '%s', %d members", name, g->join.size);
+            if (0 == g->join.rank) pmpi_log(1, "serves communicator '%s', %d members", name, g->join.size);
         } else if (0 == g->join.rank) {
-            pmpi_say(1, "leaves communicator '%s', %d members: %s", name, g->join.size, reason);
+            pmpi_log(1, "leaves communicator '%s', %d members: %s", name, g->join.size, reason);
         }
     }
     pthread_mutex_lock(&pmpi.provider.lock);

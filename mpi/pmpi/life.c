@@ -30,13 +30,13 @@ static void report_counts(void) {
     }
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (0 == rank && '\0' != line[0]) pmpi_say(1, "rank 0: calls served of calls made: %s", line);
+    if (0 == rank && '\0' != line[0]) pmpi_log(1, "rank 0: calls served of calls made: %s", line);
 }
 
 static void close_all(void) {
     const bool opened = kPmpiOpen == atomic_load(&pmpi.life);
     if (opened) {
-        mcc_stand_in_stop(&pmpi.stand_in);
+        mcc_progress_thread_stop(&pmpi.thread);
         report_counts();
     }
     pthread_mutex_lock(&pmpi.provider.lock);
@@ -68,7 +68,7 @@ static void open_provider(void) {
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     const char* why = NULL;
     if (!pmpi_settings_read(&pmpi.settings, reason)) {
-        if (0 == rank) pmpi_say(0, "%s; MPI's own collectives serve this job", reason);
+        if (0 == rank) pmpi_log(0, "%s; MPI's own collectives serve this job", reason);
         why = "a setting is invalid";
     } else if (0 == pmpi.settings.enabled) {
         why = "MCASTCOLL_PMPI_ENABLE excludes all operations";
@@ -85,7 +85,7 @@ static void open_provider(void) {
                                    pmpi.settings.progress_thread ? FI_WAIT_FD : FI_WAIT_NONE, pmpi.reason);
     pmpi.stages = pmpi_takes_devices();
     if (0 == rank && pmpi.ready && pmpi.stages)
-        pmpi_say(1, "this MPI is GPU-aware: all messages are packed and unpacked by MPI_Pack");
+        pmpi_log(1, "this MPI is GPU-aware: all messages are packed and unpacked by MPI_Pack");
     if (pmpi.ready) pmpi.terms = digest_terms();
 }
 
@@ -119,7 +119,7 @@ bool pmpi_open(void) {
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &self_key, NULL);
         PMPI_Comm_set_attr(MPI_COMM_SELF, self_key, NULL);
         open_provider();
-        if (!pmpi.ready) pmpi_say(1, "off in this process: %s", pmpi.reason);
+        if (!pmpi.ready) pmpi_log(1, "off in this process: %s", pmpi.reason);
         opening = false;
         atomic_store_explicit(&pmpi.life, kPmpiOpen, memory_order_release);
     }

@@ -32,7 +32,8 @@
 #include <string.h>
 
 #include "core/descriptors.h"
-#include "core/plan.h"
+#include "core/prepared_call.h"
+#include "core/progress_thread.h"
 #include "core/provider.h"
 
 typedef struct {
@@ -53,8 +54,8 @@ typedef struct PmpiGroup {
     MccJoin join;  // first field
     MPI_Comm comm;
     PmpiState state;
-    int64_t number;     // drawn by rank 0, the same on every member: part of the key of the group's set
-    MPI_Request never;  // a receive for which no message is ever sent
+    int64_t number;  // drawn by rank 0, the same on every member: part of the key of the group's set
+    MPI_Request idle_receive;  // a receive for which no message is ever sent
     // Packed bytes. The buffer belongs to one call until the call ends in run() of calls.c, which trims the
     // buffer: a small buffer stays for the next call.
     MccBounce bounce;
@@ -74,7 +75,7 @@ typedef struct {
     MPI_Comm own_comm;     // contains this process only
     int comm_key;
     atomic_llong next_number;
-    MccStandIn stand_in;
+    MccProgressThread thread;
     atomic_ullong served[kMccCollectives], left[kMccCollectives];
 } Pmpi;
 
@@ -82,13 +83,13 @@ extern Pmpi pmpi;
 
 // settings.c
 bool pmpi_settings_read(PmpiSettings* s, char* reason);
-void pmpi_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void pmpi_log(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // progress.c
-void pmpi_progress_start(void);   // the lock is held
-void pmpi_poll(void);             // reads both queues; the lock is held
-int pmpi_meanwhile(void* group);  // lets MPI make progress; no lock is held
-void pmpi_groups_reap(bool all);  // the lock is held
+void pmpi_progress_start(void);      // the lock is held
+void pmpi_poll(void);                // reads both queues; the lock is held
+int pmpi_progress_mpi(void* group);  // lets MPI make progress; no lock is held
+void pmpi_groups_reap(bool all);     // the lock is held
 
 // secret.c
 typedef struct {

@@ -1,5 +1,5 @@
 // Makes progress of the provider while the program is elsewhere, and of MPI while the program is in the
-// provider. MPI has no hook for the former, so there is a progress thread (core/stand_in.c). A running
+// provider. MPI has no hook for the former, so there is a progress thread (core/progress_thread.h). A running
 // operation makes all of the provider's progress itself.
 
 #include "pmpi.h"
@@ -8,7 +8,7 @@
 // progress.
 static void ended(const void* context, int error, const char* text) {
     (void)context, (void)text;
-    if (0 != error) pmpi_say(2, "an error that belongs to no operation: %s", fi_strerror(error));
+    if (0 != error) pmpi_log(2, "an error that belongs to no operation: %s", fi_strerror(error));
 }
 
 void pmpi_poll(void) {
@@ -18,19 +18,19 @@ void pmpi_poll(void) {
 
 // Tests a request that never completes, which lets every MPI library make progress. A probe is not enough:
 // MPICH answers a probe on a communicator of one process without making progress.
-int pmpi_meanwhile(void* group) {
+int pmpi_progress_mpi(void* group) {
     int done;
-    PMPI_Test(&((PmpiGroup*)group)->never, &done, MPI_STATUS_IGNORE);
+    PMPI_Test(&((PmpiGroup*)group)->idle_receive, &done, MPI_STATUS_IGNORE);
     return !pmpi.settings.nap;
 }
 
 void pmpi_groups_reap(bool all) {
     const int error = mcc_joins_reap(&pmpi.provider, all);
-    if (0 != error) pmpi_say(1, "cannot close a group: %s", fi_strerror(error));
+    if (0 != error) pmpi_log(1, "cannot close a group: %s", fi_strerror(error));
 }
 
 // Also closes groups whose linger time is over.
-static int stand_in(void) {
+static int poll_for_program(void) {
     enum { kReapMs = 50 };
     pmpi_poll();
     pmpi_groups_reap(false);
@@ -38,10 +38,10 @@ static int stand_in(void) {
 }
 
 void pmpi_progress_start(void) {
-    enum { kAwayNs = 4000000 };
+    enum { kIdleNs = 4000000 };
     if (pmpi.settings.progress_thread &&
-        !mcc_stand_in_start(&pmpi.stand_in, &pmpi.provider, kAwayNs, stand_in))
-        pmpi_say(1,
+        !mcc_progress_thread_start(&pmpi.thread, &pmpi.provider, kIdleNs, poll_for_program))
+        pmpi_log(1,
                  "cannot create the progress thread: peers' retransmit requests wait for this process's next "
                  "collective");
 }

@@ -21,7 +21,7 @@ typedef struct {
     const char* words[4];  // or the valid words; the value is the index of a word
 } Setting;
 
-void pmpi_say(int level, const char* format, ...) {
+void pmpi_log(int level, const char* format, ...) {
     if (level > pmpi.settings.verbose) return;
     char line[512];
     va_list arguments;

@@ -13,7 +13,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/system.h"
-#include "crew/words.h"
+#include "hostset/encoding.h"
 
 namespace mcastcoll::cp {
 namespace {
@@ -156,7 +156,7 @@ Catalogue list_sources(const std::vector<std::string>& sources, const std::vecto
 }
 
 std::string as_bytes_of(const Catalogue& catalogue) {
-    crew::Writer writer;
+    hostset::Writer writer;
     writer.number(catalogue.size());
     for (const Entry& entry : catalogue) {
         writer.number(static_cast<std::uint64_t>(entry.kind)).text(entry.path).number(entry.mode);
@@ -167,7 +167,7 @@ std::string as_bytes_of(const Catalogue& catalogue) {
 }
 
 Result<Catalogue> parse_catalogue(std::string_view bytes) {
-    crew::Reader reader(bytes);
+    hostset::Reader reader(bytes);
     Catalogue catalogue;
     for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left) {
         Entry entry;
@@ -209,7 +209,7 @@ Result<std::string> target_on(std::string_view target, std::string_view host) {
 std::string partial_name(std::string_view name, const Entry& entry) {
     const std::string who = fmt::format("{} {} {}.{}", name, entry.size, entry.modified_s, entry.modified_ns);
     return fmt::format(".{}{}{:016x}", name.substr(0, kMaxOfName), kPartial,
-                       stable_hash(crew::bytes_of(who), 0));
+                       stable_hash(hostset::bytes_of(who), 0));
 }
 
 std::string_view name_of_partial(std::string_view name) {

@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "crew/words.h"
+#include "hostset/encoding.h"
 
 namespace mcastcoll::cp {
 namespace {
 
-constexpr unsigned kTalk_s = 30;
+constexpr unsigned kExchange_s = 30;
 constexpr unsigned kList_s = 3600;   // to list every source
 constexpr unsigned kSurvey_s = 300;  // to survey every file
 constexpr unsigned kWrite_s = 600;   // to write the data that is pending when the last chunk has arrived
@@ -28,7 +28,7 @@ void say(fmt::format_string<const Args&...> format, const Args&... args) {
 
 // Writes runs of entries: first, end, position. Consecutive complete files are one run, even with folders or
 // links between them: the positions of a large tree must fit into one exchange.
-void say_positions(crew::Writer& mine, const Catalogue& catalogue, const std::vector<std::uint64_t>& own) {
+void say_positions(hostset::Writer& mine, const Catalogue& catalogue, const std::vector<std::uint64_t>& own) {
     for (std::size_t i = 0, end; i < own.size(); i = end) {
         end = i + 1;
         if (own[i] == 0) continue;
@@ -46,12 +46,13 @@ int Summary::code() const {
     return failed.empty() && complaints.empty() ? 0 : 1;
 }
 
-Copy::Copy(crew::Crew& crew, const Settings& settings)
-    : crew_(crew), settings_(settings), pool_(std::make_shared<Pool>(kBuffers)) {
-    works_ = !crew.is_head() || crew.head_works();
-    summary_.hosts = crew.size() - (crew.head_works() ? 0 : 1);
-    for (std::uint32_t rank = 0; rank < crew.size(); ++rank)
-        if (crew.is_gone(rank)) summary_.failed.emplace(crew.hosts()[rank], crew.why_gone(rank));
+Copy::Copy(hostset::HostSet& host_set, const Settings& settings)
+    : host_set_(host_set), settings_(settings), pool_(std::make_shared<Pool>(kBuffers)) {
+    works_ = !host_set.is_head() || host_set.head_works();
+    summary_.hosts = host_set.size() - (host_set.head_works() ? 0 : 1);
+    for (std::uint32_t rank = 0; rank < host_set.size(); ++rank)
+        if (host_set.is_lost(rank))
+            summary_.failed.emplace(host_set.hosts()[rank], host_set.loss_reason(rank));
 }
 
 // The sink's thread waits for the end of the queue.
@@ -59,18 +60,18 @@ Copy::~Copy() {
     arrived_.close();
 }
 
-void Copy::lose(std::uint32_t rank, const std::string& why) {
-    if (!crew_.is_head() || !summary_.failed.emplace(crew_.hosts()[rank], why).second) return;
+void Copy::mark_lost(std::uint32_t rank, const std::string& why) {
+    if (!host_set_.is_head() || !summary_.failed.emplace(host_set_.hosts()[rank], why).second) return;
     if (progress_ != nullptr) progress_->clear();
-    say("{}: {}: {}\n", kProgram, crew_.hosts()[rank], why);
+    say("{}: {}: {}\n", kProgram, host_set_.hosts()[rank], why);
 }
 
-Result<crew::Crew::Gathered> Copy::exchange(std::string mine, unsigned wait_s) {
-    const std::vector<std::uint32_t> before = crew_.present();
-    auto all = crew_.exchange(std::move(mine), wait_s);
+Result<hostset::HostSet::Gathered> Copy::exchange(std::string mine, unsigned wait_s) {
+    const std::vector<std::uint32_t> before = host_set_.present();
+    auto all = host_set_.exchange(std::move(mine), wait_s);
     if (!all) return all;
     for (const std::uint32_t rank : before)
-        if (crew_.is_gone(rank)) lose(rank, crew_.why_gone(rank));
+        if (host_set_.is_lost(rank)) mark_lost(rank, host_set_.loss_reason(rank));
     return all;
 }
 
@@ -80,9 +81,9 @@ int Copy::run() {
     // Errors of members have reached the head, unless the head is lost. With a nonzero exit status, a
     // launcher would end the whole job.
     if (!done && done.error().code != ECANCELED) say("{}: {}\n", kProgram, done.error().message);
-    if (!crew_.is_head()) return done || done.error().code == ECANCELED ? 0 : 2;
+    if (!host_set_.is_head()) return done || done.error().code == ECANCELED ? 0 : 2;
     if (!done) return 2;
-    tell();
+    report();
     return summary_.code();
 }
 
@@ -95,9 +96,9 @@ Result<void> Copy::go() {
 
 // The head announces the job; other processes may have been started without arguments.
 Result<void> Copy::announce() {
-    crew::Writer job;
+    hostset::Writer job;
     std::string wrong;
-    if (crew_.is_head()) {
+    if (host_set_.is_head()) {
         const auto names = names_of(settings_.sources);
         if (!names) wrong = names.error().message;
         for (const std::string& source : settings_.sources) {
@@ -110,12 +111,12 @@ Result<void> Copy::announce() {
         const bool many = settings_.sources.size() > 1 || (names && names.value()[0].empty());
         job.text(wrong).text(settings_.target).number(many);
     }
-    const auto all = exchange(job.take(), kTalk_s);
+    const auto all = exchange(job.take(), kExchange_s);
     if (!all) return all.error();
-    crew::Reader reader(*all.value()[0]);
+    hostset::Reader reader(*all.value()[0]);
     const std::string_view theirs = reader.text();
-    if (!theirs.empty()) return Error{crew_.is_head() ? EINVAL : ECANCELED, std::string(theirs)};
-    auto target = target_on(reader.text(), crew_.hosts()[crew_.rank()]);
+    if (!theirs.empty()) return Error{host_set_.is_head() ? EINVAL : ECANCELED, std::string(theirs)};
+    auto target = target_on(reader.text(), host_set_.hosts()[host_set_.rank()]);
     many_ = reader.number() != 0;
     if (!target || !reader.at_end()) return Error{EBADMSG, "cannot parse the job of the head"};
     target_ = std::move(target).value();
@@ -133,13 +134,13 @@ Result<void> Copy::look_at_targets() {
         target_state_ = S_ISDIR(found.st_mode) ? kFolder : kOther;
     else
         target_state_ = errno == ENOENT ? kNothing : kBad + std::strerror(errno);
-    const auto all = exchange(target_state_, kTalk_s);
+    const auto all = exchange(target_state_, kExchange_s);
     if (!all) return all.error();
     bool somewhere = false;
     for (const auto& state : all.value()) somewhere = somewhere || (state && *state == kFolder);
     into_ = ends_so || somewhere;
     if (many_ && !into_)
-        return Error{crew_.is_head() ? EINVAL : ECANCELED,
+        return Error{host_set_.is_head() ? EINVAL : ECANCELED,
                      fmt::format("{}: is not a folder on any host; end it with / to create it", target_)};
     return {};
 }
@@ -152,17 +153,17 @@ std::string Copy::prepare() {
         if (into_ && target_state_ == kOther) wrong = "is not a folder";
         if (into_ && target_state_ == kNothing && ::mkdir(target_.c_str(), 0777) != 0)
             wrong = std::strerror(errno);
-        if (!wrong.empty() && !crew_.is_head()) return fmt::format("{}: {}", target_, wrong);
+        if (!wrong.empty() && !host_set_.is_head()) return fmt::format("{}: {}", target_, wrong);
         if (!wrong.empty()) {  // the head leads in any case
             works_ = false;
-            lose(0, fmt::format("{}: {}", target_, wrong));
+            mark_lost(0, fmt::format("{}: {}", target_, wrong));
         }
     }
-    if (crew_.present().size() == 1) return {};
+    if (host_set_.present().size() == 1) return {};
     // If a host's disk stops for this long, the broadcasts fail, and the host misses the exchange that
     // follows.
     ::setenv("FI_MCASTCOLL_STALL_TIMEOUT", "20", 0);
-    auto channel = Channel::open(crew_.address()->to_string());
+    auto channel = Channel::open(host_set_.address()->to_string());
     if (!channel) return channel.error().message;
     channel_ = std::move(channel).value();
     return {};
@@ -170,11 +171,11 @@ std::string Copy::prepare() {
 
 Result<void> Copy::get_ready() {
     const std::string wrong = prepare();
-    const auto all = exchange(wrong, kTalk_s);
+    const auto all = exchange(wrong, kExchange_s);
     if (!all) return all.error();
-    if (!wrong.empty()) return Error{crew_.is_head() ? EIO : ECANCELED, wrong};
-    for (const std::uint32_t rank : crew_.present())
-        if (const std::string& theirs = *all.value()[rank]; !theirs.empty()) lose(rank, theirs);
+    if (!wrong.empty()) return Error{host_set_.is_head() ? EIO : ECANCELED, wrong};
+    for (const std::uint32_t rank : host_set_.present())
+        if (const std::string& theirs = *all.value()[rank]; !theirs.empty()) mark_lost(rank, theirs);
     return {};
 }
 
@@ -183,24 +184,26 @@ Result<void> Copy::share_catalogue() {
     // A separate pool: Source opens its pool at the end, and the copy's own pool must stay bounded.
     const auto pool = std::make_shared<Pool>(kBuffers);
     Source source(pool, read);
-    if (crew_.is_head()) {
+    if (host_set_.is_head()) {
         const auto names = names_of(settings_.sources);
         catalogue_ = list_sources(settings_.sources, names.value(), into_, summary_.complaints);
         for (const std::string& what : summary_.complaints) say("{}: {}\n", kProgram, what);
         source.start_text(as_bytes_of(catalogue_));
     }
     // By then the head has listed all sources.
-    if (const auto listed = exchange("", crew_.is_head() ? kTalk_s : kList_s); !listed) return listed.error();
+    if (const auto listed = exchange("", host_set_.is_head() ? kExchange_s : kList_s); !listed)
+        return listed.error();
     std::string text;
-    Stream stream(crew_, channel_.get(), pool,
+    Stream stream(host_set_, channel_.get(), pool,
                   {[&](const Chunk& chunk) {
-                       if (crew_.is_head()) return;
+                       if (host_set_.is_head()) return;
                        Unpacker unpacker(*chunk);
                        for (auto record = unpacker.next(); record && record.value(); record = unpacker.next())
                            text.append(record.value()->bytes);
                    },
-                   [this](std::uint32_t rank, const std::string& why) { lose(rank, why); }});
-    if (auto done = stream.run(crew_.is_head() ? &read : nullptr); !done || crew_.is_head()) return done;
+                   [this](std::uint32_t rank, const std::string& why) { mark_lost(rank, why); }});
+    if (auto done = stream.run(host_set_.is_head() ? &read : nullptr); !done || host_set_.is_head())
+        return done;
     auto catalogue = parse_catalogue(text);
     if (!catalogue) return catalogue.error();
     catalogue_ = std::move(catalogue).value();
@@ -208,7 +211,7 @@ Result<void> Copy::share_catalogue() {
 }
 
 Result<void> Copy::share_positions() {
-    crew::Writer mine;
+    hostset::Writer mine;
     if (works_) {
         sink_ = std::make_unique<Sink>(target_, catalogue_);
         say_positions(mine, catalogue_, sink_->survey());
@@ -219,7 +222,7 @@ Result<void> Copy::share_positions() {
     for (const auto& one : all.value()) {
         if (!one || one->empty()) continue;
         std::vector<std::uint64_t> theirs(catalogue_.size(), 0);
-        crew::Reader reader(std::string_view(*one).substr(1));
+        hostset::Reader reader(std::string_view(*one).substr(1));
         while (reader.ok() && !reader.at_end()) {
             const std::uint64_t first = reader.number(), end = reader.number(), position = reader.number();
             for (std::uint64_t i = first; i < std::min<std::uint64_t>(end, theirs.size()); ++i)
@@ -243,21 +246,21 @@ Result<void> Copy::copy() {
         ++summary_.files_sent;
         total += std::min(entry.size - positions_[i], entry.occupied);
     }
-    if (crew_.is_head()) {
+    if (host_set_.is_head()) {
         progress_ = std::make_unique<Progress>(kProgram, total, settings_.quiet || settings_.json);
         source.start_files(catalogue_, positions_);
     }
     if (sink_ != nullptr) sink_->start(arrived_);
-    Stream stream(crew_, channel_.get(), pool_,
+    Stream stream(host_set_, channel_.get(), pool_,
                   {[&](const Chunk& chunk) {
                        if (sink_ != nullptr) arrived_.put(chunk);
                        if (progress_ != nullptr) progress_->show(source.bytes_read());
                    },
-                   [this](std::uint32_t rank, const std::string& why) { lose(rank, why); }});
-    auto done = stream.run(crew_.is_head() ? &read : nullptr);
+                   [this](std::uint32_t rank, const std::string& why) { mark_lost(rank, why); }});
+    auto done = stream.run(host_set_.is_head() ? &read : nullptr);
     arrived_.close();
     summary_.bytes_sent = source.bytes_read();
-    if (!done || !crew_.is_head()) return done;
+    if (!done || !host_set_.is_head()) return done;
     for (const std::string& what : source.complaints()) {
         progress_->clear();
         say("{}: {}\n", kProgram, what);
@@ -267,25 +270,25 @@ Result<void> Copy::copy() {
 }
 
 Result<void> Copy::conclude() {
-    crew::Writer mine;
+    hostset::Writer mine;
     if (sink_ != nullptr) {
         sink_->finish();
-        mine.number(sink_->troubles()).text(sink_->trouble());
+        mine.number(sink_->failures()).text(sink_->failure());
     }
     const auto all = exchange(mine.take(), kWrite_s);
     if (!all) return all.error();
-    for (const std::uint32_t rank : crew_.present()) {
+    for (const std::uint32_t rank : host_set_.present()) {
         if (all.value()[rank]->empty()) continue;
-        crew::Reader reader(*all.value()[rank]);
-        const std::uint64_t troubles = reader.number();
+        hostset::Reader reader(*all.value()[rank]);
+        const std::uint64_t failures = reader.number();
         const std::string what(reader.text());
-        if (troubles == 1) lose(rank, what);
-        if (troubles > 1) lose(rank, fmt::format("{}, and {} more", what, troubles - 1));
+        if (failures == 1) mark_lost(rank, what);
+        if (failures > 1) mark_lost(rank, fmt::format("{}, and {} more", what, failures - 1));
     }
     return {};
 }
 
-void Copy::tell() {
+void Copy::report() {
     summary_.seconds = progress_->seconds();
     progress_->clear();
     if (settings_.json) fmt::print("{}", as_json(summary_));

@@ -8,7 +8,7 @@
 #include "cp/progress.h"
 #include "cp/sink.h"
 #include "cp/stream.h"
-#include "crew/crew.h"
+#include "hostset/host_set.h"
 
 namespace mcastcoll::cp {
 
@@ -35,13 +35,13 @@ std::string as_json(const Summary& summary);
 
 class Copy {
   public:
-    Copy(crew::Crew& crew, const Settings& settings);
+    Copy(hostset::HostSet& host_set, const Settings& settings);
     ~Copy();
     int run();
 
   private:
     Result<void> go();
-    Result<crew::Crew::Gathered> exchange(std::string mine, unsigned wait_s);
+    Result<hostset::HostSet::Gathered> exchange(std::string mine, unsigned wait_s);
     Result<void> announce();
     Result<void> look_at_targets();
     Result<void> get_ready();
@@ -50,11 +50,11 @@ class Copy {
     Result<void> share_positions();
     Result<void> copy();
     Result<void> conclude();
-    void tell();
-    void lose(std::uint32_t rank, const std::string& why);
+    void report();
+    void mark_lost(std::uint32_t rank, const std::string& why);
     bool works() const { return works_; }
 
-    crew::Crew& crew_;
+    hostset::HostSet& host_set_;
     const Settings& settings_;
     Summary summary_;
     bool works_ = true;   // this host has, or is to get, a copy

@@ -14,7 +14,7 @@ mcc_rooms += %reldir%/all.cc
 nodist_%canon_reldir%_mcastcoll_cp_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_cp_SOURCES = %reldir%/summary.cc
 %canon_reldir%_mcastcoll_cp_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_cp_LDADD = %reldir%/libmcccopy.a $(MCC_CREW) $(LIBFABRIC_LIBS) $(OPENSSL_LIBS)
+%canon_reldir%_mcastcoll_cp_LDADD = %reldir%/libmcccopy.a $(MCC_HOST_SET) $(LIBFABRIC_LIBS) $(OPENSSL_LIBS)
 
 # The reading and writing of files, for the program and for the test.
 noinst_LIBRARIES += %reldir%/libmcccopy.a
@@ -39,5 +39,5 @@ endif
 %canon_reldir%_test_copy_SOURCES = %reldir%/test_copy.cc
 %canon_reldir%_test_copy_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_copy_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_copy_LDADD = %reldir%/libmcccopy.a $(MCC_CREW) $(OPENSSL_LIBS) $(CRITERION_LIBS)
+%canon_reldir%_test_copy_LDADD = %reldir%/libmcccopy.a $(MCC_HOST_SET) $(OPENSSL_LIBS) $(CRITERION_LIBS)
 dist_man_MANS += man/mcastcoll-cp.1

@@ -27,7 +27,7 @@ constexpr const char* kDescription =
 int run(int argc, char** argv) {
     Arguments arguments(cp::kProgram, kDescription, MCC_VERSION);
     cp::Settings settings;
-    crew::Options options;
+    hostset::Options options;
     std::vector<std::string> paths;
     arguments.option("paths", paths, "SOURCE... TARGET; in TARGET %h is the host's name");
     options.add_to(arguments);
@@ -41,9 +41,9 @@ int run(int argc, char** argv) {
         settings.sources.assign(paths.begin(), paths.end() - 1);
     }
     ::signal(SIGPIPE, SIG_IGN);
-    auto crew = crew::Crew::form(fmt::format("{} {}", cp::kProgram, MCC_VERSION), options);
-    if (!crew) return complain(crew.error().message);
-    return cp::Copy(*crew.value(), settings).run();
+    auto host_set = hostset::HostSet::form(fmt::format("{} {}", cp::kProgram, MCC_VERSION), options);
+    if (!host_set) return complain(host_set.error().message);
+    return cp::Copy(*host_set.value(), settings).run();
 }
 
 }  // namespace

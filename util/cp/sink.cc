@@ -69,7 +69,7 @@ Sink::~Sink() {
 }
 
 void Sink::note(const std::string& path, const std::string& what) {
-    if (troubles_++ == 0) trouble_ = fmt::format("{}: {}", path, what);
+    if (failures_++ == 0) failure_ = fmt::format("{}: {}", path, what);
 }
 
 // Paths below a blocked folder are not read, written or removed.
@@ -348,7 +348,7 @@ void Sink::finish() {
         struct stat found {};
         const std::string path = target_.path_of(entry);
         if (!file.valid() || ::fstat(file.get(), &found) != 0) {
-            if (troubles_ == 0) note(path, std::strerror(errno));
+            if (failures_ == 0) note(path, std::strerror(errno));
         } else if (is_folder || is_complete(found, entry)) {
             set_attributes(file.get(), path, entry);
         } else {

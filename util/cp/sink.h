@@ -39,8 +39,8 @@ class Sink {
     void finish();
 
     // The first error, and the number of errors; valid after finish().
-    const std::string& trouble() const { return trouble_; }
-    std::uint64_t troubles() const { return troubles_; }
+    const std::string& failure() const { return failure_; }
+    std::uint64_t failures() const { return failures_; }
     std::uint64_t files_written() const { return files_written_; }
 
   private:
@@ -76,8 +76,8 @@ class Sink {
     std::vector<std::uint64_t> positions_;
     std::unique_ptr<Open> open_;
     int lock_tries_;
-    std::string trouble_;
-    std::uint64_t troubles_ = 0, files_written_ = 0;
+    std::string failure_;
+    std::uint64_t failures_ = 0, files_written_ = 0;
     std::thread thread_;
 };
 

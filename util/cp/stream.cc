@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "crew/words.h"
+#include "hostset/encoding.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::cp {
@@ -15,8 +15,8 @@ constexpr std::size_t kMaxChunk = 2 * kChunkBytes;
 
 }  // namespace
 
-Stream::Stream(crew::Crew& crew, Channel* channel, std::shared_ptr<Pool> pool, Says says)
-    : crew_(crew), channel_(channel), pool_(std::move(pool)), says_(std::move(says)) {}
+Stream::Stream(hostset::HostSet& host_set, Channel* channel, std::shared_ptr<Pool> pool, Callbacks callbacks)
+    : host_set_(host_set), channel_(channel), pool_(std::move(pool)), callbacks_(std::move(callbacks)) {}
 
 Result<void> Stream::run(Queue* chunks) {
     chunks_ = chunks;
@@ -29,18 +29,18 @@ Result<void> Stream::run(Queue* chunks) {
 }
 
 Result<Stream::Agreed> Stream::agree() {
-    crew::Writer mine;
+    hostset::Writer mine;
     mine.number(done_).number(next_).number(fetched_ - history_.size()).number(failures_).text(failure_);
     mine.text(channel_ != nullptr ? channel_->name() : "");
-    const std::vector<std::uint32_t> before = crew_.present();
-    const auto all = crew_.exchange(mine.take(), kAgree_s);
+    const std::vector<std::uint32_t> before = host_set_.present();
+    const auto all = host_set_.exchange(mine.take(), kAgree_s);
     if (!all) return all.error();
     for (const std::uint32_t rank : before)
-        if (crew_.is_gone(rank)) says_.lost(rank, crew_.why_gone(rank));
+        if (host_set_.is_lost(rank)) callbacks_.lost(rank, host_set_.loss_reason(rank));
     Agreed agreed;
     std::uint64_t oldest = 0;
-    for (const std::uint32_t rank : crew_.present()) {
-        crew::Reader reader(*all.value()[rank]);
+    for (const std::uint32_t rank : host_set_.present()) {
+        hostset::Reader reader(*all.value()[rank]);
         const bool done = reader.number() != 0;
         const std::uint64_t next = reader.number(), first = reader.number(), failures = reader.number();
         const std::string failure(reader.text()), name(reader.text());
@@ -50,8 +50,8 @@ Result<Stream::Agreed> Stream::agree() {
         if (next < oldest) why = "is too slow: it is too far behind";
         if (!reader.ok() || (name.empty() && rank != 0)) why = "does not take part";
         if (!why.empty()) {
-            says_.lost(rank, why);
-            if (rank == 0 || rank == crew_.rank()) return Error{ECANCELED, why};
+            callbacks_.lost(rank, why);
+            if (rank == 0 || rank == host_set_.rank()) return Error{ECANCELED, why};
             continue;
         }
         agreed.done = agreed.done && done;
@@ -70,7 +70,7 @@ void Stream::pass(const Agreed& agreed) {
     }
     Result<void> passed;
     if (agreed.broken || !channel_->is_group_of(agreed.names))
-        passed = channel_->form(agreed.names, crew_.comm_key(channel_->attempts()));
+        passed = channel_->form(agreed.names, host_set_.comm_key(channel_->attempts()));
     if (passed) passed = broadcast_all(agreed.from);
     // The provider owns the buffers until the broadcasts end; after a failure, every broadcast ends.
     for (Flight& flight : flights_) channel_->wait(flight.ticket);
@@ -86,7 +86,7 @@ void Stream::pass(const Agreed& agreed) {
 }
 
 Result<void> Stream::broadcast_all(std::uint64_t from) {
-    if (const auto told = tell_sizes(from); !told) return told;
+    if (const auto sent = send_sizes(from); !sent) return sent;
     for (std::uint64_t number = from;;) {
         while (flights_.size() < kAhead && !sizes_.empty() && sizes_.front() != 0)
             if (const auto posted = post(number++); !posted) return posted;
@@ -96,9 +96,9 @@ Result<void> Stream::broadcast_all(std::uint64_t from) {
 }
 
 // Broadcasts the sizes of the first chunks; each chunk then has the size of a later one.
-Result<void> Stream::tell_sizes(std::uint64_t from) {
+Result<void> Stream::send_sizes(std::uint64_t from) {
     std::string text(kAhead * sizeof(std::uint64_t), '\0');
-    for (std::size_t i = 0; i < kAhead && crew_.is_head(); ++i) {
+    for (std::size_t i = 0; i < kAhead && host_set_.is_head(); ++i) {
         const Chunk chunk = fetch(from + i);
         wire::put(reinterpret_cast<std::byte*>(&text[i * sizeof(std::uint64_t)]),
                   std::uint64_t{chunk != nullptr ? chunk->size() : 0});
@@ -117,8 +117,8 @@ Result<void> Stream::post(std::uint64_t number) {
     const std::uint64_t size = sizes_.front();
     sizes_.pop_front();
     if (size > kMaxChunk) return Error{EBADMSG, "a chunk is too long"};
-    Chunk chunk = crew_.is_head() ? fetch(number) : pool_->take();
-    if (!crew_.is_head()) chunk->resize(size);
+    Chunk chunk = host_set_.is_head() ? fetch(number) : pool_->take();
+    if (!host_set_.is_head()) chunk->resize(size);
     Flight& flight = flights_.emplace_back();
     flight.chunk = std::move(chunk);
     auto started = channel_->start(flight.chunk->data(), flight.chunk->size(), flight.ticket);
@@ -141,7 +141,7 @@ Result<void> Stream::settle() {
 void Stream::consume(const Chunk& chunk) {
     if (number_of(*chunk) != next_) return;
     ++next_;
-    says_.consume(chunk);
+    callbacks_.consume(chunk);
 }
 
 Chunk Stream::fetch(std::uint64_t number) {

@@ -6,19 +6,19 @@
 
 #include "cp/channel.h"
 #include "cp/chunk.h"
-#include "crew/crew.h"
+#include "hostset/host_set.h"
 
 namespace mcastcoll::cp {
 
 class Stream {
   public:
-    struct Says {
+    struct Callbacks {
         std::function<void(const Chunk&)> consume;  // called for each chunk once, in order
         std::function<void(std::uint32_t, const std::string&)> lost;
     };
 
     // `channel`: nullptr on a head without other hosts.
-    Stream(crew::Crew& crew, Channel* channel, std::shared_ptr<Pool> pool, Says says);
+    Stream(hostset::HostSet& host_set, Channel* channel, std::shared_ptr<Pool> pool, Callbacks callbacks);
 
     // On the head: the chunks; on other hosts nullptr.
     Result<void> run(Queue* chunks);
@@ -39,16 +39,16 @@ class Stream {
     Result<Agreed> agree();
     void pass(const Agreed& agreed);
     Result<void> broadcast_all(std::uint64_t from);
-    Result<void> tell_sizes(std::uint64_t from);
+    Result<void> send_sizes(std::uint64_t from);
     Result<void> post(std::uint64_t number);
     Result<void> settle();
     Chunk fetch(std::uint64_t number);
     void consume(const Chunk& chunk);
 
-    crew::Crew& crew_;
+    hostset::HostSet& host_set_;
     Channel* channel_;
     std::shared_ptr<Pool> pool_;
-    Says says_;
+    Callbacks callbacks_;
     Queue* chunks_ = nullptr;
     std::deque<Chunk> history_;  // on the head: chunks that other hosts may need again
     std::uint64_t fetched_ = 0;  // number after the last chunk of the history

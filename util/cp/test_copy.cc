@@ -189,7 +189,7 @@ Test(copy, a_tree_through_reader_and_writer) {
     cr_assert_eq(::truncate((source + "/sparse").c_str(), 50'000'000), 0);
     std::filesystem::create_symlink("nowhere", source + "/link");
     const auto sink = carry(source, to.path);
-    cr_assert(sink->trouble().empty(), "%s", sink->trouble().c_str());
+    cr_assert(sink->failure().empty(), "%s", sink->failure().c_str());
     cr_assert_eq(sink->files_written(), 4U);
     for (const char* name : {"/d/small", "/empty", "/large", "/sparse"})
         cr_assert(contents(source + name) == contents(to.path + "/s" + name), "%s", name);
@@ -203,7 +203,7 @@ Test(copy, a_tree_through_reader_and_writer) {
     cr_assert_eq(std::count(positions.begin(), positions.end(), kComplete), 4);
 }
 
-Test(copy, what_is_cut_goes_on) {
+Test(copy, an_interrupted_copy_continues) {
     const Folder from, to;
     const std::string source = from.path + "/s";
     std::string text;
@@ -228,7 +228,7 @@ Test(copy, a_beginning_that_is_wrong_is_found) {
         damaged.seekp(1000) << 'S';
     }
     const auto sink = carry(source, to.path);
-    cr_assert(sink->trouble().find("another digest") != std::string::npos, "%s", sink->trouble().c_str());
+    cr_assert(sink->failure().find("another digest") != std::string::npos, "%s", sink->failure().c_str());
     cr_assert(std::filesystem::is_empty(to.path), "and is of no use");
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
 }
@@ -261,7 +261,7 @@ Test(copy, bystanders_stay) {
     cr_assert(left() == expected);
 }
 
-Test(copy, who_is_written_is_not_stale) {
+Test(copy, a_file_being_written_is_not_stale) {
     const Folder from, to;
     const std::string source = from.path + "/s";
     std::ofstream(source) << std::string(9'000'000, 's');
@@ -303,7 +303,7 @@ Test(copy, a_link_that_takes_a_folders_place_is_not_followed) {
     std::ofstream(source + "/d/file") << "new";
     std::ofstream(source + "/d/other") << "same";
     std::filesystem::create_symlink("nowhere", source + "/d/link");
-    cr_assert_eq(carry(source, to.path)->troubles(), 0U);
+    cr_assert_eq(carry(source, to.path)->failures(), 0U);
     std::ofstream(source + "/d/file") << "newer";
     std::filesystem::create_directory(outside.path + "/e");
     std::filesystem::copy(to.path + "/s/d/other", outside.path + "/other");
@@ -313,7 +313,7 @@ Test(copy, a_link_that_takes_a_folders_place_is_not_followed) {
         std::filesystem::create_directory_symlink(outside.path, folder);
     };
     const auto sink = carry(source, to.path, SIZE_MAX, nullptr, true, replace);
-    cr_assert_gt(sink->troubles(), 0U);
+    cr_assert_gt(sink->failures(), 0U);
     cr_assert_eq(sink->files_written(), 0U);
     std::set<std::string> left;
     for (const auto& entry : std::filesystem::directory_iterator(outside.path))
@@ -349,7 +349,7 @@ Test(copy, a_link_that_takes_a_sources_place_is_not_read) {
 
 namespace {
 
-constexpr uid_t kSomebody = 65534;
+constexpr uid_t kOtherUser = 65534;
 
 void set_time(const std::string& path, const std::string& like) {
     std::filesystem::last_write_time(path, std::filesystem::last_write_time(like));
@@ -365,7 +365,7 @@ mode_t mode_of(const std::string& path) {
 
 // Another user's file of the right size and time does not count as the source's, nor does a file with a
 // second link.
-Test(copy, root_does_not_take_what_others_have_planted) {
+Test(copy, root_does_not_take_files_planted_by_other_users) {
     if (::geteuid() != 0) return;  // only root writes into other users' folders
     const Folder from, to;
     const std::string source = from.path + "/s", target = to.path + "/s", second = to.path + "/second";
@@ -376,7 +376,7 @@ Test(copy, root_does_not_take_what_others_have_planted) {
         set_time(target, source);
         cr_assert_eq(::chown(target.c_str(), owner, owner), 0);
     };
-    plant(kSomebody);
+    plant(kOtherUser);
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
     cr_assert(contents(target) == "good" && mode_of(target) == 04755);
     // Root's own file without these bits: the bits are set only after the digest was computed.
@@ -388,13 +388,13 @@ Test(copy, root_does_not_take_what_others_have_planted) {
     std::filesystem::create_hard_link(target, second);
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
     // Put there during the copy.
-    const auto replace = [&] { std::filesystem::remove(target), plant(kSomebody); };
-    cr_assert_gt(carry(source, to.path, SIZE_MAX, nullptr, true, replace)->troubles(), 0U);
+    const auto replace = [&] { std::filesystem::remove(target), plant(kOtherUser); };
+    cr_assert_gt(carry(source, to.path, SIZE_MAX, nullptr, true, replace)->failures(), 0U);
     cr_assert_neq(mode_of(target), 04755U);
 }
 
 // A user may create the partial file in advance and keep a descriptor open: root must write a different file.
-Test(copy, root_does_not_write_into_others_partial_files) {
+Test(copy, root_does_not_write_into_partial_files_of_other_users) {
     if (::geteuid() != 0) return;
     const Folder from, to;
     const std::string source = from.path + "/s";
@@ -402,7 +402,7 @@ Test(copy, root_does_not_write_into_others_partial_files) {
     carry(source, to.path, 1);
     const std::string partial = std::filesystem::directory_iterator(to.path)->path();
     const FileDescriptor kept(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
-    cr_assert_eq(::fchown(kept.get(), kSomebody, kSomebody), 0);
+    cr_assert_eq(::fchown(kept.get(), kOtherUser, kOtherUser), 0);
     std::vector<std::uint64_t> positions;
     cr_assert_eq(carry(source, to.path, SIZE_MAX, &positions)->files_written(), 1U);
     cr_assert_eq(positions[0], 0U);
@@ -435,7 +435,7 @@ Test(copy, data_beyond_the_end_is_refused) {
         sink.start(chunks);
         sink.finish();
         const bool fits = offset <= 10;
-        cr_assert_eq(sink.trouble().find("longer than it was") == std::string::npos, fits, "%s",
-                     sink.trouble().c_str());
+        cr_assert_eq(sink.failure().find("longer than it was") == std::string::npos, fits, "%s",
+                     sink.failure().c_str());
     }
 }

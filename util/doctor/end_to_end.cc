@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/system.h"
-#include "patient.h"
+#include "group_process.h"
 
 namespace mcastcoll::doctor {
 namespace {
@@ -82,15 +82,15 @@ std::optional<std::string> read_frame(int descriptor, const Deadline& deadline) 
     return text;
 }
 
-Patient::Patient(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log)
+GroupProcess::GroupProcess(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log)
     : process_(process), to_(std::move(to)), from_(std::move(from)), log_(std::move(log)) {}
-Patient::Patient(Patient&& other) noexcept
+GroupProcess::GroupProcess(GroupProcess&& other) noexcept
     : process_(std::exchange(other.process_, 0)),
       to_(std::move(other.to_)),
       from_(std::move(other.from_)),
       log_(std::move(other.log_)) {}
 
-Patient& Patient::operator=(Patient&& other) noexcept {
+GroupProcess& GroupProcess::operator=(GroupProcess&& other) noexcept {
     std::swap(process_, other.process_);
     std::swap(to_, other.to_);
     std::swap(from_, other.from_);
@@ -99,7 +99,7 @@ Patient& Patient::operator=(Patient&& other) noexcept {
 }
 
 // Executes this program anew, so that the process has no threads and no memory of this one.
-Result<Patient> Patient::start() {
+Result<GroupProcess> GroupProcess::start() {
     int to[2], from[2];
     if (::pipe2(to, O_CLOEXEC) != 0) return system_error(errno, "pipe");
     FileDescriptor to_read(to[0]), to_write(to[1]);
@@ -118,17 +118,17 @@ Result<Patient> Patient::start() {
     ::posix_spawn_file_actions_adddup2(&actions, to_read.get(), STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, from_write.get(), STDOUT_FILENO);
     if (log.valid()) ::posix_spawn_file_actions_adddup2(&actions, log.get(), STDERR_FILENO);
-    char self[] = "/proc/self/exe", name[] = "mcastcoll-doctor", word[] = "--patient";
+    char self[] = "/proc/self/exe", name[] = "mcastcoll-doctor", word[] = "--group-process";
     char* words[] = {name, word, nullptr};
     pid_t process = 0;
     const int failed = ::posix_spawn(&process, self, &actions, nullptr, words, environment.data());
     ::posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) return system_error(failed, "cannot start a process");
     ::signal(SIGPIPE, SIG_IGN);
-    return Patient(process, std::move(to_write), std::move(from_read), std::move(log));
+    return GroupProcess(process, std::move(to_write), std::move(from_read), std::move(log));
 }
 
-Patient::~Patient() {
+GroupProcess::~GroupProcess() {
     if (process_ == 0) return;
     to_.reset();
     for (const Deadline deadline(kEnding_ms); ::waitpid(process_, nullptr, WNOHANG) == 0;) {
@@ -143,12 +143,12 @@ Patient::~Patient() {
 }
 
 // Copies output other than libfabric's log to standard error, such as a sanitizer's report.
-void Patient::pass_on_log() const {
+void GroupProcess::pass_on_log() const {
     for (const std::string& line : lines_of(log_))
         if (!line.starts_with(kLogLine)) (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
-std::string Patient::last_warning() const {
+std::string GroupProcess::last_warning() const {
     constexpr std::string_view kWarning = "<warn> ";
     std::string last;
     for (std::string& line : lines_of(log_)) {
@@ -160,7 +160,7 @@ std::string Patient::last_warning() const {
     return last;
 }
 
-Patient::Opened Patient::opened() {
+GroupProcess::Opened GroupProcess::opened() {
     Opened opened;
     const auto provider = read_frame(from_.get(), Deadline(kOpening_ms));
     const auto why_not = provider ? read_frame(from_.get(), Deadline(kOpening_ms)) : std::nullopt;
@@ -176,7 +176,8 @@ Patient::Opened Patient::opened() {
     return opened;
 }
 
-EndToEnd Patient::run(const std::vector<std::string>& addresses, unsigned self, const std::string& comm_key) {
+EndToEnd GroupProcess::run(const std::vector<std::string>& addresses, unsigned self,
+                           const std::string& comm_key) {
     EndToEnd result;
     bool sent = write_frame(to_.get(), fmt::format("{} {}", addresses.size(), self)) &&
                 write_frame(to_.get(), comm_key);
@@ -188,15 +189,15 @@ EndToEnd Patient::run(const std::vector<std::string>& addresses, unsigned self, 
         result.warning = last_warning();
         return result;
     }
-    unsigned long sent_count = 0, heard = 0, repaired = 0;
+    unsigned long sent_count = 0, received = 0, repaired = 0;
     int at = 0;
-    if (::sscanf(answer->c_str(), "%u %lu %lu %lu %n", &result.members, &sent_count, &heard, &repaired, &at) <
-        4) {
+    if (::sscanf(answer->c_str(), "%u %lu %lu %lu %n", &result.members, &sent_count, &received, &repaired,
+                 &at) < 4) {
         result.error = "cannot parse its answer";
         return result;
     }
     result.multicast_sent = sent_count;
-    result.multicast_heard = heard;
+    result.multicast_received = received;
     result.repaired = repaired;
     result.error = answer->substr(static_cast<std::size_t>(at));
     if (!result.error.empty()) result.warning = last_warning();

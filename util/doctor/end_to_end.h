@@ -10,7 +10,7 @@
 
 namespace mcastcoll::doctor {
 
-class Patient {
+class GroupProcess {
   public:
     struct Opened {
         Look<std::string> provider;  // the file loaded by libfabric
@@ -18,10 +18,10 @@ class Patient {
         std::string address;         // of the endpoint, in libfabric's form; empty: no endpoint
     };
 
-    static Result<Patient> start();
-    Patient(Patient&& other) noexcept;
-    Patient& operator=(Patient&& other) noexcept;
-    ~Patient();
+    static Result<GroupProcess> start();
+    GroupProcess(GroupProcess&& other) noexcept;
+    GroupProcess& operator=(GroupProcess&& other) noexcept;
+    ~GroupProcess();
 
     Opened opened();
     // Runs the group; `addresses` has all members, including this one. A single member opens a second
@@ -29,7 +29,7 @@ class Patient {
     EndToEnd run(const std::vector<std::string>& addresses, unsigned self, const std::string& comm_key);
 
   private:
-    Patient(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log);
+    GroupProcess(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log);
     std::string last_warning() const;
     void pass_on_log() const;
 

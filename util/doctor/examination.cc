@@ -21,27 +21,27 @@ constexpr std::uint64_t kUnknownSpeed_mbit = 1000, kMaxTop_mbit = 1000;
 
 class Examination {
   public:
-    Examination(const Wanted& wanted, crew::Crew& crew)
-        : wanted_(wanted), meeting_(crew), works_(!crew.is_head() || crew.head_works()) {}
+    Examination(const Wanted& wanted, hostset::HostSet& host_set)
+        : wanted_(wanted), host_set_(host_set), works_(!host_set.is_head() || host_set.head_works()) {}
 
-    Result<Crew> run() {
+    Result<Facts> run() {
         if (auto agreed = agree(); !agreed) return agreed.error();
         if (works_) look();
-        if (auto told = tell_facts(); !told) return told.error();
-        choose_speakers();
+        if (auto exchanged = exchange_facts(); !exchanged) return exchanged.error();
+        choose_senders();
         if (auto done = experiment(); !done) return done.error();
         if (wanted_.group)
             if (auto done = form_group(); !done) return done.error();
-        if (auto told = tell_facts(); !told) return told.error();
-        crew_.wait_s = wanted_.listen_s;
-        crew_.query_interval_s = wanted_.query_interval_s;
-        for (unsigned i = 0; i < meeting_.size(); ++i) crew_.gone.push_back(meeting_.why_gone(i));
-        return std::move(crew_);
+        if (auto exchanged = exchange_facts(); !exchanged) return exchanged.error();
+        facts_.wait_s = wanted_.listen_s;
+        facts_.query_interval_s = wanted_.query_interval_s;
+        for (unsigned i = 0; i < host_set_.size(); ++i) facts_.gone.push_back(host_set_.loss_reason(i));
+        return std::move(facts_);
     }
 
   private:
     Result<void> agree() {
-        const auto all = meeting_.exchange(
+        const auto all = host_set_.exchange(
             fmt::format("{} {} {}", wanted_.listen_s, wanted_.share, int{wanted_.group}), kTurn_s);
         if (!all) return all.error();
         int group = 0;
@@ -56,11 +56,11 @@ class Examination {
         own_.machine = look_at_machine();
         own_.libraries = look_at_libraries();
         own_.memory = look_at_memory();
-        if (auto patient = Patient::start())
-            patient_ = std::move(patient).value();
+        if (auto group_process = GroupProcess::start())
+            group_process_ = std::move(group_process).value();
         else
-            opened_.provider = Look<std::string>::failed(patient.error().message);
-        if (patient_) opened_ = patient_->opened();
+            opened_.provider = Look<std::string>::failed(group_process.error().message);
+        if (group_process_) opened_ = group_process_->opened();
         own_.libraries.provider = opened_.provider;
         own_.libraries.inner = opened_.inner;
         auto settings = ofi::read_settings();
@@ -73,119 +73,121 @@ class Examination {
         own_.firewall = look_at_firewall(own_.network.interface, settings_.port, own_.network.family);
     }
 
-    Result<void> tell_facts() {
-        auto all = meeting_.exchange(works_ ? to_json(own_) : std::string(), kLook_s);
+    Result<void> exchange_facts() {
+        auto all = host_set_.exchange(works_ ? to_json(own_) : std::string(), kLook_s);
         if (!all) return all.error();
-        crew_.hosts.assign(meeting_.size(), std::nullopt);
-        crew_.names = meeting_.hosts();
-        if (!meeting_.head_works()) crew_.names[0].clear();
-        for (unsigned i = 0; i < meeting_.size(); ++i) {
+        facts_.hosts.assign(host_set_.size(), std::nullopt);
+        facts_.names = host_set_.hosts();
+        if (!host_set_.head_works()) facts_.names[0].clear();
+        for (unsigned i = 0; i < host_set_.size(); ++i) {
             const auto& text = all.value()[i];
             if (!text || text->empty()) continue;
             auto host = parse_host(*text);
             if (!host) return Error{EBADMSG, fmt::format("facts of member {}: {}", i, host.error().message)};
-            crew_.hosts[i] = std::move(host).value();
+            facts_.hosts[i] = std::move(host).value();
         }
         return {};
     }
 
     // Selects the members with an interface for multicast.
-    void choose_speakers() {
-        for (unsigned i = 0; i < meeting_.size(); ++i)
-            if (crew_.hosts[i] && crew_.hosts[i]->network.datagram_bytes != 0) speakers_.push_back(i);
-        own_.speaks = choice_.has_value();
+    void choose_senders() {
+        for (unsigned i = 0; i < host_set_.size(); ++i)
+            if (facts_.hosts[i] && facts_.hosts[i]->network.datagram_bytes != 0) senders_.push_back(i);
+        own_.sends = choice_.has_value();
         std::uint64_t slowest = UINT64_MAX;
-        for (const unsigned i : speakers_) {
-            const Network& network = crew_.hosts[i]->network;
+        for (const unsigned i : senders_) {
+            const Network& network = facts_.hosts[i]->network;
             slowest = std::min(slowest, network.speed_mbit ? *network.speed_mbit : kUnknownSpeed_mbit);
             bytes_ = std::min<std::size_t>(bytes_, network.datagram_bytes);
             window_ = std::min(window_, network.window);
         }
         const double top = static_cast<double>(slowest) * wanted_.share / 100;
-        crew_.top_mbit = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(top), 16, kMaxTop_mbit);
+        facts_.top_mbit = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(top), 16, kMaxTop_mbit);
     }
 
     Result<std::unique_ptr<Experiment>> open() {
-        const wire::Key place = meeting_.key("doctor: who hears whom");
+        const wire::Key place = host_set_.key("doctor: who hears whom");
         const SocketAddress group =
             random_group(settings_, choice_->family, 0,
                          std::span<const std::byte, kGroupRandomBytes>(place.data(), kGroupRandomBytes));
         const auto key = wire::get<std::uint64_t>(place.data() + kGroupRandomBytes);
-        return Experiment::open(udp_options(settings_, *choice_), group, key, meeting_.rank(),
-                                meeting_.size());
+        return Experiment::open(udp_options(settings_, *choice_), group, key, host_set_.rank(),
+                                host_set_.size());
     }
 
     // Members without a part in the experiment take part in the exchanges.
     Result<void> experiment() {
-        const bool alone = speakers_.size() == 1;
-        std::unique_ptr<Experiment> ear;
+        const bool alone = senders_.size() == 1;
+        std::unique_ptr<Experiment> started;
         std::optional<QuerierWatch> watch;
-        if (own_.speaks) {
+        if (own_.sends) {
             auto opened = open();
             if (opened)
-                ear = std::move(opened).value();
+                started = std::move(opened).value();
             else
                 own_.network.socket_error = opened.error().message;
             watch.emplace(choice_->interface, choice_->family);
         }
         ::poll(nullptr, 0, kSettle_ms);
-        if (auto met = meeting_.exchange("", kTurn_s); !met) return met.error();
-        for (const unsigned turn : speakers_) {
-            if (turn == meeting_.rank() && ear)
-                own_.sent = ear->speak(
-                    plan_turn(bytes_, window_, crew_.top_mbit, static_cast<unsigned>(speakers_.size())),
+        if (auto exchanged = host_set_.exchange("", kTurn_s); !exchanged) return exchanged.error();
+        for (const unsigned turn : senders_) {
+            if (turn == host_set_.rank() && started)
+                own_.sent = started->send(
+                    plan_turn(bytes_, window_, facts_.top_mbit, static_cast<unsigned>(senders_.size())),
                     alone);
-            if (auto met = meeting_.exchange("", kTurn_s); !met) return met.error();
+            if (auto exchanged = host_set_.exchange("", kTurn_s); !exchanged) return exchanged.error();
         }
         if (watch) own_.querier = watch->wait(wanted_.listen_s);
         const auto waited = wanted_.listen_s + kTurn_s;
-        if (auto met = meeting_.exchange("", waited); !met) return met.error();
-        if (ear)
-            for (Stream& stream : ear->speak(plan_again(), alone)) own_.sent.push_back(std::move(stream));
-        if (auto told = tell_facts(); !told) return told.error();  // for the numbers of datagrams sent
-        if (ear) {
+        if (auto exchanged = host_set_.exchange("", waited); !exchanged) return exchanged.error();
+        if (started)
+            for (Stream& stream : started->send(plan_again(), alone)) own_.sent.push_back(std::move(stream));
+        if (auto exchanged = exchange_facts(); !exchanged)
+            return exchanged.error();  // for the numbers of datagrams sent
+        if (started) {
             std::vector<std::vector<Stream>> sent;
-            for (const auto& host : crew_.hosts) sent.push_back(host ? host->sent : std::vector<Stream>());
-            own_.heard = ear->heard(sent);
-            own_.overflows = ear->overflows();
+            for (const auto& host : facts_.hosts) sent.push_back(host ? host->sent : std::vector<Stream>());
+            own_.received = started->received(sent);
+            own_.overflows = started->overflows();
         }
         return {};
     }
 
     Result<void> form_group() {
-        auto all = meeting_.exchange(opened_.address, kTurn_s);
+        auto all = host_set_.exchange(opened_.address, kTurn_s);
         if (!all) return all.error();
         std::vector<std::string> addresses;
         unsigned self = 0;
-        for (unsigned i = 0; i < meeting_.size(); ++i) {
+        for (unsigned i = 0; i < host_set_.size(); ++i) {
             const auto& address = all.value()[i];
             if (!address || address->empty()) continue;
-            if (i == meeting_.rank()) self = static_cast<unsigned>(addresses.size());
+            if (i == host_set_.rank()) self = static_cast<unsigned>(addresses.size());
             addresses.push_back(*address);
         }
-        if (!opened_.address.empty()) own_.end_to_end = patient_->run(addresses, self, meeting_.comm_key(0));
-        auto met = meeting_.exchange("", kGroup_s);
-        return met ? Result<void>() : Result<void>(met.error());
+        if (!opened_.address.empty())
+            own_.end_to_end = group_process_->run(addresses, self, host_set_.comm_key(0));
+        auto exchanged = host_set_.exchange("", kGroup_s);
+        return exchanged ? Result<void>() : Result<void>(exchanged.error());
     }
 
     Wanted wanted_;
-    crew::Crew& meeting_;
+    hostset::HostSet& host_set_;
     const bool works_;
-    std::optional<Patient> patient_;
+    std::optional<GroupProcess> group_process_;
     ofi::Settings settings_;
-    Patient::Opened opened_;
+    GroupProcess::Opened opened_;
     std::optional<ofi::MulticastChoice> choice_;
     Host own_;
-    Crew crew_;
-    std::vector<unsigned> speakers_;
+    Facts facts_;
+    std::vector<unsigned> senders_;
     std::size_t bytes_ = SIZE_MAX;
     std::uint64_t window_ = UINT64_MAX;
 };
 
 }  // namespace
 
-Result<Crew> examine(Wanted wanted, crew::Crew& crew) {
-    return Examination(wanted, crew).run();
+Result<Facts> examine(Wanted wanted, hostset::HostSet& host_set) {
+    return Examination(wanted, host_set).run();
 }
 
 }  // namespace mcastcoll::doctor

@@ -2,8 +2,8 @@
 // facts of every host.
 #pragma once
 
-#include "crew/crew.h"
 #include "facts.h"
+#include "hostset/host_set.h"
 
 namespace mcastcoll::doctor {
 
@@ -15,6 +15,6 @@ struct Wanted {
     bool group = true;  // whether to form a group through libfabric
 };
 
-Result<Crew> examine(Wanted wanted, crew::Crew& crew);
+Result<Facts> examine(Wanted wanted, hostset::HostSet& host_set);
 
 }  // namespace mcastcoll::doctor

@@ -57,12 +57,12 @@ Result<std::unique_ptr<Experiment>> Experiment::open(const UdpMulticastOptions& 
                                                      const SocketAddress& group, std::uint64_t key,
                                                      unsigned self, unsigned members) {
     std::unique_ptr<Experiment> fresh(new Experiment(group, key, self, members));
-    for (std::unique_ptr<MulticastHub>* hub : {&fresh->mouth_, &fresh->ear_}) {
+    for (std::unique_ptr<MulticastHub>* hub : {&fresh->sender_, &fresh->receiver_}) {
         auto opened = MulticastHub::open(options);
         if (!opened) return opened.error();
         *hub = std::move(opened).value();
     }
-    auto joined = fresh->ear_->join(group);
+    auto joined = fresh->receiver_->join(group);
     if (!joined) return joined.error();
     fresh->membership_ = std::move(joined).value();
     fresh->thread_ = std::thread([self = fresh.get()] { self->listen(); });
@@ -77,9 +77,9 @@ Experiment::~Experiment() {
 void Experiment::listen() {
     const auto deliver = [this](Bytes bytes, const SocketAddress&) { take(bytes); };
     while (!ended_) {
-        pollfd ready{ear_->descriptor(), POLLIN, 0};
+        pollfd ready{receiver_->descriptor(), POLLIN, 0};
         ::poll(&ready, 1, 20);
-        while (ear_->receive(monotonic_now(), deliver) > 0) {
+        while (receiver_->receive(monotonic_now(), deliver) > 0) {
         }
     }
 }
@@ -92,7 +92,7 @@ void Experiment::take(Bytes bytes) {
     tallies_[{from, static_cast<Phase>(phase)}].take(wire::get<std::uint32_t>(bytes.data() + 13));
 }
 
-std::vector<Stream> Experiment::speak(const std::vector<Plan>& plans, bool loop) {
+std::vector<Stream> Experiment::send(const std::vector<Plan>& plans, bool loop) {
     std::vector<Stream> streams;
     for (const Plan& plan : plans) streams.push_back(send(plan, loop));
     return streams;
@@ -124,7 +124,7 @@ Stream Experiment::send(const Plan& plan, bool loop) {
             wire::put(at + 13, static_cast<std::uint32_t>(stream.datagrams + i));
             datagrams[i] = {headers[i], payload};
         }
-        const Sent sent = mouth_->send(std::span(datagrams).first(count), {group_, loop});
+        const Sent sent = sender_->send(std::span(datagrams).first(count), {group_, loop});
         stream.datagrams += sent.accepted;
         in_row += sent.accepted;
         if (sent.error != 0) {
@@ -142,12 +142,12 @@ Stream Experiment::send(const Plan& plan, bool loop) {
     return stream;
 }
 
-std::vector<Heard> Experiment::heard(const std::vector<std::vector<Stream>>& sent) {
+std::vector<ReceivedStream> Experiment::received(const std::vector<std::vector<Stream>>& sent) {
     ::poll(nullptr, 0, kDrain_ms);
     ended_ = true;
     if (thread_.joinable()) thread_.join();
-    overflows_ = ear_->counters().socket_drops;
-    std::vector<Heard> all;
+    overflows_ = receiver_->counters().socket_drops;
+    std::vector<ReceivedStream> all;
     for (unsigned from = 0; from < sent.size(); ++from)
         for (const Stream& stream : sent[from]) {
             const auto tally = tallies_.find({from, stream.phase});

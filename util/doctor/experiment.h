@@ -37,9 +37,9 @@ class Experiment {
     ~Experiment();
 
     // Sends during this host's turn. `loop`: processes of this host receive, too.
-    std::vector<Stream> speak(const std::vector<Plan>& plans, bool loop);
+    std::vector<Stream> send(const std::vector<Plan>& plans, bool loop);
     // Ends listening. `sent`: by each member.
-    std::vector<Heard> heard(const std::vector<std::vector<Stream>>& sent);
+    std::vector<ReceivedStream> received(const std::vector<std::vector<Stream>>& sent);
     std::uint64_t overflows() const { return overflows_; }
 
   private:
@@ -51,7 +51,7 @@ class Experiment {
     const SocketAddress group_;
     const std::uint64_t key_;
     const unsigned self_, members_;
-    std::unique_ptr<MulticastHub> mouth_, ear_;
+    std::unique_ptr<MulticastHub> sender_, receiver_;
     Membership membership_;
     std::atomic<bool> ended_{false};
     std::map<std::pair<unsigned, Phase>, Tally> tallies_;  // owned by the listening thread until it has ended

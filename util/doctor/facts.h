@@ -101,7 +101,7 @@ struct Firewall {
 };
 
 struct Querier {
-    Look<std::string> heard;  // the address of a querier; empty: no query within the time
+    Look<std::string> received;  // the address of a querier; empty: no query within the time
     double waited_s = 0;
 };
 
@@ -109,7 +109,7 @@ struct Querier {
 struct EndToEnd {
     std::string error;  // empty: a barrier and a broadcast succeeded, all bytes right
     unsigned members = 0;
-    std::uint64_t multicast_sent = 0, multicast_heard = 0, repaired = 0;
+    std::uint64_t multicast_sent = 0, multicast_received = 0, repaired = 0;
     std::string warning;  // the provider's last warning, after a failure
 };
 
@@ -123,7 +123,7 @@ struct Stream {
     std::uint64_t mbit = 0;                  // achieved rate
     std::string error;                       // of sending
 };
-struct Heard {
+struct ReceivedStream {
     unsigned from = 0;  // member
     Phase phase{};
     std::uint64_t datagrams = 0, duplicates = 0, late = 0;  // late: after a datagram with a higher number
@@ -139,9 +139,9 @@ struct Host {
     Firewall firewall;
     Querier querier;
     std::optional<EndToEnd> end_to_end;
-    bool speaks = false;  // sends in the experiment: one member of each host does
+    bool sends = false;  // sends in the experiment: one member of each host does
     std::vector<Stream> sent;
-    std::vector<Heard> heard;
+    std::vector<ReceivedStream> received;
     std::uint64_t overflows = 0;  // datagrams, or runs of datagrams, lost at a full receive buffer
 };
 
@@ -149,7 +149,7 @@ struct Host {
 inline constexpr unsigned kUsualQueryInterval_s = 125;
 
 // All started members, in order; no facts if the member did not report.
-struct Crew {
+struct Facts {
     std::vector<std::optional<Host>> hosts;
     std::vector<std::string> names;  // empty: the head leads without taking part
     std::vector<std::string> gone;   // why the member is lost; empty: present
@@ -160,6 +160,6 @@ struct Crew {
 
 std::string to_json(const Host& host);
 Result<Host> parse_host(const std::string& text);
-std::string to_json(const Crew& crew);
+std::string to_json(const Facts& facts);
 
 }  // namespace mcastcoll::doctor

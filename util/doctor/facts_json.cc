@@ -63,14 +63,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Memory, shm_bytes, shm_free, locked, files, p
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Rdma, devices, group)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Firewall::Rule, text, removal, names_multicast, outgoing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Firewall, looked, rules)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Querier, heard, waited_s)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndToEnd, error, members, multicast_sent, multicast_heard, repaired,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Querier, received, waited_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndToEnd, error, members, multicast_sent, multicast_received, repaired,
                                    warning)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stream, phase, datagrams, bytes, mbit, error)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Heard, from, phase, datagrams, duplicates, late, longest_gap)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReceivedStream, from, phase, datagrams, duplicates, late, longest_gap)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Host, machine, libraries, network, memory, rdma, firewall, querier,
-                                   end_to_end, speaks, sent, heard, overflows)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Crew, hosts, names, gone, top_mbit, wait_s, query_interval_s)
+                                   end_to_end, sends, sent, received, overflows)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, hosts, names, gone, top_mbit, wait_s, query_interval_s)
 
 namespace {
 
@@ -84,8 +84,8 @@ std::string to_json(const Host& host) {
     return dump(nlohmann::json(host), -1);
 }
 
-std::string to_json(const Crew& crew) {
-    return dump(nlohmann::json(crew), 2);
+std::string to_json(const Facts& facts) {
+    return dump(nlohmann::json(facts), 2);
 }
 
 Result<Host> parse_host(const std::string& text) {

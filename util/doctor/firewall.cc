@@ -9,9 +9,10 @@ Firewall look_at_firewall(const std::string& interface, int port, int family) {
     Firewall firewall;
     const Ran ran = run_program({"nft", "--json", "list", "ruleset"}, 10);
     if (ran.code != 0) {
-        const std::string said = ran.complaint.substr(0, ran.complaint.find('\n'));
-        firewall.looked = Look<bool>::failed(
-            said.find("not permitted") != std::string::npos ? "nft shows the rules only to root" : said);
+        const std::string complaint = ran.complaint.substr(0, ran.complaint.find('\n'));
+        firewall.looked = Look<bool>::failed(complaint.find("not permitted") != std::string::npos
+                                                 ? "nft shows the rules only to root"
+                                                 : complaint);
         return firewall;
     }
     auto rules = rules_against_multicast(ran.output, interface, port, family);

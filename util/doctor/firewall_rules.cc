@@ -23,10 +23,12 @@ struct Chain {
 };
 
 // Meaning of a condition: the packet is a multicast, is no multicast, or may be either.
-enum class Says { multicast, other, nothing };
+enum class Traffic { multicast, other, nothing };
 
-Says opposite(Says says) {
-    return says == Says::multicast ? Says::other : says == Says::other ? Says::multicast : says;
+Traffic opposite(Traffic traffic) {
+    return traffic == Traffic::multicast ? Traffic::other
+           : traffic == Traffic::other   ? Traffic::multicast
+                                         : traffic;
 }
 
 std::string words(const Json& value) {
@@ -48,14 +50,14 @@ std::string words(const Json& value) {
     return value.is_object() && !value.empty() ? value.begin().key() : value.dump();
 }
 
-Says of_address(const Json& value) {
+Traffic of_address(const Json& value) {
     const std::string text = words(value);
     const int first = std::atoi(text.c_str());
     const bool v6 = text.find(':') != std::string::npos;
-    if (text.starts_with("@") || text.starts_with("{")) return Says::nothing;  // a set
-    if (!text.empty() && text.back() == '0' && text.ends_with("/0")) return Says::nothing;
-    if (v6) return text.starts_with("ff") ? Says::multicast : Says::other;
-    return first >= 224 && first <= 239 ? Says::multicast : Says::other;
+    if (text.starts_with("@") || text.starts_with("{")) return Traffic::nothing;  // a set
+    if (!text.empty() && text.back() == '0' && text.ends_with("/0")) return Traffic::nothing;
+    if (v6) return text.starts_with("ff") ? Traffic::multicast : Traffic::other;
+    return first >= 224 && first <= 239 ? Traffic::multicast : Traffic::other;
 }
 
 bool has_port(const Json& value, int port) {
@@ -81,25 +83,26 @@ bool names(const Json& value, std::string_view word) {
     return value.is_object() && !value.contains("set");  // of unknown form: possible
 }
 
-Says of_match(const Json& match, const std::string& interface, int port, const std::string& other_ip) {
+Traffic of_match(const Json& match, const std::string& interface, int port, const std::string& other_ip) {
     const Json left = match.value("left", Json()), right = match.value("right", Json());
     const std::string what = words(left);
-    if (what.starts_with(other_ip)) return Says::other;
+    if (what.starts_with(other_ip)) return Traffic::other;
     const bool negated = match.value("op", "") == "!=";
-    const auto unless = [negated](Says says) { return negated ? opposite(says) : says; };
-    const auto only = [&](bool fits) { return fits != negated ? Says::nothing : Says::other; };
+    const auto unless = [negated](Traffic traffic) { return negated ? opposite(traffic) : traffic; };
+    const auto only = [&](bool fits) { return fits != negated ? Traffic::nothing : Traffic::other; };
     if (what == "ip daddr" || what == "ip6 daddr") return unless(of_address(right));
     if (what == "meta pkttype" || what == "fib")
-        return unless(names(right, "multicast") ? Says::multicast : Says::other);
+        return unless(names(right, "multicast") ? Traffic::multicast : Traffic::other);
     if (what == "meta iifname" || what == "meta oifname" || what == "meta iif" || what == "meta oif")
         return only(names(right, interface) || words(right).find('*') != std::string::npos);
     if (what == "meta l4proto" || what == "ip protocol" || what == "ip6 nexthdr")
         return only(names(right, "udp") || right == 17);
     if (what == "udp dport") return only(has_port(right, port));
-    if (what.starts_with("tcp ") || what.starts_with("icmp") || what.starts_with("igmp")) return Says::other;
+    if (what.starts_with("tcp ") || what.starts_with("icmp") || what.starts_with("igmp"))
+        return Traffic::other;
     if (what == "ct state" && !negated)
-        return names(right, "new") || names(right, "untracked") ? Says::nothing : Says::other;
-    return Says::nothing;
+        return names(right, "new") || names(right, "untracked") ? Traffic::nothing : Traffic::other;
+    return Traffic::nothing;
 }
 
 // Whether a condition holds for every multicast of the provider: only then does an accepting rule end the
@@ -180,9 +183,9 @@ class Reader {
             if (accepted_) return;
             if (part.contains("match")) {
                 const Json& match = part["match"];
-                const Says says = of_match(match, interface_, port_, other_ip_);
-                if (says == Says::other) return;
-                about_multicast = about_multicast || says == Says::multicast;
+                const Traffic traffic = of_match(match, interface_, port_, other_ip_);
+                if (traffic == Traffic::other) return;
+                about_multicast = about_multicast || traffic == Traffic::multicast;
                 always = always && always_holds(match, interface_, port_);
                 conditions += fmt::format("{} {}{} ", words(match.value("left", Json())),
                                           match.value("op", "==") == "==" ? "" : match.value("op", "") + " ",

@@ -19,11 +19,12 @@ std::string size_text(std::uint64_t bytes) {
     return fmt::format("{} bytes", bytes);
 }
 
-std::vector<std::string> names_of(const Crew& crew) {
-    std::vector<std::string> names = crew.names;
-    names.resize(crew.hosts.size());
+std::vector<std::string> names_of(const Facts& facts) {
+    std::vector<std::string> names = facts.names;
+    names.resize(facts.hosts.size());
     for (std::size_t i = 0; i < names.size(); ++i)
-        if (crew.hosts[i] && (names.size() == 1 || names[i].empty())) names[i] = crew.hosts[i]->machine.name;
+        if (facts.hosts[i] && (names.size() == 1 || names[i].empty()))
+            names[i] = facts.hosts[i]->machine.name;
     const std::vector<std::string> plain = names;
     for (std::size_t i = 0; i < names.size(); ++i)
         if (std::count(plain.begin(), plain.end(), plain[i]) > 1)
@@ -31,15 +32,15 @@ std::vector<std::string> names_of(const Crew& crew) {
     return names;
 }
 
-Judging::Judging(const Crew& crew) : crew_(crew), names_(names_of(crew)) {
-    for (unsigned i = 0; i < crew.hosts.size(); ++i)
-        if (crew.hosts[i]) present_.push_back(i);
+Judging::Judging(const Facts& facts) : facts_(facts), names_(names_of(facts)) {
+    for (unsigned i = 0; i < facts.hosts.size(); ++i)
+        if (facts.hosts[i]) present_.push_back(i);
 }
 
-std::vector<unsigned> Judging::speakers() const {
+std::vector<unsigned> Judging::senders() const {
     std::vector<unsigned> found;
     for (const unsigned i : present_)
-        if (host(i).speaks) found.push_back(i);
+        if (host(i).sends) found.push_back(i);
     return found;
 }
 
@@ -91,9 +92,9 @@ bool Judging::found(std::string_view id) const {
 }
 
 bool Judging::soften() {
-    constexpr std::string_view kOfMulticast[] = {"no-interface", "no-sockets",     "firewall",
-                                                 "nobody-hears", "full-size-lost", "cut-off"};
-    const bool formed = speakers().size() > 1 && std::ranges::all_of(present_, [this](unsigned i) {
+    constexpr std::string_view kOfMulticast[] = {"no-interface",  "no-sockets",     "firewall",
+                                                 "none-receives", "full-size-lost", "cut-off"};
+    const bool formed = senders().size() > 1 && std::ranges::all_of(present_, [this](unsigned i) {
                             return host(i).end_to_end && host(i).end_to_end->error.empty();
                         });
     bool softened = false;
@@ -134,22 +135,22 @@ std::string sum_up(const Judging& judging, const std::vector<Finding>& findings,
         return fmt::format("mcastcoll will not work here: {}.",
                            counted(has(Severity::broken), "problem prevents it", "problems prevent it"));
     const std::size_t limits = has(Severity::limits);
-    const auto speakers = judging.speakers();
+    const auto senders = judging.senders();
     if (without_multicast)
         return fmt::format(
             "mcastcoll will be slower here: a group of these {} hosts works, but without multicast; {}.",
-            speakers.size(), counted(limits, "problem prevents it", "problems prevent it"));
+            senders.size(), counted(limits, "problem prevents it", "problems prevent it"));
     std::string carrier = "multicast";
-    if (!speakers.empty()) {
-        const Host& first = judging.host(speakers.front());
+    if (!senders.empty()) {
+        const Host& first = judging.host(senders.front());
         carrier = first.rdma.group && first.libraries.wants_verbs
                       ? fmt::format("RDMA multicast on {}", *first.rdma.group)
                       : fmt::format("UDP multicast on {}", first.network.interface);
         if (!first.libraries.multicast) carrier = "messages only, without multicast";
     }
     const std::string where =
-        speakers.size() > 1 ? fmt::format("between these {} hosts over {}", speakers.size(), carrier)
-                            : fmt::format("on this host, and over {} if other hosts receive it", carrier);
+        senders.size() > 1 ? fmt::format("between these {} hosts over {}", senders.size(), carrier)
+                           : fmt::format("on this host, and over {} if other hosts receive it", carrier);
     return fmt::format("mcastcoll will work {}{}.", where,
                        limits == 0 ? ""
                                    : "; " + counted(limits, "problem makes it slower or limits it",
@@ -167,13 +168,13 @@ std::uint32_t largest_mtu(const Judging& judging) {
 
 }  // namespace
 
-Verdict judge(const Crew& crew) {
-    Judging judging(crew);
+Verdict judge(const Facts& facts) {
+    Judging judging(facts);
     const std::uint32_t mtu = largest_mtu(judging);
-    for (unsigned i = 0; i < crew.hosts.size(); ++i) {
-        if (i >= crew.names.size() || crew.names[i].empty()) continue;
-        const std::string why = i < crew.gone.size() ? crew.gone[i] : "";
-        if (crew.hosts[i] && why.empty()) continue;
+    for (unsigned i = 0; i < facts.hosts.size(); ++i) {
+        if (i >= facts.names.size() || facts.names[i].empty()) continue;
+        const std::string why = i < facts.gone.size() ? facts.gone[i] : "";
+        if (facts.hosts[i] && why.empty()) continue;
         judging.find(
             {"host-missing",
              Severity::broken,
@@ -193,7 +194,7 @@ Verdict judge(const Crew& crew) {
     }
     judge_libraries(judging);
     judge_interface(judging);
-    judge_hearing(judging);
+    judge_reception(judging);
     judge_querier(judging);
     judge_group(judging);
     judge_memory(judging);

@@ -22,9 +22,9 @@ struct Verdict {
     std::vector<std::string> unseen;  // failed observations, and reasons
 };
 
-Verdict judge(const Crew& crew);
+Verdict judge(const Facts& facts);
 
 // Names for hosts: the host's name, with its position among the members if the name is not unique.
-std::vector<std::string> names_of(const Crew& crew);
+std::vector<std::string> names_of(const Facts& facts);
 
 }  // namespace mcastcoll::doctor

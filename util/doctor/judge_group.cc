@@ -19,27 +19,27 @@ std::string proves_nothing(unsigned interval_s) {
 }  // namespace
 
 void judge_querier(Judging& judging) {
-    std::vector<unsigned> unheard;
+    std::vector<unsigned> without_query;
     double waited_s = 0;
-    for (const unsigned i : judging.speakers()) {
+    for (const unsigned i : judging.senders()) {
         const Host& host = judging.host(i);
         if (host.network.loopback) continue;
         const char* const what = host.network.family == 4 ? "IGMP queries" : "MLD queries";
-        if (!host.querier.heard) {
-            judging.unseen(what, host.querier.heard.why_not);
-        } else if ((*host.querier.heard).empty()) {
-            unheard.push_back(i);
+        if (!host.querier.received) {
+            judging.unseen(what, host.querier.received.why_not);
+        } else if ((*host.querier.received).empty()) {
+            without_query.push_back(i);
             waited_s = host.querier.waited_s;
         } else {
             judging.fine(fmt::format("{} of {} are received, so switches know the group members", what,
-                                     *host.querier.heard));
+                                     *host.querier.received));
             return;
         }
     }
-    if (unheard.empty()) return;
-    const unsigned interval_s = judging.crew().query_interval_s;
+    if (without_query.empty()) return;
+    const unsigned interval_s = judging.facts().query_interval_s;
     const bool sure = waited_s >= interval_s;
-    judging.find({sure ? "querier-missing" : "querier-not-heard",
+    judging.find({sure ? "querier-missing" : "no-query-received",
                   sure ? Severity::limits : Severity::note,
                   fmt::format("No IGMP (MLD) query was received within {:.0f} s.", waited_s),
                   !sure ? proves_nothing(interval_s)
@@ -55,7 +55,7 @@ void judge_querier(Judging& judging) {
 }
 
 void judge_group(Judging& judging) {
-    std::uint64_t sent = 0, heard = 0;
+    std::uint64_t sent = 0, received = 0;
     unsigned ran = 0, members = 0;
     for (const unsigned i : judging.present()) {
         const auto& result = judging.host(i).end_to_end;
@@ -63,7 +63,7 @@ void judge_group(Judging& judging) {
         ++ran;
         members = result->members;
         sent += result->multicast_sent;
-        heard += result->multicast_heard;
+        received += result->multicast_received;
         if (result->error.empty() || judging.found("address-shared")) continue;
         judging.find(
             {"group-failed",
@@ -77,8 +77,8 @@ void judge_group(Judging& judging) {
             {i});
     }
     if (ran == 0 || judging.found("group-failed") || judging.found("address-shared")) return;
-    if (judging.speakers().size() > 1 && sent == 0 &&
-        judging.host(judging.present().front()).libraries.multicast && !judging.found("nobody-hears"))
+    if (judging.senders().size() > 1 && sent == 0 &&
+        judging.host(judging.present().front()).libraries.multicast && !judging.found("none-receives"))
         judging.find({"group-without-multicast",
                       Severity::limits,
                       "A group formed, but did not use multicast.",
@@ -90,9 +90,9 @@ void judge_group(Judging& judging) {
     judging.fine(
         sent > 0 ? fmt::format("a group of {} members completed a barrier and a broadcast without an error: "
                                "{} datagrams multicast, {} fragments received",
-                               members, sent, heard)
+                               members, sent, received)
                  : fmt::format("a group of {} members completed a barrier and a broadcast without an error{}",
-                               members, judging.speakers().size() > 1 ? "" : ", in shared memory"));
+                               members, judging.senders().size() > 1 ? "" : ", in shared memory"));
 }
 
 }  // namespace mcastcoll::doctor

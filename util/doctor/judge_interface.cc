@@ -89,7 +89,7 @@ void judge_mtu(Judging& judging) {
                 {}};
         });
     std::set<std::uint32_t> sizes;
-    for (const unsigned i : judging.speakers()) sizes.insert(judging.host(i).network.mtu);
+    for (const unsigned i : judging.senders()) sizes.insert(judging.host(i).network.mtu);
     if (sizes.size() > 1)
         judging.find({"mtu-differs",
                       Severity::limits,
@@ -104,7 +104,7 @@ void judge_mtu(Judging& judging) {
 
 void judge_subnets(Judging& judging) {
     std::set<std::string> subnets;
-    for (const unsigned i : judging.speakers()) subnets.insert(judging.host(i).network.subnet);
+    for (const unsigned i : judging.senders()) subnets.insert(judging.host(i).network.subnet);
     if (subnets.size() < 2) return;
     judging.find(
         {"subnets-differ",
@@ -124,7 +124,7 @@ bool have_one_network(const Host& a, const Host& b) {
 
 void judge_addresses(Judging& judging) {
     std::map<std::string, std::vector<unsigned>> hosts;
-    for (const unsigned i : judging.speakers())
+    for (const unsigned i : judging.senders())
         if (!judging.host(i).network.loopback && !judging.host(i).network.address.empty())
             hosts[judging.host(i).network.address].push_back(i);
     for (const auto& [address, at] : hosts) {
@@ -144,7 +144,7 @@ void judge_addresses(Judging& judging) {
             at);
     }
     judging.find_where(
-        [](const Host& host) { return host.speaks && host.network.address.starts_with("fe80:"); },
+        [](const Host& host) { return host.sends && host.network.address.starts_with("fe80:"); },
         [](const Host& host) {
             return Finding{"link-local",
                            Severity::note,
@@ -205,7 +205,7 @@ void judge_interface(Judging& judging) {
         });
     judging.find_where([](const Host& host) { return host.network.loopback; },
                        [&](const Host& host) {
-                           const bool alone = judging.speakers().size() < 2;
+                           const bool alone = judging.senders().size() < 2;
                            return Finding{
                                "loopback",
                                alone ? Severity::limits : Severity::broken,

@@ -1,7 +1,7 @@
 // Judges losses between hosts that receive from each other.
 #include <fmt/format.h>
 
-#include "hearing.h"
+#include "reception.h"
 
 namespace mcastcoll::doctor {
 namespace {
@@ -12,9 +12,9 @@ constexpr double kManyTwice = 0.001, kManyLate = 0.01;
 
 }  // namespace
 
-void Hearing::judge_losses() {
+void Reception::judge_losses() {
     bool any = false;
-    for (const unsigned at : speakers_) {
+    for (const unsigned at : senders_) {
         const Count gentle = count_from_all(at, {Phase::small, Phase::full});
         const bool full_lost = judging_.found("full-size-lost");
         const Count looked = full_lost ? count_from_all(at, {Phase::small}) : gentle;
@@ -32,10 +32,10 @@ void Hearing::judge_losses() {
     }
     if (!any)
         judging_.fine(fmt::format("no loss at up to {} Mbit/s from each host, nor in bursts",
-                                  judging_.crew().top_mbit));
+                                  judging_.facts().top_mbit));
 }
 
-void Hearing::judge_gentle_loss(unsigned at, const Count& gentle) {
+void Reception::judge_gentle_loss(unsigned at, const Count& gentle) {
     const std::string title =
         fmt::format("{:.1f} % of multicasts are lost at any rate.", gentle.lost() * 100);
     const std::string cost = fmt::format(
@@ -58,13 +58,13 @@ void Hearing::judge_gentle_loss(unsigned at, const Count& gentle) {
                   {at});
 }
 
-bool Hearing::shares_machine(unsigned at) const {
-    return std::any_of(speakers_.begin(), speakers_.end(), [&](unsigned other) {
+bool Reception::shares_machine(unsigned at) const {
+    return std::any_of(senders_.begin(), senders_.end(), [&](unsigned other) {
         return other != at && judging_.host(other).machine.boot == judging_.host(at).machine.boot;
     });
 }
 
-void Hearing::find_overflow(unsigned at, const std::string& title, const std::string& cost) {
+void Reception::find_overflow(unsigned at, const std::string& title, const std::string& cost) {
     const std::uint64_t buffer =
         4 * std::max<std::uint64_t>(judging_.host(at).network.buffer_wanted, std::uint64_t{1} << 20);
     judging_.find({"overflow",
@@ -77,10 +77,10 @@ void Hearing::find_overflow(unsigned at, const std::string& title, const std::st
                   {at});
 }
 
-void Hearing::judge_fast_loss(unsigned at, Phase phase, const Count& lost) {
+void Reception::judge_fast_loss(unsigned at, Phase phase, const Count& lost) {
     const std::uint64_t parts = phase == Phase::slow ? 16 : phase == Phase::medium ? 4 : 1;
     const std::string when =
-        phase == Phase::burst ? "in bursts" : fmt::format("at {} Mbit/s", judging_.crew().top_mbit / parts);
+        phase == Phase::burst ? "in bursts" : fmt::format("at {} Mbit/s", judging_.facts().top_mbit / parts);
     const std::string title = fmt::format("{:.1f} % of multicasts are lost {}.", lost.lost() * 100, when);
     const bool shares = shares_machine(at);
     const std::string cost =
@@ -103,8 +103,8 @@ void Hearing::judge_fast_loss(unsigned at, Phase phase, const Count& lost) {
         {at});
 }
 
-void Hearing::judge_order() {
-    for (const unsigned at : speakers_) {
+void Reception::judge_order() {
+    for (const unsigned at : senders_) {
         const Count all = count_from_all(
             at, {Phase::small, Phase::full, Phase::slow, Phase::medium, Phase::fast, Phase::burst});
         if (all.got == 0) continue;

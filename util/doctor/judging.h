@@ -9,14 +9,14 @@ namespace mcastcoll::doctor {
 
 class Judging {
   public:
-    explicit Judging(const Crew& crew);
-    const Crew& crew() const { return crew_; }
+    explicit Judging(const Facts& facts);
+    const Facts& facts() const { return facts_; }
     // Indices of the members with facts.
     const std::vector<unsigned>& present() const { return present_; }
-    const Host& host(unsigned at) const { return *crew_.hosts[at]; }
+    const Host& host(unsigned at) const { return *facts_.hosts[at]; }
     const std::string& name(unsigned at) const { return names_[at]; }
     // The senders of the experiment, one per host.
-    std::vector<unsigned> speakers() const;
+    std::vector<unsigned> senders() const;
     std::string names(const std::vector<unsigned>& hosts) const;
 
     // Merges equal findings of several hosts.
@@ -34,7 +34,7 @@ class Judging {
     Verdict end(std::string sentence);
 
   private:
-    const Crew& crew_;
+    const Facts& facts_;
     std::vector<std::string> names_;
     std::vector<unsigned> present_;
     std::vector<std::vector<unsigned>> where_;  // of each finding
@@ -47,7 +47,7 @@ void judge_machine(Judging& judging);
 void judge_memory(Judging& judging);
 void judge_rdma(Judging& judging);
 void judge_interface(Judging& judging);
-void judge_hearing(Judging& judging);
+void judge_reception(Judging& judging);
 void judge_querier(Judging& judging);
 void judge_group(Judging& judging);
 

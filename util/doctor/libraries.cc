@@ -28,7 +28,7 @@ namespace {
 constexpr unsigned kSeconds = 20;  // time limit of a program that only lists components
 
 // "Open MPI v4.1.4" and "MPICH Version:           4.0.2": the last word of the first nonempty line.
-std::string last_word(const std::string& text) {
+std::string last_field(const std::string& text) {
     const auto begin = text.find_first_not_of(" \n");
     if (begin == std::string::npos) return {};
     std::string line = text.substr(begin, text.find('\n', begin) - begin);
@@ -44,7 +44,7 @@ void look_at_openmpi(Libraries& libraries) {
         libraries.component = Look<bool>::failed("Open MPI is not in the PATH");
         return;
     }
-    libraries.openmpi = last_word(version.output);
+    libraries.openmpi = last_field(version.output);
     const Ran listed =
         run_program({"ompi_info", "--param", "coll", "mcastcoll", "--level", "1", "--parsable"}, kSeconds);
     if (listed.code == 0)
@@ -60,7 +60,7 @@ void look_at_mpich(Libraries& libraries) {
         libraries.interposer = Look<bool>::failed("MPICH is not in the PATH");
         return;
     }
-    libraries.mpich = last_word(version.output);
+    libraries.mpich = last_field(version.output);
     // The loader prints a message about a missing library and continues.
     const Ran loaded = run_program({"true"}, kSeconds, {"LD_PRELOAD=libmcastcoll-pmpi.so"});
     libraries.interposer = loaded.code == 0 && loaded.complaint.empty();

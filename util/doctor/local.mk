@@ -8,13 +8,13 @@ mcc_parts += \
 	%reldir%/experiment.cc \
 	%reldir%/experiment.h \
 	%reldir%/firewall.cc \
+	%reldir%/group_process.cc \
+	%reldir%/group_process.h \
 	%reldir%/libraries.cc \
 	%reldir%/machine.cc \
 	%reldir%/main.cc \
 	%reldir%/memory.cc \
 	%reldir%/network.cc \
-	%reldir%/patient.cc \
-	%reldir%/patient.h \
 	%reldir%/probes.h \
 	%reldir%/querier.cc \
 	%reldir%/rdma.cc \
@@ -23,7 +23,7 @@ mcc_rooms += %reldir%/all.cc
 nodist_%canon_reldir%_mcastcoll_doctor_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_doctor_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_doctor_LDADD = %reldir%/libmccdoctor.a prov/mcastcoll/ports/libmccports.la \
-	prov/mcastcoll/provider/libmccprovider.la prov/mcastcoll/group/libmccgroup.la $(MCC_CREW) $(LIBFABRIC_LIBS)
+	prov/mcastcoll/provider/libmccprovider.la prov/mcastcoll/group/libmccgroup.la $(MCC_HOST_SET) $(LIBFABRIC_LIBS)
 
 # The pure part, also for its tests.
 noinst_LIBRARIES += %reldir%/libmccdoctor.a
@@ -32,16 +32,16 @@ noinst_LIBRARIES += %reldir%/libmccdoctor.a
 	%reldir%/facts_json.cc \
 	%reldir%/firewall_rules.cc \
 	%reldir%/firewall_rules.h \
-	%reldir%/hearing.h \
 	%reldir%/judge.cc \
 	%reldir%/judge.h \
 	%reldir%/judge_group.cc \
-	%reldir%/judge_hearing.cc \
 	%reldir%/judge_host.cc \
 	%reldir%/judge_interface.cc \
 	%reldir%/judge_libraries.cc \
 	%reldir%/judge_losses.cc \
+	%reldir%/judge_reception.cc \
 	%reldir%/judging.h \
+	%reldir%/reception.h \
 	%reldir%/report.cc \
 	%reldir%/report.h \
 	%reldir%/report_json.cc \

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "arguments/arguments.h"
-#include "crew/crew.h"
 #include "examination.h"
-#include "patient.h"
+#include "group_process.h"
+#include "hostset/host_set.h"
 #include "report.h"
 
 namespace {
@@ -24,8 +24,9 @@ int complain(const std::string& what) {
     return kBadUsage;
 }
 
-void add_options(Arguments& arguments, crew::Options& crew, Wanted& wanted, bool& no_group, bool& json) {
-    crew.add_to(arguments);
+void add_options(Arguments& arguments, hostset::Options& host_set, Wanted& wanted, bool& no_group,
+                 bool& json) {
+    host_set.add_to(arguments);
     arguments
         .option("--listen", wanted.listen_s,
                 "Seconds to wait for a querier; 300 shows whether a switch stops forwarding to groups")
@@ -50,13 +51,13 @@ int run(int argc, char** argv) {
         "mcastcoll-doctor\n\nExit code: 0 no problem, 1 it works, but slower or with limits, 2 it will not "
         "work, 3 the check failed\n",
         MCC_VERSION);
-    crew::Options options;
+    hostset::Options options;
     Wanted wanted;
     bool no_group = false, json = false;
     add_options(arguments, options, wanted, no_group, json);
     if (const auto ended = arguments.parse(argc, argv)) return *ended == 0 ? 0 : kBadUsage;
     wanted.group = !no_group;
-    const auto formed = crew::Crew::form("mcastcoll-doctor " MCC_VERSION, options);
+    const auto formed = hostset::HostSet::form("mcastcoll-doctor " MCC_VERSION, options);
     if (!formed) return complain(formed.error().message);
     auto seen = examine(wanted, *formed.value());
     if (!seen) return complain(seen.error().message);
@@ -71,8 +72,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
-        if (argc == 2 && argv[1] == std::string_view("--patient"))
-            return be_patient(STDIN_FILENO, STDOUT_FILENO);
+        if (argc == 2 && argv[1] == std::string_view("--group-process"))
+            return run_group_process(STDIN_FILENO, STDOUT_FILENO);
         return run(argc, argv);
     } catch (const std::exception& error) {
         return complain(error.what());

@@ -74,7 +74,8 @@ QuerierWatch::QuerierWatch(const Interface& interface, int family)
 Querier QuerierWatch::wait(double seconds) {
     Querier querier;
     const Nanoseconds end{begun_ns_ + static_cast<std::int64_t>(seconds * 1e9)};
-    querier.heard = socket_.valid() ? Look<std::string>(std::string()) : Look<std::string>::failed(why_not_);
+    querier.received =
+        socket_.valid() ? Look<std::string>(std::string()) : Look<std::string>::failed(why_not_);
     // The turns of other hosts may have taken longer: packets received meanwhile wait in the socket.
     for (unsigned waiting = 0; waiting < kMaxWaiting;) {
         const std::int64_t left_ns = (end - monotonic_now()).value;
@@ -91,7 +92,7 @@ Querier QuerierWatch::wait(double seconds) {
             ::recvfrom(socket_.get(), packet, sizeof packet, 0, reinterpret_cast<sockaddr*>(&from), &size);
         if (got <= 0 || from.sll_pkttype == PACKET_OUTGOING) continue;
         const std::string who = asker(packet, static_cast<std::size_t>(got), family_);
-        if (!who.empty() && (*querier.heard).empty()) querier.heard = who;
+        if (!who.empty() && (*querier.received).empty()) querier.received = who;
     }
     querier.waited_s = static_cast<double>((monotonic_now().value - begun_ns_)) / 1e9;
     return querier;

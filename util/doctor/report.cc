@@ -81,8 +81,8 @@ std::string cell(const Host& from, const Host& to, unsigned from_at) {
     std::uint64_t sent = 0, got = 0;
     for (const Stream& stream : from.sent)
         if (stream.phase != Phase::again) sent += stream.datagrams;
-    for (const Heard& heard : to.heard)
-        if (heard.from == from_at && heard.phase != Phase::again) got += heard.datagrams;
+    for (const ReceivedStream& received : to.received)
+        if (received.from == from_at && received.phase != Phase::again) got += received.datagrams;
     if (sent == 0) return "";
     if (got == 0) return "-";
     if (got >= sent) return ".";
@@ -91,45 +91,45 @@ std::string cell(const Host& from, const Host& to, unsigned from_at) {
 }
 
 // For people, one sentence replaces a large table without losses.
-bool is_spotless(const Crew& crew, const std::vector<unsigned>& speakers) {
-    for (const unsigned to : speakers)
-        for (const unsigned from : speakers)
-            if (from != to && cell(*crew.hosts[from], *crew.hosts[to], from) != ".") return false;
+bool is_spotless(const Facts& facts, const std::vector<unsigned>& senders) {
+    for (const unsigned to : senders)
+        for (const unsigned from : senders)
+            if (from != to && cell(*facts.hosts[from], *facts.hosts[to], from) != ".") return false;
     return true;
 }
 
-std::string matrix(const Crew& crew) {
-    std::vector<unsigned> speakers;
-    for (unsigned i = 0; i < crew.hosts.size(); ++i)
-        if (crew.hosts[i] && crew.hosts[i]->speaks) speakers.push_back(i);
-    if (speakers.size() < 2) return {};
-    if (speakers.size() > kLargeMatrix && is_spotless(crew, speakers))
+std::string matrix(const Facts& facts) {
+    std::vector<unsigned> senders;
+    for (unsigned i = 0; i < facts.hosts.size(); ++i)
+        if (facts.hosts[i] && facts.hosts[i]->sends) senders.push_back(i);
+    if (senders.size() < 2) return {};
+    if (senders.size() > kLargeMatrix && is_spotless(facts, senders))
         return fmt::format(
             "\nEach of {} hosts receives everything that the other hosts send, at up to {} Mbit/s.\n",
-            speakers.size(), crew.top_mbit);
-    const bool cut = speakers.size() > kMaxInMatrix;
-    if (cut) speakers.resize(kMaxInMatrix);
-    const auto names = names_of(crew);
+            senders.size(), facts.top_mbit);
+    const bool cut = senders.size() > kMaxInMatrix;
+    if (cut) senders.resize(kMaxInMatrix);
+    const auto names = names_of(facts);
     std::size_t width = 5;
-    for (const unsigned i : speakers) width = std::max(width, names[i].size() + 1);
+    for (const unsigned i : senders) width = std::max(width, names[i].size() + 1);
     std::string text = fmt::format(
         "\nReception: each line is a receiving host, each column a sending host. \".\": everything "
         "arrived,\n\"-\": nothing, a number: per cent lost, at up to {} Mbit/s and in bursts.{}\n\n{:{}}",
-        crew.top_mbit, cut ? fmt::format(" (the first {} hosts)", kMaxInMatrix) : "", "", width + 1);
-    for (const unsigned from : speakers) text += fmt::format("{:>{}}", names[from], width);
+        facts.top_mbit, cut ? fmt::format(" (the first {} hosts)", kMaxInMatrix) : "", "", width + 1);
+    for (const unsigned from : senders) text += fmt::format("{:>{}}", names[from], width);
     text += '\n';
-    for (const unsigned to : speakers) {
+    for (const unsigned to : senders) {
         text += fmt::format(" {:<{}}", names[to], width);
-        for (const unsigned from : speakers)
-            text += fmt::format("{:>{}}", from == to ? "" : cell(*crew.hosts[from], *crew.hosts[to], from),
+        for (const unsigned from : senders)
+            text += fmt::format("{:>{}}", from == to ? "" : cell(*facts.hosts[from], *facts.hosts[to], from),
                                 width);
         text += '\n';
     }
     return text;
 }
 
-std::vector<std::string> settings_of(const Crew& crew) {
-    for (const auto& host : crew.hosts)
+std::vector<std::string> settings_of(const Facts& facts) {
+    for (const auto& host : facts.hosts)
         if (host) return host->libraries.settings;
     return {};
 }
@@ -148,7 +148,7 @@ const char* name_of(Severity severity) {
     return "";
 }
 
-std::string as_text(const Verdict& verdict, const Crew& crew, bool colour) {
+std::string as_text(const Verdict& verdict, const Facts& facts, bool colour) {
     Writer writer(colour);
     const char* const code = verdict.worst == Severity::broken   ? "31;1"
                              : verdict.worst == Severity::limits ? "33;1"
@@ -157,8 +157,8 @@ std::string as_text(const Verdict& verdict, const Crew& crew, bool colour) {
     for (const Finding& one : verdict.findings) writer.finding(one);
     writer.list("Correct:", verdict.fine, "32", "ok");
     writer.list("Could not be checked:", verdict.unseen, "33", "? ");
-    writer.list("Settings in effect:", settings_of(crew), "36", "--");
-    writer.text(matrix(crew));
+    writer.list("Settings in effect:", settings_of(facts), "36", "--");
+    writer.text(matrix(facts));
     return writer.take();
 }
 

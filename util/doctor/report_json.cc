@@ -4,7 +4,7 @@
 
 namespace mcastcoll::doctor {
 
-std::string as_json(const Verdict& verdict, const Crew& crew) {
+std::string as_json(const Verdict& verdict, const Facts& facts) {
     using Json = nlohmann::ordered_json;
     Json object;
     object["verdict"] = verdict.sentence;
@@ -21,8 +21,8 @@ std::string as_json(const Verdict& verdict, const Crew& crew) {
                                       {"mend", one.mend}});
     object["fine"] = verdict.fine;
     object["unseen"] = verdict.unseen;
-    object["names"] = names_of(crew);
-    object["facts"] = Json::parse(to_json(crew));
+    object["names"] = names_of(facts);
+    object["facts"] = Json::parse(to_json(facts));
     return object.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

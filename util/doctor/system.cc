@@ -81,7 +81,8 @@ Look<std::uint64_t> number_in(const std::string& path) {
     if (!line) return Look<std::uint64_t>::failed(line.why_not);
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars((*line).data(), (*line).data() + (*line).size(), value);
-    if (error != std::errc()) return Look<std::uint64_t>::failed(fmt::format("{} says \"{}\"", path, *line));
+    if (error != std::errc())
+        return Look<std::uint64_t>::failed(fmt::format("{} contains \"{}\"", path, *line));
     return value;
 }
 

@@ -16,14 +16,14 @@ void Tally::take(std::uint32_t number) {
     seen_[number] = true;
 }
 
-Heard Tally::result(unsigned from, Phase phase, std::uint64_t sent) const {
-    Heard heard{from, phase, datagrams_, duplicates_, late_, 0};
+ReceivedStream Tally::result(unsigned from, Phase phase, std::uint64_t sent) const {
+    ReceivedStream received{from, phase, datagrams_, duplicates_, late_, 0};
     std::uint64_t gap = 0;
     for (std::uint64_t i = 0; i < sent; ++i) {
         gap = i < seen_.size() && seen_[i] ? 0 : gap + 1;
-        heard.longest_gap = std::max(heard.longest_gap, gap);
+        received.longest_gap = std::max(received.longest_gap, gap);
     }
-    return heard;
+    return received;
 }
 
 }  // namespace mcastcoll::doctor

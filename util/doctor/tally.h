@@ -14,7 +14,7 @@ class Tally {
 
     void take(std::uint32_t number);
     // `sent`: datagrams of the stream.
-    Heard result(unsigned from, Phase phase, std::uint64_t sent) const;
+    ReceivedStream result(unsigned from, Phase phase, std::uint64_t sent) const;
 
   private:
     std::vector<bool> seen_;

@@ -22,8 +22,8 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 
 }  // namespace
 
-Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
-                       const std::optional<relay::Preface>& preface)
+Connection::Connection(Peer& peer, session::ChannelId channel, FileDescriptor socket,
+                       const std::optional<gateway::Preface>& preface)
     : peer_(peer),
       channel_(channel),
       socket_(std::move(socket)),
@@ -38,7 +38,7 @@ Connection::Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor sock
     set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
     if (!preface) return;
     peer.waiting()[this] = peer.shared().now() + kConnectTime;
-    preface_ = relay::encode_preface(*preface);
+    preface_ = gateway::encode_preface(*preface);
 }
 
 void Connection::on_events(std::uint32_t events) {
@@ -52,7 +52,7 @@ void Connection::on_events(std::uint32_t events) {
     if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
     if ((events & EPOLLOUT) != 0 && !writable_) {
         writable_ = true;
-        peer_.trunk().drain(channel_);
+        peer_.session().drain(channel_);
         if (!socket_.valid()) return;
     }
     // After the end of input has been read, no read reports an error: it must be queried.
@@ -70,21 +70,21 @@ void Connection::connected() {
     std::size_t sent = 0;
     if (!send_what_fits(socket_.get(), preface_, sent) || sent < preface_.size()) return fail();
     writable_ = true;
-    peer_.trunk().drain(channel_);
+    peer_.session().drain(channel_);
     if (socket_.valid() && finish_wanted_) finish();
 }
 
 void Connection::pump() {
     if (connecting_) return;
     for (unsigned reads = 0; readable_ && !read_all_ && socket_.valid(); ++reads) {
-        const std::size_t most = peer_.trunk().may_send(channel_);
+        const std::size_t most = peer_.session().may_send(channel_);
         if (most == 0) {
             if (broken_) peer_.waiting().try_emplace(this, peer_.shared().now() + kBrokenTime);
             return;
         }
         if (reads == kReadsInARow) return peer_.again_later(channel_);
-        trunk::FramePointer& frame = peer_.scratch();
-        if (frame == nullptr) frame = std::make_unique<trunk::Frame>(trunk::kMaxPayload);
+        session::FramePointer& frame = peer_.scratch();
+        if (frame == nullptr) frame = std::make_unique<session::Frame>(session::kMaxPayload);
         const std::size_t wanted = std::min(most, peer_.frame_size());
         const ssize_t size = recv(socket_.get(), frame->space().data(), wanted, MSG_DONTWAIT);
         if (size > 0) {
@@ -92,7 +92,7 @@ void Connection::pump() {
             send_on(static_cast<std::size_t>(size));
         } else if (size == 0) {
             read_all_ = true;
-            peer_.trunk().finish(channel_);
+            peer_.session().finish(channel_);
             if (broken_) return fail();
             return check_end();
         } else if (errno == EAGAIN) {
@@ -104,16 +104,16 @@ void Connection::pump() {
 }
 
 void Connection::send_on(std::size_t size) {
-    trunk::FramePointer& scratch = peer_.scratch();
-    trunk::FramePointer frame;
+    session::FramePointer& scratch = peer_.scratch();
+    session::FramePointer frame;
     if (size > kWorthCopying) {
         frame = std::move(scratch);
     } else {
-        frame = std::make_unique<trunk::Frame>(size);
+        frame = std::make_unique<session::Frame>(size);
         std::memcpy(frame->space().data(), scratch->space().data(), size);
     }
     frame->header.length = static_cast<std::uint32_t>(size);
-    peer_.trunk().send(channel_, std::move(frame));
+    peer_.session().send(channel_, std::move(frame));
     peer_.has_work();
 }
 
@@ -143,7 +143,7 @@ void Connection::check_end() {
 
 void Connection::fail() {
     ++peer_.shared().counters.lan_resets;
-    peer_.trunk().reset(channel_);
+    peer_.session().reset(channel_);
     peer_.has_work();
     close(true);
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanoseconds kLookEach = Nanoseconds::from_ms(1000);
 constexpr Nanoseconds kNoDescriptors = Nanoseconds::from_ms(100);
-constexpr Nanoseconds kLastWords = Nanoseconds::from_ms(200);
+constexpr Nanoseconds kFinalFlush = Nanoseconds::from_ms(200);
 constexpr unsigned kAcceptsInARow = 64;
 
 }  // namespace
@@ -30,11 +30,11 @@ Result<void> Gateway::start() {
     auto listener = listen_at(shared_.settings.listen);
     if (!listener) return listener.error();
     listener_ = std::move(listener.value());
-    const std::string& congestion = shared_.settings.sites.trunks.congestion;
+    const std::string& congestion = shared_.settings.sites.sessions.congestion;
     if (!congestion.empty())
         if (auto set = set_congestion(listener_.get(), congestion); !set) return set;
     if (auto added = shared_.loop.add(listener_.get(), *this, EPOLLIN | EPOLLET); !added) return added;
-    for (const relay::Site& site : shared_.settings.sites.sites)
+    for (const sites::Site& site : shared_.settings.sites.sites)
         if (&site != &shared_.settings.own_site()) peers_.push_back(std::make_unique<Peer>(shared_, site));
     return {};
 }
@@ -73,59 +73,58 @@ void Gateway::accept_all() {
             return;
         }
         ++shared_.counters.accepted;
-        if (newcomers_.size() >= shared_.settings.max_newcomers) crowd_out();
+        if (pending_.size() >= shared_.settings.max_pending) evict_pending();
         const int descriptor = socket.get();
-        newcomers_.push_back(std::make_unique<Newcomer>(
+        pending_.push_back(std::make_unique<PendingConnection>(
             *this, std::move(socket), Endpoint::of(reinterpret_cast<const sockaddr*>(&address), size)));
-        Newcomer& newcomer = *newcomers_.back();
-        if (!shared_.loop.add(descriptor, newcomer))
-            newcomer.close();
+        PendingConnection& connection = *pending_.back();
+        if (!shared_.loop.add(descriptor, connection))
+            connection.close();
         else
-            newcomer.on_events(EPOLLIN);  // most connections have sent their first bytes already
+            connection.on_events(EPOLLIN);  // most connections have sent their first bytes already
     }
 }
 
 // Closes the oldest stranger; without strangers, the oldest connection of the address with the most, so a
 // flood from one address displaces its own connections.
-void Gateway::crowd_out() {
-    ++shared_.counters.crowded_out;
-    const auto stranger =
-        std::ranges::find_if(newcomers_, [](const auto& one) { return one->is_stranger(); });
-    if (stranger != newcomers_.end()) return (*stranger)->close();
-    std::map<Endpoint, std::size_t> crowds;
-    for (const auto& newcomer : newcomers_) ++crowds[newcomer->host()];
-    const auto largest = std::ranges::max_element(crowds, {}, [](const auto& crowd) { return crowd.second; });
+void Gateway::evict_pending() {
+    ++shared_.counters.evicted;
+    const auto stranger = std::ranges::find_if(pending_, [](const auto& one) { return one->is_stranger(); });
+    if (stranger != pending_.end()) return (*stranger)->close();
+    std::map<Endpoint, std::size_t> counts;
+    for (const auto& connection : pending_) ++counts[connection->host()];
+    const auto largest = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
     const auto oldest =
-        std::ranges::find(newcomers_, largest->first, [](const auto& one) { return one->host(); });
+        std::ranges::find(pending_, largest->first, [](const auto& one) { return one->host(); });
     (*oldest)->close();
 }
 
-void Gateway::check_newcomers() {
-    while (!newcomers_.empty() && newcomers_.front()->deadline() <= shared_.now()) {
-        ++shared_.counters.greeting_timeouts;
-        newcomers_.front()->close();
+void Gateway::check_pending() {
+    while (!pending_.empty() && pending_.front()->deadline() <= shared_.now()) {
+        ++shared_.counters.hello_timeouts;
+        pending_.front()->close();
     }
 }
 
-// Removes the descriptor from the loop first: its next owner must not get events of the newcomer.
-FileDescriptor Gateway::take(Newcomer& newcomer, FileDescriptor& socket) {
+// Removes the descriptor from the loop first: its next owner must not get events of the connection.
+FileDescriptor Gateway::take(PendingConnection& connection, FileDescriptor& socket) {
     shared_.loop.remove(socket.get());
     FileDescriptor taken = std::move(socket);
-    newcomer.close();
+    connection.close();
     return taken;
 }
 
-void Gateway::forget(Newcomer& newcomer) {
-    const auto found = std::ranges::find(newcomers_, &newcomer, [](const auto& one) { return one.get(); });
-    if (found == newcomers_.end()) return;
-    shared_.loop.bury(std::move(*found));
-    newcomers_.erase(found);
+void Gateway::forget(PendingConnection& connection) {
+    const auto found = std::ranges::find(pending_, &connection, [](const auto& one) { return one.get(); });
+    if (found == pending_.end()) return;
+    shared_.loop.delete_later(std::move(*found));
+    pending_.erase(found);
 }
 
-bool Gateway::is_ours(const Endpoint& from, const Endpoint& to) const {
-    const relay::Site* site = shared_.settings.sites.site_of(from);
+bool Gateway::is_of_site(const Endpoint& from, const Endpoint& to) const {
+    const sites::Site* site = shared_.settings.sites.site_of(from);
     if (site != nullptr) return site == &shared_.settings.own_site();
-    const bool loopback = from.family == relay::Family::v4 ? from.address[0] == std::byte{127}
+    const bool loopback = from.family == sites::Family::v4 ? from.address[0] == std::byte{127}
                                                            : from.same_host(Endpoint::parse("::1").value());
     return loopback || from.same_host(to);
 }
@@ -134,7 +133,7 @@ bool Gateway::is_gateway(const Endpoint& host) const {
     return std::ranges::any_of(peers_, [&](const auto& peer) { return host.same_host(peer->site().wan); });
 }
 
-Peer* Gateway::peer_of(const relay::Site* site) const {
+Peer* Gateway::peer_of(const sites::Site* site) const {
     const auto found = std::ranges::find(peers_, site, [](const auto& peer) { return &peer->site(); });
     return found == peers_.end() ? nullptr : found->get();
 }
@@ -144,7 +143,7 @@ void Gateway::begin_to_end() {
         end_now_ = true;
         return;
     }
-    shared_.say("received a signal to end");
+    shared_.log("received a signal to end");
     shared_.draining = true;
     drained_at_ = shared_.now() + shared_.settings.drain;
     listener_.reset();
@@ -155,7 +154,7 @@ void Gateway::begin_to_end() {
 Nanoseconds Gateway::next_deadline() const {
     Nanoseconds deadline = std::min({accept_again_, drained_at_, look_at_});
     if (accepting_) return shared_.now();
-    if (!newcomers_.empty()) deadline = std::min(deadline, newcomers_.front()->deadline());
+    if (!pending_.empty()) deadline = std::min(deadline, pending_.front()->deadline());
     for (const auto& peer : peers_) {
         if (peer->wants_work_at_once()) return shared_.now();
         deadline = std::min(deadline, peer->next_deadline());
@@ -172,7 +171,7 @@ int Gateway::run() {
             accepting_ = !shared_.draining;
         }
         accept_all();
-        check_newcomers();
+        check_pending();
         for (const auto& peer : peers_) peer->work(shared_.now());
         if (look_at_ <= shared_.now()) {
             look_at_ = shared_.now() + kLookEach;
@@ -183,13 +182,13 @@ int Gateway::run() {
         if (shared_.connections == 0) {
             // The last frames are still to be written and acknowledged.
             const bool done = std::ranges::all_of(peers_, [](const auto& peer) {
-                return peer->trunk().outbound().memory_held() == 0 || peer->trunk().streams_up() == 0;
+                return peer->session().outbound().memory_held() == 0 || peer->session().streams_up() == 0;
             });
             if (done || late) return cut ? 1 : 0;
         } else if (late) {
             cut = true;
             for (const auto& peer : peers_) peer->reset_all();
-            drained_at_ = shared_.now() + kLastWords;
+            drained_at_ = shared_.now() + kFinalFlush;
         }
     }
 }

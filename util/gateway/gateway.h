@@ -15,9 +15,9 @@ class Gateway;
 // A new connection that has not identified itself: a process (preface), a gateway (TLS and hello) or a
 // browser of the status page ("GET"). Time and number of such connections are limited; connections from an
 // address outside this site that is no gateway's are closed first.
-class Newcomer final : public Watched {
+class PendingConnection final : public Watched {
   public:
-    Newcomer(Gateway& gateway, FileDescriptor socket, const Endpoint& from);
+    PendingConnection(Gateway& gateway, FileDescriptor socket, const Endpoint& from);
 
     void on_events(std::uint32_t events) override;
     void close();
@@ -27,15 +27,15 @@ class Newcomer final : public Watched {
     bool is_stranger() const { return stranger_; }
 
   private:
-    bool speaks_tls() const { return magic() >> 16 == 0x1603; }  // a record that begins a handshake
+    bool uses_tls() const { return magic() >> 16 == 0x1603; }  // a record that begins a handshake
     std::size_t wanted() const;
-    std::uint32_t magic() const { return wire::get<std::uint32_t>(words_.data()); }
-    std::string_view text() const { return {reinterpret_cast<const char*>(words_.data()), size_}; }
+    std::uint32_t magic() const { return wire::get<std::uint32_t>(input_.data()); }
+    std::string_view text() const { return {reinterpret_cast<const char*>(input_.data()), size_}; }
     void listen();
     void decide();
-    void on_preface(Bytes words);
-    void on_hello(Bytes words);
-    void begin_tls(Bytes words);
+    void on_preface(Bytes bytes);
+    void on_hello(Bytes bytes);
+    void begin_tls(Bytes bytes);
     void go_on_with_tls();
     void on_get();
     void refuse(std::uint64_t& counter);
@@ -46,9 +46,9 @@ class Newcomer final : public Watched {
     Shared& shared_;
     FileDescriptor socket_;
     const Endpoint from_, host_;
-    const bool ours_, stranger_;
+    const bool of_site_, stranger_;
     const Nanoseconds deadline_;
-    std::array<std::byte, 2048> words_{};  // a TLS client hello has 1.6 KiB with a post-quantum key share
+    std::array<std::byte, 2048> input_{};  // a TLS client hello has 1.6 KiB with a post-quantum key share
     std::size_t size_ = 0;
     std::unique_ptr<Tls> tls_;
     std::string reply_;
@@ -67,21 +67,21 @@ class Gateway final : public Watched {
     const Shared& shared() const { return shared_; }
     Nanoseconds started() const { return started_; }
     const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
-    std::size_t newcomers() const { return newcomers_.size(); }
+    std::size_t pending_connections() const { return pending_.size(); }
 
     // From a process of this site or on this machine.
-    bool is_ours(const Endpoint& from, const Endpoint& to) const;
+    bool is_of_site(const Endpoint& from, const Endpoint& to) const;
     // From another site's gateway.
     bool is_gateway(const Endpoint& host) const;
     // nullptr for the own site, and for nullptr.
-    Peer* peer_of(const relay::Site* site) const;
+    Peer* peer_of(const sites::Site* site) const;
 
     // The status page. Rebuilding takes an eighth of this thread's time at most, however often the page is
     // requested.
     const std::string& status(bool json);
 
-    FileDescriptor take(Newcomer& newcomer, FileDescriptor& socket);
-    void forget(Newcomer& newcomer);
+    FileDescriptor take(PendingConnection& connection, FileDescriptor& socket);
+    void forget(PendingConnection& connection);
 
     void on_events(std::uint32_t events) override;
 
@@ -93,14 +93,14 @@ class Gateway final : public Watched {
 
     Result<void> watch_signals();
     void accept_all();
-    void crowd_out();
-    void check_newcomers();
+    void evict_pending();
+    void check_pending();
     void begin_to_end();
     Nanoseconds next_deadline() const;
 
     Shared shared_;
     FileDescriptor listener_, signals_;
-    std::list<std::unique_ptr<Newcomer>> newcomers_;  // oldest first
+    std::list<std::unique_ptr<PendingConnection>> pending_;  // oldest first
     std::vector<std::unique_ptr<Peer>> peers_;
     std::array<StatusPage, 2> pages_;  // text, JSON
     bool accepting_ = false, end_now_ = false;
@@ -112,6 +112,6 @@ class Gateway final : public Watched {
 std::string status_as_text(const Gateway& gateway);
 std::string status_as_json(const Gateway& gateway);
 // Fetches the page of a running gateway; waits a few seconds at most.
-Result<std::string> ask_status(const relay::Endpoint& gateway, bool json);
+Result<std::string> ask_status(const sites::Endpoint& gateway, bool json);
 
 }  // namespace mcastcoll::gateway

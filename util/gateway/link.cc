@@ -1,4 +1,4 @@
-// The life of a stream: hello and welcome (trunk/hello.h), and its input and output.
+// The life of a stream: hello and welcome (session/hello.h), and its input and output.
 #include "gateway/link.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ namespace mcastcoll::gateway {
 namespace {
 
 constexpr std::size_t kReceiveBuffer = 512 * 1024;
-constexpr std::size_t kLargestFrame = trunk::kHeaderSize + trunk::kMaxPayload;
+constexpr std::size_t kLargestFrame = session::kHeaderSize + session::kMaxPayload;
 constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
 constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
@@ -63,17 +63,17 @@ void StreamRoom::fit_buffers(int socket) const {
         set_option(socket, SOL_SOCKET, SO_SNDBUF, wanted);
 }
 
-Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
-           const trunk::Hello& hello, std::unique_ptr<Tls> tls, bool connecting)
+Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
+           const session::Hello& hello, std::unique_ptr<Tls> tls, bool connecting)
     : owner_(owner),
       shared_(shared),
-      trunk_(trunk),
+      session_(session),
       stream_(hello.stream),
       socket_(std::move(socket)),
       state_(connecting ? State::connecting : State::welcome),
       readable_(!connecting),
       writable_(!connecting),
-      deadline_(shared.now() + kGreetingTime),
+      deadline_(shared.now() + kHelloTime),
       hello_(hello),
       tls_(std::move(tls)) {
     const int descriptor = socket_.get();
@@ -85,19 +85,19 @@ Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor
     const Nanoseconds silence = shared_.settings.silence;
     set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
     // Checked for support at the start; accepted sockets need the option again.
-    const std::string& congestion = shared_.settings.sites.trunks.congestion;
+    const std::string& congestion = shared_.settings.sites.sessions.congestion;
     if (!congestion.empty()) (void)set_congestion(descriptor, congestion).ok();
 }
 
-Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
-           const trunk::Hello& hello)
-    : Link(owner, shared, trunk, std::move(socket), hello, nullptr, true) {
+Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
+           const session::Hello& hello)
+    : Link(owner, shared, session, std::move(socket), hello, nullptr, true) {
     if (shared.tls != nullptr) tls_ = std::make_unique<Tls>(*shared.tls, socket_.get(), hello.to);
 }
 
-Link::Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
-           const trunk::Hello& hello, std::unique_ptr<Tls> tls)
-    : Link(owner, shared, trunk, std::move(socket), hello, std::move(tls), false) {}
+Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
+           const session::Hello& hello, std::unique_ptr<Tls> tls)
+    : Link(owner, shared, session, std::move(socket), hello, std::move(tls), false) {}
 
 // On a new connection everything of this size fits; otherwise the connection is faulty.
 bool Link::put(Bytes bytes) {
@@ -116,7 +116,7 @@ void Link::connected() {
     shake_hands();
 }
 
-// The connector's side; Newcomer has the acceptor's side.
+// The connector's side; PendingConnection has the acceptor's side.
 void Link::shake_hands() {
     const Tls::Progress progress = tls_ == nullptr ? Tls::Progress::done : tls_->shake_hands();
     if (tls_ != nullptr && !tls_->flush()) return close("it does not accept the hello");
@@ -139,18 +139,18 @@ void Link::shake_hands() {
     readable_ = true;
 }
 
-void Link::welcome(const trunk::Welcome& words) {
-    trunk::Frame frame({trunk::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(words));
+void Link::welcome(const session::Welcome& answer) {
+    session::Frame frame({session::FrameType::welcome, 0, 0, 0, 0}, encode_welcome(answer));
     frame.seal();
     if (!put(frame.bytes())) return;
-    if (words.peer_session == 0) return close("its session differs from the session here");
+    if (answer.peer_session == 0) return close("its session differs from the session here");
     come_up(hello_.window);
 }
 
-bool Link::on_welcome(const trunk::FrameHeader& header, Bytes payload) {
-    if (header.type != trunk::FrameType::welcome)
+bool Link::on_welcome(const session::FrameHeader& header, Bytes payload) {
+    if (header.type != session::FrameType::welcome)
         return refuse(shared_.counters.garbage, "it does not begin with a welcome");
-    const trunk::Welcome welcome = trunk::decode_welcome(payload);
+    const session::Welcome welcome = session::decode_welcome(payload);
     if (!owner_.welcomed(*this, welcome)) {
         close("its session differs from the session here");
         return false;
@@ -189,7 +189,7 @@ void Link::read() {
         if (!size) return;
         if (*size == 0) continue;
         tail_ += *size;
-        if (is_up()) trunk_.heard(stream_, shared_.now());
+        if (is_up()) session_.note_input(stream_, shared_.now());
         if (!parse()) return;
     }
 }
@@ -232,22 +232,22 @@ std::optional<std::size_t> Link::take_by_tls(MutableBytes room) {
 
 // Returns false if the link is closed.
 bool Link::parse() {
-    while (arrived().size() >= trunk::kHeaderSize) {
+    while (arrived().size() >= session::kHeaderSize) {
         const Bytes bytes = arrived();
-        const auto header = trunk::get_header(bytes);
+        const auto header = session::get_header(bytes);
         if (!header) return refuse(shared_.counters.garbage, kNoFrame);
-        const std::size_t size = trunk::kHeaderSize + header->length;
+        const std::size_t size = session::kHeaderSize + header->length;
         if (bytes.size() < size) break;
         head_ += size;
-        if (!on_frame(*header, bytes.subspan(trunk::kHeaderSize, header->length))) return false;
+        if (!on_frame(*header, bytes.subspan(session::kHeaderSize, header->length))) return false;
     }
     if (head_ == tail_) head_ = tail_ = 0;
     return true;
 }
 
-bool Link::on_frame(const trunk::FrameHeader& header, Bytes payload) {
+bool Link::on_frame(const session::FrameHeader& header, Bytes payload) {
     if (state_ == State::welcome) return on_welcome(header, payload);
-    const auto done = trunk_.on_frame(stream_, header, payload, shared_.now());
+    const auto done = session_.on_frame(stream_, header, payload, shared_.now());
     if (!done) owner_.violated(done.error().message);
     return done.ok();
 }
@@ -262,16 +262,16 @@ bool Link::write(Nanoseconds now, std::size_t most) {
 }
 
 bool Link::write_plain(Nanoseconds now, std::size_t most) {
-    const auto& writing = trunk_.stream(stream_).writing();
+    const auto& writing = session_.stream(stream_).writing();
     for (std::size_t bytes = unsent(); writing.size() < kBatchFrames && bytes < std::min(most, kBatch);) {
-        const trunk::Frame* frame = trunk_.next(stream_, now);
+        const session::Frame* frame = session_.next(stream_, now);
         if (frame == nullptr) break;
         bytes += frame->bytes().size();
     }
     if (writing.empty()) return false;
     std::array<iovec, kBatchFrames> pieces;
     std::size_t count = 0, offset = first_sent_;
-    for (const trunk::FramePointer& frame : writing) {
+    for (const session::FramePointer& frame : writing) {
         const Bytes bytes = frame->bytes().subspan(offset);
         pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
         offset = 0;
@@ -282,12 +282,12 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
         std::size_t frames = 0;
         for (; frames < count && first_sent_ >= writing[frames]->bytes().size(); ++frames)
             first_sent_ -= writing[frames]->bytes().size();
-        trunk_.written(stream_, frames);
+        session_.written(stream_, frames);
         if (!writing.empty()) writable_ = false;  // a short write: the kernel reports when there is room
     }
     if (!writable_) {  // frames that do not fit may go sooner on another stream
         const std::size_t begun = first_sent_ > 0 ? 1 : 0;
-        trunk_.give_back(stream_, writing.size() - begun);
+        session_.give_back(stream_, writing.size() - begun);
     }
     return sent && writable_;
 }
@@ -295,7 +295,8 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
 std::size_t Link::unsent() const {
     std::size_t bytes = tls_ == nullptr ? 0 : tls_->outgoing().size() - records_sent_;
     bytes -= first_sent_;
-    for (const trunk::FramePointer& frame : trunk_.stream(stream_).writing()) bytes += frame->bytes().size();
+    for (const session::FramePointer& frame : session_.stream(stream_).writing())
+        bytes += frame->bytes().size();
     return bytes;
 }
 
@@ -307,13 +308,13 @@ bool Link::write_by_tls(Nanoseconds now, std::size_t most) {
         records.clear();
         records_sent_ = 0;
         while (records.size() < std::min(most, kSealedBatch)) {
-            const trunk::Frame* frame = trunk_.next(stream_, now);
+            const session::Frame* frame = session_.next(stream_, now);
             if (frame == nullptr) break;
             if (!tls_->write(frame->bytes())) {
                 close("TLS: " + tls_->failure());
                 return false;
             }
-            trunk_.written(stream_, 1);
+            session_.written(stream_, 1);
         }
     }
     if (records.empty()) return false;
@@ -332,7 +333,7 @@ std::optional<std::size_t> Link::send_pieces(std::span<iovec> pieces, Nanosecond
     message.msg_iovlen = pieces.size();
     // The kernel appends to a pending buffer of up to 64 KiB, whatever the limit of unsent bytes; MSG_EOR
     // ends the buffer.
-    const int ending = most < trunk::kMaxPayload ? MSG_EOR : 0;
+    const int ending = most < session::kMaxPayload ? MSG_EOR : 0;
     const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending);
     if (sent < 0) {
         if (errno == EAGAIN)

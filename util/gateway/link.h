@@ -3,12 +3,12 @@
 
 #include <sys/uio.h>
 
+#include "gateway/session/frame.h"
+#include "gateway/session/hello.h"
+#include "gateway/session/session.h"
 #include "gateway/shared.h"
 #include "gateway/sockets.h"
 #include "gateway/tls.h"
-#include "trunk/frame.h"
-#include "trunk/hello.h"
-#include "trunk/trunk.h"
 
 namespace mcastcoll::gateway {
 
@@ -47,7 +47,7 @@ class Link;
 class LinkOwner {
   public:
     // For the connector: returns false if the link must be closed.
-    virtual bool welcomed(Link& link, const trunk::Welcome& welcome) = 0;
+    virtual bool welcomed(Link& link, const session::Welcome& welcome) = 0;
     virtual void link_up(Link& link, std::uint32_t window) = 0;
     virtual void link_closed(Link& link, bool was_up, const std::string& why) = 0;
     virtual void violated(const std::string& what) = 0;
@@ -63,15 +63,15 @@ class Link final : public Watched {
     };
 
     // Outgoing connection; sends this hello once connected.
-    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
-         const trunk::Hello& hello);
+    Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
+         const session::Hello& hello);
     // Incoming connection with this hello of the peer; welcome() must follow. tls: null without a key.
-    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
-         const trunk::Hello& hello, std::unique_ptr<Tls> tls);
+    Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
+         const session::Hello& hello, std::unique_ptr<Tls> tls);
 
     void on_events(std::uint32_t events) override;
     // Sends the acceptor's first frame; separate from the constructor, because it may fail.
-    void welcome(const trunk::Welcome& words);
+    void welcome(const session::Welcome& answer);
     // Writes frames of the session for this stream: at least one frame, and no more than fit into `most`
     // bytes including the last. Returns true if more frames may be pending and the socket accepted these.
     bool write(Nanoseconds now, std::size_t most);
@@ -85,7 +85,7 @@ class Link final : public Watched {
     void read();
     unsigned stream() const { return stream_; }
     // The session number of the peer's hello.
-    std::uint64_t session() const { return hello_.session; }
+    std::uint64_t session_id() const { return hello_.session; }
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }
     const Counters& counters() const { return counters_; }
@@ -94,18 +94,18 @@ class Link final : public Watched {
   private:
     enum class State { connecting, handshake, welcome, up, closed };
 
-    Link(LinkOwner& owner, Shared& shared, trunk::Trunk& trunk, FileDescriptor socket,
-         const trunk::Hello& hello, std::unique_ptr<Tls> tls, bool connecting);
+    Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
+         const session::Hello& hello, std::unique_ptr<Tls> tls, bool connecting);
     void connected();
     void shake_hands();
     bool put(Bytes bytes);
     std::optional<std::size_t> take(MutableBytes room);
     std::optional<std::size_t> take_by_tls(MutableBytes room);
     bool parse();
-    bool on_welcome(const trunk::FrameHeader& header, Bytes payload);
+    bool on_welcome(const session::FrameHeader& header, Bytes payload);
     void come_up(std::uint32_t window);
     bool refuse(std::uint64_t& counter, const std::string& why);
-    bool on_frame(const trunk::FrameHeader& header, Bytes payload);
+    bool on_frame(const session::FrameHeader& header, Bytes payload);
     bool write_plain(Nanoseconds now, std::size_t most);
     bool write_by_tls(Nanoseconds now, std::size_t most);
     std::optional<std::size_t> send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most);
@@ -113,13 +113,13 @@ class Link final : public Watched {
 
     LinkOwner& owner_;
     Shared& shared_;
-    trunk::Trunk& trunk_;
+    session::Session& session_;
     const unsigned stream_;
     FileDescriptor socket_;
     State state_;
     bool readable_, writable_, peer_closed_ = false, idle_ = false;
     Nanoseconds deadline_, last_write_{0};
-    const trunk::Hello hello_;
+    const session::Hello hello_;
     std::unique_ptr<Tls> tls_;  // null without a key
 
     std::vector<std::byte> received_;

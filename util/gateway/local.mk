@@ -8,10 +8,11 @@ mcc_parts += \
 	%reldir%/loop.cc \
 	%reldir%/loop.h \
 	%reldir%/main.cc \
-	%reldir%/newcomer.cc \
 	%reldir%/peer.cc \
 	%reldir%/peer.h \
 	%reldir%/peer_writing.cc \
+	%reldir%/pending_connection.cc \
+	%reldir%/preface.h \
 	%reldir%/shared.cc \
 	%reldir%/shared.h \
 	%reldir%/sockets.cc \
@@ -23,7 +24,7 @@ nodist_%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/status.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) prov/mcastcoll/trunk/libmcctrunk.la prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/wire/libmccwire.la \
+%canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) util/gateway/session/libmccsession.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/wire/libmccwire.la \
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la $(OPENSSL_LIBS)
 dist_man_MANS += man/mcastcoll-gateway.1
 EXTRA_DIST += %reldir%/README.md

@@ -65,7 +65,7 @@ void Loop::run_once(Nanoseconds until, Nanoseconds spin) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
         static_cast<Watched*>(event.data.ptr)->on_events(event.events);
     }
-    graveyard_.clear();
+    deferred_.clear();
 }
 
 }  // namespace mcastcoll::gateway

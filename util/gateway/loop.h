@@ -35,7 +35,7 @@ class Loop {
     // yielding the core in between, before it sleeps.
     void run_once(Nanoseconds until, Nanoseconds spin);
     // Destroys `watched` after the pending events have been dispatched, since some of them may refer to it.
-    void bury(std::unique_ptr<Watched> watched) { graveyard_.push_back(std::move(watched)); }
+    void delete_later(std::unique_ptr<Watched> watched) { deferred_.push_back(std::move(watched)); }
 
     // Time of the last return from the kernel.
     Nanoseconds now() const { return now_; }
@@ -48,7 +48,7 @@ class Loop {
     FileDescriptor epoll_;
     bool fine_ = true;  // the kernel supports waits in nanoseconds
     Nanoseconds now_{0}, overslept_{0};
-    std::vector<std::unique_ptr<Watched>> graveyard_;
+    std::vector<std::unique_ptr<Watched>> deferred_;
 };
 
 }  // namespace mcastcoll::gateway

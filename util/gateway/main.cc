@@ -41,7 +41,7 @@ void add_options(Arguments& arguments, Command& command) {
         .range(1, 1 << 20);
     arguments
         .option("--patience", command.patience_s,
-                "seconds without any stream after which a trunk's connections are reset")
+                "seconds without any stream after which a session's connections are reset")
         .range(0.1, 86400.0);
     arguments
         .option("--silence", command.silence_s, "seconds of silence after which a stream counts as broken")
@@ -56,13 +56,13 @@ void add_options(Arguments& arguments, Command& command) {
     arguments.option("--status", command.status,
                      "ADDRESS:PORT of a running gateway: print its status, and exit");
     arguments.flag("--json", command.json, "with --status: print one JSON object");
-    arguments.flag("--verbose", command.settings.verbose, "log events of trunks");
+    arguments.flag("--verbose", command.settings.verbose, "log events of gateway sessions");
     arguments.daily({"--sites", "--site", "--listen", "--memory", "--connections", "--check", "--status",
                      "--json", "--verbose"});
 }
 
 int show_status(const Command& command) {
-    auto endpoint = relay::Endpoint::parse(command.status);
+    auto endpoint = sites::Endpoint::parse(command.status);
     if (!endpoint) return complain("--status: " + endpoint.error().message, 2);
     auto page = ask_status(endpoint.value(), command.json);
     if (!page) return complain(page.error().message, 1);
@@ -76,11 +76,11 @@ Nanoseconds seconds(double count) {
 
 // Derives the settings without an option.
 Result<void> settle(Command& command) {
-    auto sites = relay::read_sites(command.sites);
+    auto sites = sites::read_sites(command.sites);
     if (!sites) return sites.error();
     Settings& settings = command.settings;
     settings.sites = std::move(sites.value());
-    const relay::Site* own = settings.sites.named(command.site);
+    const sites::Site* own = settings.sites.named(command.site);
     if (own == nullptr)
         return Error{EINVAL, fmt::format("--site {}: {} has no such site", command.site, command.sites)};
     settings.own = static_cast<std::size_t>(own - settings.sites.sites.data());
@@ -92,13 +92,13 @@ Result<void> settle(Command& command) {
             fmt::format("site {} has two ports, {} and {}: give the port of this machine with --listen",
                         own->name, own->gateway.port, own->wan.port)};
     if (!command.listen.empty()) {
-        auto listen = relay::Endpoint::parse(command.listen);
+        auto listen = sites::Endpoint::parse(command.listen);
         if (!listen || listen.value().port == 0)
             return Error{EINVAL, fmt::format("--listen {}: give ADDRESS:PORT", command.listen)};
         settings.listen = listen.value();
     }
-    if (!settings.sites.trunks.key_file.empty()) {
-        auto secret = read_secret_file(settings.sites.trunks.key_file);
+    if (!settings.sites.sessions.key_file.empty()) {
+        auto secret = read_secret_file(settings.sites.sessions.key_file);
         if (!secret) return Error{secret.error().code, "key: " + secret.error().message};
         settings.key = wire::derive({}, "trunks", secret.value());
     }
@@ -112,7 +112,7 @@ Result<void> settle(Command& command) {
 
 // Raises the limit of descriptors: one for each connection, and some for streams and new connections.
 Result<void> get_descriptors(Settings& settings) {
-    const std::size_t others = 64 + settings.sites.sites.size() * trunk::kMaxStreams * 2;
+    const std::size_t others = 64 + settings.sites.sites.size() * session::kMaxStreams * 2;
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -121,8 +121,8 @@ Result<void> get_descriptors(Settings& settings) {
         return Error{EMFILE,
                      fmt::format("only {} file descriptors are available: raise the limit (ulimit -n)",
                                  limit.rlim_cur)};
-    settings.max_newcomers = std::min<std::size_t>(settings.max_newcomers, (limit.rlim_cur - others) / 4);
-    const std::size_t possible = limit.rlim_cur - others - settings.max_newcomers;
+    settings.max_pending = std::min<std::size_t>(settings.max_pending, (limit.rlim_cur - others) / 4);
+    const std::size_t possible = limit.rlim_cur - others - settings.max_pending;
     if (possible < settings.max_connections) {
         fmt::print(stderr,
                    "mcastcoll-gateway: at most {} connections instead of {}: only {} file descriptors are "

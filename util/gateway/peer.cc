@@ -17,7 +17,7 @@ constexpr Nanoseconds kWaitingEach = Nanoseconds::from_ms(100);
 constexpr unsigned kRounds = 8;
 
 // Never 0.
-std::uint64_t draw_session() {
+std::uint64_t draw_session_id() {
     std::uint64_t number = 0;
     while (number == 0)
         if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&number, 1))); !drawn)
@@ -27,29 +27,29 @@ std::uint64_t draw_session() {
 
 }  // namespace
 
-Peer::Peer(Shared& shared, const relay::Site& site)
+Peer::Peer(Shared& shared, const sites::Site& site)
     : shared_(shared),
       site_(site),
       connects_(shared.settings.own_site().name < site.name),
-      trunk_(shared.settings.trunk_config(connects_), shared.pool, *this),
-      session_(draw_session()),
+      session_(shared.settings.session_config(connects_), shared.pool, *this),
+      session_id_(draw_session_id()),
       down_since_(shared.now()) {
     connect_pause_.fill(kFirstPause);
 }
 
-trunk::Hello Peer::greet(unsigned stream) const {
-    return {.session = session_,
+session::Hello Peer::own_hello(unsigned stream) const {
+    return {.session = session_id_,
             .peer_session = bound_to_,
             .stream = stream,
-            .streams = shared_.settings.sites.trunks.streams,
-            .window = trunk_.config().first_window,
+            .streams = shared_.settings.sites.sessions.streams,
+            .window = session_.config().first_window,
             .from = shared_.settings.own_site().name,
             .to = site_.name};
 }
 
 void Peer::connect_streams(Nanoseconds now) {
     if (!connects_ || shared_.draining) return;
-    for (unsigned i = 0; i < shared_.settings.sites.trunks.streams; ++i) {
+    for (unsigned i = 0; i < shared_.settings.sites.sessions.streams; ++i) {
         if (links_[i] != nullptr || connect_at_[i] > now) continue;
         connect_at_[i] = now + connect_pause_[i];
         connect_pause_[i] = std::min(Nanoseconds{connect_pause_[i].value * 2}, kLongestPause);
@@ -58,7 +58,7 @@ void Peer::connect_streams(Nanoseconds now) {
             last_failure_ = socket.error().message;
             continue;
         }
-        install(std::make_unique<Link>(*this, shared_, trunk_, std::move(socket.value()), greet(i)));
+        install(std::make_unique<Link>(*this, shared_, session_, std::move(socket.value()), own_hello(i)));
     }
 }
 
@@ -68,23 +68,23 @@ void Peer::install(std::unique_ptr<Link> link) {
     if (!shared_.loop.add(installed.descriptor(), installed)) installed.close("cannot be watched");
 }
 
-void Peer::accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique_ptr<Tls> tls) {
-    const auto binding = trunk::bind(session_, bound_to_, theirs);
-    if (binding == trunk::Binding::renewed) abandon("the gateway there has restarted");
-    auto link = std::make_unique<Link>(*this, shared_, trunk_, std::move(socket), theirs, std::move(tls));
+void Peer::accept(FileDescriptor socket, const session::Hello& theirs, std::unique_ptr<Tls> tls) {
+    const auto binding = session::bind(session_id_, bound_to_, theirs);
+    if (binding == session::Binding::renewed) abandon("the gateway there has restarted");
+    auto link = std::make_unique<Link>(*this, shared_, session_, std::move(socket), theirs, std::move(tls));
     Link& accepted = *link;
-    if (binding != trunk::Binding::refused) {
+    if (binding != session::Binding::refused) {
         bound_to_ = theirs.session;
         if (auto& place = links_[link->stream()]; place != nullptr)
             place->close("the gateway there has replaced it");
         install(std::move(link));
     }
-    accepted.welcome({session_, link == nullptr ? bound_to_ : 0, trunk_.config().first_window});
+    accepted.welcome({session_id_, link == nullptr ? bound_to_ : 0, session_.config().first_window});
 }
 
-bool Peer::welcomed(Link& link, const trunk::Welcome& welcome) {
-    if (link.session() != session_) return false;  // the hello precedes the loss of the state
-    if (welcome.peer_session != session_ || (bound_to_ != 0 && bound_to_ != welcome.session)) {
+bool Peer::welcomed(Link& link, const session::Welcome& welcome) {
+    if (link.session_id() != session_id_) return false;  // the hello precedes the loss of the state
+    if (welcome.peer_session != session_id_ || (bound_to_ != 0 && bound_to_ != welcome.session)) {
         violation_ = "the gateway there has restarted";
         return false;
     }
@@ -94,9 +94,9 @@ bool Peer::welcomed(Link& link, const trunk::Welcome& welcome) {
 
 void Peer::link_up(Link& link, std::uint32_t window) {
     const Nanoseconds now = shared_.now();
-    if (trunk_.streams_up() == 0) shared_.say(fmt::format("trunk to {} is up", site_.name));
-    trunk_.set_peer_window(window);
-    trunk_.stream_up(link.stream(), now);
+    if (session_.streams_up() == 0) shared_.log(fmt::format("session to {} is up", site_.name));
+    session_.set_peer_window(window);
+    session_.stream_up(link.stream(), now);
     connect_pause_[link.stream()] = kFirstPause;
     last_failure_.clear();
 }
@@ -105,69 +105,70 @@ void Peer::link_closed(Link& link, bool was_up, const std::string& why) {
     const Nanoseconds now = shared_.now();
     last_failure_ = fmt::format("stream {}: {}", link.stream(), why);
     if (was_up) {
-        trunk_.stream_down(link.stream());
+        session_.stream_down(link.stream());
         connect_at_[link.stream()] = now;  // at once, then with pauses
-        if (trunk_.streams_up() == 0) {
+        if (session_.streams_up() == 0) {
             down_since_ = now;
-            shared_.say(fmt::format("trunk to {} is down: {}", site_.name, last_failure_));
+            shared_.log(fmt::format("session to {} is down: {}", site_.name, last_failure_));
         }
     }
-    if (auto& place = links_[link.stream()]; place.get() == &link) shared_.loop.bury(std::move(place));
+    if (auto& place = links_[link.stream()]; place.get() == &link)
+        shared_.loop.delete_later(std::move(place));
 }
 
 // Resets all connections; frames of the old session are no longer accepted.
 void Peer::abandon(const std::string& why) {
-    if (bound_to_ != 0 || trunk_.channels() > 0)
-        shared_.say(fmt::format("the state of the trunk to {} is dropped: {}", site_.name, why));
+    if (bound_to_ != 0 || session_.channels() > 0)
+        shared_.log(fmt::format("the state of the session to {} is dropped: {}", site_.name, why));
     for (auto& link : links_)
-        if (link != nullptr) link->close("the trunk's state was dropped");
-    session_ = draw_session();
+        if (link != nullptr) link->close("the session's state was dropped");
+    session_id_ = draw_session_id();
     bound_to_ = 0;
-    trunk_.abandon();
+    session_.abandon();
 }
 
-void Peer::install(trunk::ChannelId channel, FileDescriptor socket,
-                   const std::optional<relay::Preface>& preface) {
+void Peer::install(session::ChannelId channel, FileDescriptor socket,
+                   const std::optional<gateway::Preface>& preface) {
     auto& place = connections_[channel];
     if (place == nullptr) ++shared_.connections;
     place = std::make_unique<Connection>(*this, channel, std::move(socket), preface);
     if (shared_.loop.add(place->descriptor(), *place)) return;
-    trunk_.reset(channel);
+    session_.reset(channel);
     place->close(true);
 }
 
-void Peer::adopt(FileDescriptor socket, const relay::Preface& preface) {
+void Peer::adopt(FileDescriptor socket, const gateway::Preface& preface) {
     GatewayCounters& counters = shared_.counters;
     const auto refuse = [&](std::uint64_t& counter) {
         ++counter;
         close_with_reset(socket);
     };
-    if (trunk_.streams_up() == 0 && shared_.now() - down_since_ >= shared_.settings.patience)
-        return refuse(counters.trunk_down);
-    const auto channel = trunk_.open_channel(relay::encode_preface(preface));
+    if (session_.streams_up() == 0 && shared_.now() - down_since_ >= shared_.settings.patience)
+        return refuse(counters.session_down);
+    const auto channel = session_.open_channel(gateway::encode_preface(preface));
     if (!channel) return refuse(counters.over_limit);
     ++counters.connections;
     install(*channel, std::move(socket), std::nullopt);
 }
 
-void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
+void Peer::opened(session::ChannelId channel, Bytes bytes) {
     GatewayCounters& counters = shared_.counters;
     const auto refuse = [&](std::uint64_t& counter) {
         ++counter;
-        trunk_.reset(channel);
+        session_.reset(channel);
     };
-    const auto refuse_target = [&](std::uint64_t& counter, const relay::Endpoint& source,
-                                   const relay::Endpoint& target, const char* why) {
+    const auto refuse_target = [&](std::uint64_t& counter, const sites::Endpoint& source,
+                                   const sites::Endpoint& target, const char* why) {
         shared_.warn(fmt::format("the gateway of {} requested a forbidden connection from {} to {}: {}",
                                  site_.name, source.to_string(), target.to_string(), why));
         refuse(counter);
     };
-    const auto preface = relay::decode_preface(bytes);
-    const relay::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
+    const auto preface = gateway::decode_preface(bytes);
+    const sites::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
     if (where != &shared_.settings.own_site()) return refuse(counters.no_route);
-    const relay::Endpoint &source = preface->source, &target = preface->target;
+    const sites::Endpoint &source = preface->source, &target = preface->target;
     // A source outside all sites is the host of the peer's gateway.
-    const relay::Site* from = shared_.settings.sites.site_of(source);
+    const sites::Site* from = shared_.settings.sites.site_of(source);
     if (from != nullptr && from != &site_)
         return refuse_target(counters.false_sources, source, target, "this source is in another site");
     if (!site_.may_reach(target))
@@ -180,54 +181,55 @@ void Peer::opened(trunk::ChannelId channel, Bytes bytes) {
     install(channel, std::move(socket.value()), preface);
 }
 
-Connection* Peer::find(trunk::ChannelId channel) const {
+Connection* Peer::find(session::ChannelId channel) const {
     const auto found = connections_.find(channel);
     return found == connections_.end() ? nullptr : found->second.get();
 }
 
-std::size_t Peer::deliver(trunk::ChannelId channel, Bytes bytes) {
+std::size_t Peer::deliver(session::ChannelId channel, Bytes bytes) {
     Connection* const connection = find(channel);
     return connection == nullptr ? bytes.size() : connection->deliver(bytes);
 }
 
-void Peer::finished(trunk::ChannelId channel) {
+void Peer::finished(session::ChannelId channel) {
     if (Connection* const connection = find(channel)) connection->finish();
 }
 
-void Peer::was_reset(trunk::ChannelId channel) {
+void Peer::was_reset(session::ChannelId channel) {
     if (Connection* const connection = find(channel)) connection->close(true);
 }
 
-void Peer::remove(trunk::ChannelId channel) {
+void Peer::remove(session::ChannelId channel) {
     const auto found = connections_.find(channel);
     if (found == connections_.end()) return;
     waiting_.erase(found->second.get());
-    shared_.loop.bury(std::move(found->second));
+    shared_.loop.delete_later(std::move(found->second));
     connections_.erase(found);
     --shared_.connections;
 }
 
 void Peer::reset_all() {
-    std::vector<trunk::ChannelId> channels;
+    std::vector<session::ChannelId> channels;
     for (const auto& [channel, connection] : connections_) channels.push_back(channel);
-    for (const trunk::ChannelId channel : channels) {
-        trunk_.reset(channel);
+    for (const session::ChannelId channel : channels) {
+        session_.reset(channel);
         was_reset(channel);
     }
 }
 
 void Peer::check_time(Nanoseconds now) {
     if (const Nanoseconds lost = shared_.loop.overslept(); lost > shared_.settings.heartbeat) {
-        trunk_.forgive(now);
+        session_.forgive(now);
         down_since_ = std::min(now, down_since_ + lost);
     }
-    trunk_.on_time(now);
-    for (unsigned i = 0; i < trunk::kMaxStreams; ++i) {
-        if (trunk_.stream(i).is_silent(shared_.settings.silence, now))
+    session_.on_time(now);
+    for (unsigned i = 0; i < session::kMaxStreams; ++i) {
+        if (session_.stream(i).is_silent(shared_.settings.silence, now))
             links_[i]->close("silent for too long");
         if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no hello in time");
     }
-    if (trunk_.streams_up() == 0 && now - down_since_ >= shared_.settings.patience && trunk_.channels() > 0)
+    if (session_.streams_up() == 0 && now - down_since_ >= shared_.settings.patience &&
+        session_.channels() > 0)
         abandon(fmt::format("no stream for {} s", shared_.settings.patience.value / 1'000'000'000));
     if (!violation_.empty()) abandon(std::exchange(violation_, {}));
     connect_streams(now);
@@ -250,12 +252,12 @@ void Peer::work(Nanoseconds now) {
     for (auto& link : links_)
         if (link != nullptr && link->read_more()) link->read();
     check_time(now);
-    for (const trunk::ChannelId channel : std::exchange(again_, {}))
+    for (const session::ChannelId channel : std::exchange(again_, {}))
         if (Connection* const connection = find(channel)) connection->pump();
     for (unsigned round = 0; round < kRounds; ++round) {
         has_work_ = write_all(now);
         for (unsigned i = 0; i < 4096; ++i) {
-            const auto channel = trunk_.next_sendable();
+            const auto channel = session_.next_sendable();
             if (!channel) break;
             if (Connection* const connection = find(*channel)) connection->pump();
         }
@@ -266,13 +268,13 @@ void Peer::work(Nanoseconds now) {
 }
 
 Nanoseconds Peer::next_deadline() const {
-    Nanoseconds deadline = trunk_.next_deadline();
+    Nanoseconds deadline = session_.next_deadline();
     for (const auto& link : links_)
         if (link != nullptr) deadline = std::min(deadline, link->deadline());
     if (connects_)
-        for (unsigned i = 0; i < shared_.settings.sites.trunks.streams; ++i)
+        for (unsigned i = 0; i < shared_.settings.sites.sessions.streams; ++i)
             if (links_[i] == nullptr) deadline = std::min(deadline, connect_at_[i]);
-    if (trunk_.streams_up() == 0 && trunk_.channels() > 0)
+    if (session_.streams_up() == 0 && session_.channels() > 0)
         deadline = std::min(deadline, down_since_ + shared_.settings.patience);
     if (!waiting_.empty()) deadline = std::min(deadline, waiting_checked_ + kWaitingEach);
     return deadline;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gateway/link.h"
-#include "relay/preface.h"
-#include "relay/sites.h"
+#include "gateway/preface.h"
+#include "sites/sites.h"
 
 namespace mcastcoll::gateway {
 
@@ -22,8 +22,8 @@ class Connection final : public Watched {
   public:
     // For a local process that has sent its preface, or, with `preface`, a new connection to a local process:
     // the preface is sent once connected.
-    Connection(Peer& peer, trunk::ChannelId channel, FileDescriptor socket,
-               const std::optional<relay::Preface>& preface);
+    Connection(Peer& peer, session::ChannelId channel, FileDescriptor socket,
+               const std::optional<gateway::Preface>& preface);
 
     void on_events(std::uint32_t events) override;
     // Reads while data is available and the session accepts data.
@@ -42,37 +42,37 @@ class Connection final : public Watched {
     void check_end();
 
     Peer& peer_;
-    const trunk::ChannelId channel_;
+    const session::ChannelId channel_;
     FileDescriptor socket_;
     bool connecting_, readable_, writable_;
     bool peer_closed_ = false, broken_ = false;  // from the last events
     bool read_all_ = false, finish_wanted_ = false;
     Nanoseconds last_write_{0};
-    std::array<std::byte, relay::kPrefaceSize> preface_{};
+    std::array<std::byte, gateway::kPrefaceSize> preface_{};
 };
 
-class Peer final : public trunk::Host, public LinkOwner {
+class Peer final : public session::Host, public LinkOwner {
   public:
-    Peer(Shared& shared, const relay::Site& site);
+    Peer(Shared& shared, const sites::Site& site);
 
-    trunk::Trunk& trunk() { return trunk_; }
-    const trunk::Trunk& trunk() const { return trunk_; }
-    const relay::Site& site() const { return site_; }
+    session::Session& session() { return session_; }
+    const session::Session& session() const { return session_; }
+    const sites::Site& site() const { return site_; }
     // The gateway with the lesser site name connects to the other.
     bool connects() const { return connects_; }
     std::size_t connections() const { return connections_.size(); }
     const std::string& last_failure() const { return last_failure_; }
-    const std::array<std::unique_ptr<Link>, trunk::kMaxStreams>& links() const { return links_; }
+    const std::array<std::unique_ptr<Link>, session::kMaxStreams>& links() const { return links_; }
 
     // Connects a local process with a remote one; resets the socket on failure.
-    void adopt(FileDescriptor socket, const relay::Preface& preface);
+    void adopt(FileDescriptor socket, const gateway::Preface& preface);
     // The hello of this side.
-    trunk::Hello greet(unsigned stream) const;
+    session::Hello own_hello(unsigned stream) const;
     // Takes over a connection from the peer's gateway, authenticated if there is a key.
-    void accept(FileDescriptor socket, const trunk::Hello& theirs, std::unique_ptr<Tls> tls);
+    void accept(FileDescriptor socket, const session::Hello& theirs, std::unique_ptr<Tls> tls);
 
     // LinkOwner.
-    bool welcomed(Link& link, const trunk::Welcome& welcome) override;
+    bool welcomed(Link& link, const session::Welcome& welcome) override;
     void link_up(Link& link, std::uint32_t window) override;
     void link_closed(Link& link, bool was_up, const std::string& why) override;
     void violated(const std::string& what) override {
@@ -81,13 +81,13 @@ class Peer final : public trunk::Host, public LinkOwner {
 
     // For connections.
     Shared& shared() { return shared_; }
-    trunk::FramePointer& scratch() { return scratch_; }
+    session::FramePointer& scratch() { return scratch_; }
     // Size of a bulk frame.
     std::size_t frame_size() const { return frame_size_; }
     // Requests another round of writing.
     void has_work() { has_work_ = true; }
-    void again_later(trunk::ChannelId channel) { again_.push_back(channel); }
-    void remove(trunk::ChannelId channel);
+    void again_later(session::ChannelId channel) { again_.push_back(channel); }
+    void remove(session::ChannelId channel);
     // Time limits of connections in a state that may never end.
     std::map<Connection*, Nanoseconds>& waiting() { return waiting_; }
 
@@ -98,11 +98,11 @@ class Peer final : public trunk::Host, public LinkOwner {
     void reset_all();
     void look_at_links(Nanoseconds now);
 
-    // trunk::Host.
-    void opened(trunk::ChannelId channel, Bytes preface) override;
-    std::size_t deliver(trunk::ChannelId channel, Bytes bytes) override;
-    void finished(trunk::ChannelId channel) override;
-    void was_reset(trunk::ChannelId channel) override;
+    // session::Host.
+    void opened(session::ChannelId channel, Bytes preface) override;
+    std::size_t deliver(session::ChannelId channel, Bytes bytes) override;
+    void finished(session::ChannelId channel) override;
+    void was_reset(session::ChannelId channel) override;
 
   private:
     void abandon(const std::string& why);
@@ -111,23 +111,23 @@ class Peer final : public trunk::Host, public LinkOwner {
     void check_waiting(Nanoseconds now);
     bool write_all(Nanoseconds now);
     bool write_bulk(std::span<Link*> links, Nanoseconds now);
-    Connection* find(trunk::ChannelId channel) const;
+    Connection* find(session::ChannelId channel) const;
     void install(std::unique_ptr<Link> link);
-    void install(trunk::ChannelId channel, FileDescriptor socket,
-                 const std::optional<relay::Preface>& preface);
+    void install(session::ChannelId channel, FileDescriptor socket,
+                 const std::optional<gateway::Preface>& preface);
 
     Shared& shared_;
-    const relay::Site& site_;
+    const sites::Site& site_;
     const bool connects_;
-    trunk::Trunk trunk_;
-    std::uint64_t session_, bound_to_ = 0;
-    std::array<std::unique_ptr<Link>, trunk::kMaxStreams> links_;
-    std::array<Nanoseconds, trunk::kMaxStreams> connect_at_{}, connect_pause_{};
-    std::unordered_map<trunk::ChannelId, std::unique_ptr<Connection>> connections_;
+    session::Session session_;
+    std::uint64_t session_id_, bound_to_ = 0;
+    std::array<std::unique_ptr<Link>, session::kMaxStreams> links_;
+    std::array<Nanoseconds, session::kMaxStreams> connect_at_{}, connect_pause_{};
+    std::unordered_map<session::ChannelId, std::unique_ptr<Connection>> connections_;
     std::map<Connection*, Nanoseconds> waiting_;
-    std::vector<trunk::ChannelId> again_;
-    trunk::FramePointer scratch_;
-    std::size_t frame_size_ = trunk::kMaxPayload;
+    std::vector<session::ChannelId> again_;
+    session::FramePointer scratch_;
+    std::size_t frame_size_ = session::kMaxPayload;
     bool has_work_ = false, work_left_ = false;
     std::string violation_, last_failure_ = "never connected";
     Nanoseconds down_since_, waiting_checked_{0};

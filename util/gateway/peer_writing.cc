@@ -8,7 +8,7 @@ namespace {
 
 // A frame takes a stream this long, to bound the delay of its last piece; and is longer than urgent frames.
 constexpr std::uint64_t kFrameTime_ms = 5;
-constexpr std::uint64_t kLeastFrame = 2 * trunk::kUrgent;
+constexpr std::uint64_t kLeastFrame = 2 * session::kUrgent;
 constexpr std::size_t kLittle = 64 * 1024;
 // How long the kernel's report of a window is used while there seems to be room.
 constexpr Nanoseconds kBelieved = Nanoseconds::from_ms(20);
@@ -17,7 +17,7 @@ constexpr unsigned kWritesInARow = 64;
 
 // The median of the known rates; 0: no rate is known.
 std::uint64_t usual_rate(std::span<Link*> links) {
-    std::array<std::uint64_t, trunk::kMaxStreams> rates;
+    std::array<std::uint64_t, session::kMaxStreams> rates;
     std::size_t count = 0;
     for (Link* link : links)
         if (link->room().rate() > 0) rates[count++] = link->room().rate();
@@ -31,15 +31,15 @@ std::uint64_t usual_rate(std::span<Link*> links) {
 // A small frame is fastest on the stream with the fewest bytes in flight; on a tie the same stream as before,
 // since acknowledgements then travel with replies.
 bool Peer::write_all(Nanoseconds now) {
-    std::array<Link*, trunk::kMaxStreams> links;
+    std::array<Link*, session::kMaxStreams> links;
     std::size_t count = 0;
     for (auto& link : links_)
         if (link != nullptr && link->can_write()) links[count++] = link.get();
     const std::span<Link*> writable(links.data(), count);
-    if (trunk_.outbound().bulk_waits()) return write_bulk(writable, now);
+    if (session_.outbound().bulk_waits()) return write_bulk(writable, now);
     std::stable_sort(writable.begin(), writable.end(), [&](const Link* left, const Link* right) {
-        return trunk_.stream(left->stream()).in_flight() / kLittle <
-               trunk_.stream(right->stream()).in_flight() / kLittle;
+        return session_.stream(left->stream()).in_flight() / kLittle <
+               session_.stream(right->stream()).in_flight() / kLittle;
     });
     bool more = false;
     for (Link* link : writable) more = link->write(now, SIZE_MAX) || more;
@@ -52,8 +52,8 @@ bool Peer::write_all(Nanoseconds now) {
 // little more, so that acknowledgements find data to send.
 bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
     for (Link* link : links)
-        while (trunk_.stream(link->stream()).has_control() && link->can_write()) link->write(now, 1);
-    const auto waiting = static_cast<std::int64_t>(trunk_.outbound().bulk_bytes());
+        while (session_.stream(link->stream()).has_control() && link->can_write()) link->write(now, 1);
+    const auto waiting = static_cast<std::int64_t>(session_.outbound().bulk_bytes());
     for (Link* link : links) {
         StreamRoom& room = link->room();
         if (now - room.looked() >= kBelieved || room.left() < waiting) room.look(link->descriptor(), now);
@@ -61,7 +61,8 @@ bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
             return link->write(now, static_cast<std::size_t>(room.left()));
     }
     if (const std::uint64_t rate = usual_rate(links); rate > 0)
-        frame_size_ = std::clamp<std::uint64_t>(rate * kFrameTime_ms / 1000, kLeastFrame, trunk::kMaxPayload);
+        frame_size_ =
+            std::clamp<std::uint64_t>(rate * kFrameTime_ms / 1000, kLeastFrame, session::kMaxPayload);
     std::sort(links.begin(), links.end(),
               [](Link* left, Link* right) { return left->room().left() > right->room().left(); });
     for (Link* link : links)
@@ -71,7 +72,7 @@ bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
         bool more = false;
         for (Link* link : links)
             if (link->can_write()) more = link->write(now, link->room().most_unsent()) || more;
-        if (!more || !trunk_.outbound().bulk_waits()) return more;
+        if (!more || !session_.outbound().bulk_waits()) return more;
     }
     return true;
 }

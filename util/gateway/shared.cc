@@ -16,33 +16,33 @@ constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
 
 // Division of memory: half for the initial windows of all allowed connections, a quarter for the growth of
 // windows, a quarter for frames kept until they are acknowledged.
-Shared::Shared(const Settings& told) : settings(told), pool{(told.memory_mib << 20) / 4} {
-    if (!told.key) return;
+Shared::Shared(const Settings& given) : settings(given), pool{(given.memory_mib << 20) / 4} {
+    if (!given.key) return;
     std::vector<std::string> others;
-    for (const relay::Site& site : told.sites.sites)
-        if (&site != &told.own_site()) others.push_back(site.name);
-    tls = std::make_unique<TlsContext>(*told.key, told.own_site().name, others);
+    for (const sites::Site& site : given.sites.sites)
+        if (&site != &given.own_site()) others.push_back(site.name);
+    tls = std::make_unique<TlsContext>(*given.key, given.own_site().name, others);
 }
 
-trunk::Config Settings::trunk_config(bool connects) const {
+session::Config Settings::session_config(bool connects) const {
     const std::size_t memory = memory_mib << 20;
     const std::size_t peers = std::max<std::size_t>(sites.sites.size() - 1, 1);
-    trunk::Config config;
+    session::Config config;
     config.even = connects;
     config.first_window = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(memory / 2 / max_connections, trunk::kMinWindow, 64 * 1024));
+        std::clamp<std::size_t>(memory / 2 / max_connections, session::kMinWindow, 64 * 1024));
     config.send_memory = std::max<std::size_t>(memory / 4 / peers, 1024 * 1024);
     config.max_channels = 2 * max_connections;
-    config.cap_bytes_per_second = sites.trunks.cap_mbit * 125'000;
+    config.cap_bytes_per_second = sites.sessions.cap_mbit * 125'000;
     config.heartbeat = heartbeat;
     config.silence = silence;
     return config;
 }
 
-std::optional<relay::Endpoint> Settings::wan_source() const {
+std::optional<sites::Endpoint> Settings::wan_source() const {
     if (own_site().wan.family != listen.family) return std::nullopt;
-    relay::Endpoint source = own_site().wan;
-    relay::Endpoint any = listen;
+    sites::Endpoint source = own_site().wan;
+    sites::Endpoint any = listen;
     any.address.fill(std::byte{0});
     // Behind an address translator, peers see another address.
     if (!source.same_host(listen) && !listen.same_host(any)) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<relay::Endpoint> Settings::wan_source() const {
     return source;
 }
 
-void Shared::say(const std::string& what) const {
+void Shared::log(const std::string& what) const {
     if (settings.verbose) fmt::print(stderr, "mcastcoll-gateway: {}: {}\n", settings.own_site().name, what);
 }
 

@@ -15,7 +15,7 @@ Error failed(const char* what, const Endpoint& endpoint) {
 }
 
 Result<FileDescriptor> make_socket(const Endpoint& endpoint) {
-    FileDescriptor socket(::socket(endpoint.family == relay::Family::v6 ? AF_INET6 : AF_INET,
+    FileDescriptor socket(::socket(endpoint.family == sites::Family::v6 ? AF_INET6 : AF_INET,
                                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     if (!socket.valid()) return failed("a socket for", endpoint);
     return socket;
@@ -28,7 +28,7 @@ Result<FileDescriptor> listen_at(const Endpoint& endpoint) {
     if (!socket) return socket;
     const int descriptor = socket.value().get();
     set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (endpoint.family == relay::Family::v6) set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    if (endpoint.family == sites::Family::v6) set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 0);
     sockaddr_storage address;
     const auto size = static_cast<socklen_t>(endpoint.to(address));
     if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address), size) != 0)

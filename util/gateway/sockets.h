@@ -12,11 +12,11 @@
 #include "base/file_descriptor.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 
 namespace mcastcoll::gateway {
 
-using relay::Endpoint;
+using sites::Endpoint;
 
 Result<FileDescriptor> listen_at(const Endpoint& endpoint);
 // Does not wait: the socket becomes writable, or gets an error.

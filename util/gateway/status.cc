@@ -9,40 +9,41 @@
 #include "base/system.h"
 #include "gateway/gateway.h"
 
-namespace mcastcoll::trunk {
+namespace mcastcoll::session {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counters, sent_frames, sent_bytes, received_frames, received_bytes,
                                    urgent_frames, early_frames, resent_frames, duplicate_frames, opened,
                                    accepted, resets, streams_up, streams_lost, sessions_lost, violations,
                                    heartbeats, acknowledgements)
 
-}  // namespace mcastcoll::trunk
+}  // namespace mcastcoll::session
 
 namespace mcastcoll::gateway {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatewayCounters, accepted, connections, targets, targets_failed,
                                    lan_resets, lan_retransmissions, lan_idle_restarts, no_route, over_limit,
-                                   trunk_down, strangers, garbage, greeting_timeouts, crowded_out,
-                                   refused_hellos, foreign_hellos, wrong_keys, forged_records, false_sources,
-                                   out_of_reach, status_pages)
+                                   session_down, strangers, garbage, hello_timeouts, evicted, refused_hellos,
+                                   foreign_hellos, wrong_keys, forged_records, false_sources, out_of_reach,
+                                   status_pages)
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json stream_as_json(const Link& link, const trunk::Trunk& trunk) {
+Json stream_as_json(const Link& link, const session::Session& session) {
     const int descriptor = link.descriptor();
     const auto congestion = option_of<std::array<char, 17>>(descriptor, IPPROTO_TCP, TCP_CONGESTION);
-    Json stream{{"stream", link.stream()},
-                {"up", link.is_up()},
-                {"congestion", congestion ? congestion->data() : "?"},
-                {"sent_bytes", link.counters().sent},
-                {"received_bytes", link.counters().received},
-                {"idle_restarts", link.counters().idle_restarts},
-                {"in_flight_bytes", trunk.stream(link.stream()).in_flight()},
-                {"unsent_bytes", link.unsent()},
-                {"heartbeat_ms", static_cast<double>(trunk.stream(link.stream()).round_trip().value) * 1e-6},
-                {"send_buffer_bytes", option_of<int>(descriptor, SOL_SOCKET, SO_SNDBUF).value_or(0)}};
+    Json stream{
+        {"stream", link.stream()},
+        {"up", link.is_up()},
+        {"congestion", congestion ? congestion->data() : "?"},
+        {"sent_bytes", link.counters().sent},
+        {"received_bytes", link.counters().received},
+        {"idle_restarts", link.counters().idle_restarts},
+        {"in_flight_bytes", session.stream(link.stream()).in_flight()},
+        {"unsent_bytes", link.unsent()},
+        {"heartbeat_ms", static_cast<double>(session.stream(link.stream()).round_trip().value) * 1e-6},
+        {"send_buffer_bytes", option_of<int>(descriptor, SOL_SOCKET, SO_SNDBUF).value_or(0)}};
     const auto info = option_of<tcp_info>(descriptor, IPPROTO_TCP, TCP_INFO);
     if (!info) return stream;
     stream["round_trip_ms"] = info->tcpi_rtt / 1000.0;
@@ -57,9 +58,9 @@ Json stream_as_json(const Link& link, const trunk::Trunk& trunk) {
 }
 
 // streams: the configured number.
-Json trunk_as_json(const Peer& peer, unsigned streams) {
-    const trunk::Trunk& trunk = peer.trunk();
-    const unsigned up = trunk.streams_up();
+Json session_as_json(const Peer& peer, unsigned streams) {
+    const session::Session& session = peer.session();
+    const unsigned up = session.streams_up();
     Json object{{"site", peer.site().name},
                 {"gateway", peer.site().wan.to_string()},
                 {"state", up == 0                           ? "down"
@@ -68,14 +69,14 @@ Json trunk_as_json(const Peer& peer, unsigned streams) {
                 {"connects", peer.connects()},
                 {"last_failure", peer.last_failure()},
                 {"connections", peer.connections()},
-                {"channels", trunk.channels()},
-                {"queued_frames", trunk.outbound().queued_frames()},
-                {"held_bytes", trunk.outbound().memory_held()},
-                {"undelivered_bytes", trunk.inbox_bytes()}};
-    object["counters"] = nlohmann::json(trunk.counters());
+                {"channels", session.channels()},
+                {"queued_frames", session.outbound().queued_frames()},
+                {"held_bytes", session.outbound().memory_held()},
+                {"undelivered_bytes", session.inbox_bytes()}};
+    object["counters"] = nlohmann::json(session.counters());
     object["streams"] = Json::array();
     for (const auto& link : peer.links())
-        if (link != nullptr) object["streams"].push_back(stream_as_json(*link, trunk));
+        if (link != nullptr) object["streams"].push_back(stream_as_json(*link, session));
     return object;
 }
 
@@ -87,11 +88,11 @@ Json as_object(const Gateway& gateway) {
                 {"draining", shared.draining},
                 {"encrypted", shared.settings.key.has_value()},
                 {"connections", shared.connections},
-                {"newcomers", gateway.newcomers()},
+                {"pending_connections", gateway.pending_connections()},
                 {"counters", nlohmann::json(shared.counters)},
-                {"trunks", Json::array()}};
+                {"sessions", Json::array()}};
     for (const auto& peer : gateway.peers())
-        object["trunks"].push_back(trunk_as_json(*peer, shared.settings.sites.trunks.streams));
+        object["sessions"].push_back(session_as_json(*peer, shared.settings.sites.sessions.streams));
     return object;
 }
 
@@ -126,15 +127,15 @@ std::string status_as_json(const Gateway& gateway) {
 
 std::string status_as_text(const Gateway& gateway) {
     Json all = as_object(gateway);
-    std::string text = fmt::format("site {} at {}, up for {} s, {}{}\n{} connections, {} newcomers;{}\n",
+    std::string text = fmt::format("site {} at {}, up for {} s, {}{}\n{} connections, {} pending;{}\n",
                                    word_of(all["site"]), word_of(all["listen"]), word_of(all["seconds"]),
                                    all["encrypted"] ? "encrypted" : "not encrypted",
                                    all["draining"] ? ", shutting down" : "", word_of(all["connections"]),
-                                   word_of(all["newcomers"]), line_of(all["counters"]));
-    for (Json& one : all["trunks"]) {
+                                   word_of(all["pending_connections"]), line_of(all["counters"]));
+    for (Json& one : all["sessions"]) {
         const auto failure = word_of(one["last_failure"]);
         text += fmt::format(
-            "\ntrunk to {} ({}): {}{}\n  {} connections, {} frames queued, {} bytes held, {} undelivered\n "
+            "\nsession to {} ({}): {}{}\n  {} connections, {} frames queued, {} bytes held, {} undelivered\n "
             "{}\n",
             word_of(one["site"]), word_of(one["gateway"]), word_of(one["state"]),
             failure.empty() ? "" : " (" + failure + ")", word_of(one["connections"]),
@@ -169,7 +170,7 @@ const std::string& Gateway::status(bool json) {
     return page.text;
 }
 
-Result<std::string> ask_status(const relay::Endpoint& gateway, bool json) {
+Result<std::string> ask_status(const sites::Endpoint& gateway, bool json) {
     constexpr int kPatienceMs = 3000;
     constexpr std::size_t kMost = 16 << 20;
     auto socket = connect_to(gateway);

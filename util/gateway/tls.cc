@@ -131,7 +131,8 @@ int Tls::find_session(SSL* ssl, const unsigned char* identity, std::size_t size,
 
 BIO_METHOD* Tls::method() {
     static BIO_METHOD* const made = [] {
-        BIO_METHOD* const fresh = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "trunk's stream");
+        BIO_METHOD* const fresh =
+            BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "session's stream");
         if (fresh == nullptr) throw std::bad_alloc();
         BIO_meth_set_read(fresh, read_some);
         BIO_meth_set_write(fresh, write_some);

@@ -49,7 +49,7 @@ struct flag {
 };
 
 // The addresses published by rank 0.
-struct meeting {
+struct rendezvous {
     struct sockaddr_in group, root;
 };
 
@@ -113,7 +113,7 @@ static bool open_receiver(struct perf_floor* f, const struct sockaddr_in* group)
 }
 
 // Rank 0 opens sockets first: the other ranks need the ports.
-static bool meet(struct perf_floor* f, bool loops, struct meeting* m) {
+static bool open_rendezvous(struct perf_floor* f, bool loops, struct rendezvous* m) {
     memset(m, 0, sizeof(*m));
     if (f->rank != 0) return true;
     const uint32_t chance = (uint32_t)perf_now_us() * 2654435761U + (uint32_t)getpid();
@@ -131,8 +131,8 @@ static bool meet(struct perf_floor* f, bool loops, struct meeting* m) {
 }
 
 static bool open_sockets(struct perf_floor* f, bool loops) {
-    struct meeting m;
-    bool good = meet(f, loops, &m);
+    struct rendezvous m;
+    bool good = open_rendezvous(f, loops, &m);
     MPI_Bcast(&m, sizeof(m), MPI_BYTE, 0, MPI_COMM_WORLD);
     good = good && open_receiver(f, &m.group);
     if (f->rank == 0) return good;

@@ -22,8 +22,8 @@ std::vector<std::byte>& streamed_into(Posted& posted) {
 
 }  // namespace
 
-World::Content World::right_content(std::uint32_t group, std::uint64_t step) {
-    auto& known = groups_[group].right[step];
+World::Content World::expected_content(std::uint32_t group, std::uint64_t step) {
+    auto& known = groups_[group].expected[step];
     Content content = known.lock();
     if (content == nullptr) {
         const Plan& plan = options_.plans[group];
@@ -101,25 +101,25 @@ void World::take_completion(std::uint32_t index, const engine::Effect& effect) {
     ++member.completed;
     failed_operations_ += effect.status != 0;
     if (effect.status == 0 && !posted.buffer.empty() && gets_result(index, number)) {
-        const std::vector<std::byte>& right = *posted.right;
-        if (right != posted.buffer) {
-            const auto wrong = std::mismatch(right.begin(), right.end(), posted.buffer.begin()).first;
-            complain(fmt::format("{} has a wrong byte {} in step {}", name_of(index), wrong - right.begin(),
-                                 number));
+        const std::vector<std::byte>& expected = *posted.expected;
+        if (expected != posted.buffer) {
+            const auto wrong = std::mismatch(expected.begin(), expected.end(), posted.buffer.begin()).first;
+            complain(fmt::format("{} has a wrong byte {} in step {}", name_of(index),
+                                 wrong - expected.begin(), number));
         }
     }
     std::ranges::fill(posted.buffer, kScribble);
     std::ranges::fill(posted.input, kScribble);  // late reads then get wrong bytes
-    posted.right.reset();
+    posted.expected.reset();
     retire(index, number);
     if (!options_.deaths.empty()) kill_after(member.completed);
-    come_through(index);
+    complete_step(index);
 }
 
 // A member has joined, has completed a step, or is no longer waited for.
-void World::come_through(std::uint32_t index) {
+void World::complete_step(std::uint32_t index) {
     const std::uint32_t group = members_[index].group;
-    if (options_.separated && through(group, rank_at(index), now())) begin_step(group);
+    if (options_.separated && mark_done(group, rank_at(index), now())) begin_step(group);
 }
 
 void World::retire(std::uint32_t index, std::uint64_t step) {
@@ -143,7 +143,7 @@ void World::member_joined(std::uint32_t index) {
     if (member.joined) return complain(fmt::format("{} joined twice", name_of(index)));
     member.joined = true;
     member.joined_bytes = member.bytes;
-    come_through(index);
+    complete_step(index);
     if (!options_.separated && member.next_post <= now() && !member.post_due) {
         member.post_due = true;
         network_.wake(index, now(), kPost);
@@ -201,7 +201,7 @@ std::string World::check_member(std::uint32_t index, bool must_succeed) const {
 std::string World::first_unfinished() const {
     for (std::uint32_t index = 0; index < members_.size(); ++index)
         if (!members_[index].over) return check_member(index, true);
-    return "nobody";
+    return "no member";
 }
 
 std::string World::check() const {
@@ -254,20 +254,20 @@ void World::fill(std::uint32_t index, std::uint64_t number) {
     Posted& posted = member.posted[number];
     const std::uint32_t rank = rank_at(index);
     const bool reduction = engine::reduces(step.kind);
-    if (gets_result(index, number)) posted.right = right_content(member.group, number);
+    if (gets_result(index, number)) posted.expected = expected_content(member.group, number);
     posted.buffer.assign(step.bytes, kUntouched);
     if (!reduction && rank != index_of(step.root)) return;
-    std::vector<std::byte> right =
-        reduction ? vector_of(member.group, number, rank, step.bytes) : *posted.right;
+    std::vector<std::byte> expected =
+        reduction ? vector_of(member.group, number, rank, step.bytes) : *posted.expected;
     if (reduction && !step.in_place) posted.input.assign(step.bytes, kUntouched);
     std::vector<std::byte>& into = streamed_into(posted);
     if (!step.streamed || step.bytes == 0) {
-        into = std::move(right);
+        into = std::move(expected);
         return;
     }
     posted.ready = random_.chance(0.5) ? 0 : random_.below(step.bytes);
-    std::memcpy(into.data(), right.data(), posted.ready);
-    posted.source = std::move(right);
+    std::memcpy(into.data(), expected.data(), posted.ready);
+    posted.source = std::move(expected);
     if (member.streams.empty()) network_.wake(index, now() + random_.up_to(options_.stream_pace), kAdvance);
     member.streams.push_back(number);
 }
@@ -300,7 +300,7 @@ void World::take_gathered(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
     if (number >= member.posted.size() || member.posted[number].done || rank_at(index) != 0 ||
         !script_of(index)[number].hold)
-        return complain(fmt::format("{} was told that step {} is gathered", name_of(index), number));
+        return complain(fmt::format("{} got a report that step {} is gathered", name_of(index), number));
     if (member.held.empty()) network_.wake(index, now() + random_.up_to(options_.stream_pace), kRelease);
     member.held.push_back(number);
 }
@@ -341,9 +341,10 @@ void World::check_arrived(std::uint32_t index) {
                                     step, posted.arrived, most));
     const bool unreleased = rank_at(index) == 0 && script_of(index)[step].hold;  // more is added later
     const std::size_t more = arrived - posted.arrived;
-    if (!unreleased && posted.right != nullptr &&
-        std::memcmp(posted.buffer.data() + posted.arrived, posted.right->data() + posted.arrived, more) != 0)
-        complain(fmt::format("{} says that {} bytes of step {} have arrived, but not all are right",
+    if (!unreleased && posted.expected != nullptr &&
+        std::memcmp(posted.buffer.data() + posted.arrived, posted.expected->data() + posted.arrived, more) !=
+            0)
+        complain(fmt::format("{} reports that {} bytes of step {} have arrived, but not all are right",
                              name_of(index), arrived, step));
     posted.arrived = arrived;
 }

@@ -16,14 +16,14 @@ bool apart(const Faults::Outage& outage, std::uint32_t a, std::uint32_t b) {
 
 }  // namespace
 
-Weather::Weather(const Faults& faults, std::uint32_t hosts, std::uint64_t seed)
+FaultInjector::FaultInjector(const Faults& faults, std::uint32_t hosts, std::uint64_t seed)
     : faults_(faults),
-      fair_for_multicasts_(
+      no_multicast_faults_(
           faults.loss <= 0 && faults.switch_loss <= 0 && faults.burst_begin <= 0 && faults.fade <= 0 &&
           faults.nth == 0 && faults.receiver_loss.empty() && faults.duplicate <= 0 && faults.corrupt <= 0 &&
           faults.reorder <= 0 && faults.dead.empty() && faults.deaf.empty() && faults.mute.empty() &&
           faults.partitions.empty() && faults.splits.empty() && faults.jitter.value <= 0 && !faults.drop),
-      fair_for_messages_(faults.message_loss <= 0 && faults.spike <= 0 && faults.jitter.value <= 0 &&
+      no_message_faults_(faults.message_loss <= 0 && faults.spike <= 0 && faults.jitter.value <= 0 &&
                          faults.splits.empty()),
       random_(seed),
       in_burst_(faults.burst_begin > 0 ? hosts : 0),
@@ -33,7 +33,7 @@ Weather::Weather(const Faults& faults, std::uint32_t hosts, std::uint64_t seed)
         if (one.host < hosts) receiver_loss_[one.host] = one.loss;
 }
 
-bool Weather::silenced(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) const {
+bool FaultInjector::silenced(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) const {
     const auto any = [now](const std::vector<Faults::Outage>& outages, auto&& between) {
         return std::ranges::any_of(
             outages, [&](const Faults::Outage& one) { return one.when.covers(now) && between(one); });
@@ -45,7 +45,7 @@ bool Weather::silenced(Nanoseconds now, std::uint32_t sender, std::uint32_t rece
            any(faults_.partitions, parted) || any(faults_.splits, parted);
 }
 
-bool Weather::loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) {
+bool FaultInjector::loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) {
     if (healed(now)) return false;
     if (random_.chance(faults_.loss)) return true;
     if (silenced(now, sender, receiver)) return true;
@@ -59,7 +59,7 @@ bool Weather::loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t re
 }
 
 // Good and bad periods alternate, each with a length drawn between zero and twice its mean.
-bool Weather::fades(Nanoseconds now, std::uint32_t receiver) {
+bool FaultInjector::fades(Nanoseconds now, std::uint32_t receiver) {
     Fading& one = fading_[receiver];
     const auto foul = static_cast<double>(faults_.fade_length.value);
     while (one.until <= now) {
@@ -70,15 +70,15 @@ bool Weather::fades(Nanoseconds now, std::uint32_t receiver) {
     return one.now;
 }
 
-Nanoseconds Weather::copy_delay(Nanoseconds now) {
+Nanoseconds FaultInjector::copy_delay(Nanoseconds now) {
     if (healed(now)) return {};
     const Nanoseconds late = random_.up_to(faults_.jitter);
     return random_.chance(faults_.reorder) ? late + faults_.reorder_delay : late;
 }
 
-Nanoseconds Weather::message_arrival(Nanoseconds at, std::uint32_t sender, std::uint32_t receiver,
-                                     Nanoseconds retransmission) {
-    if (fair_for_messages_) return at;
+Nanoseconds FaultInjector::message_arrival(Nanoseconds at, std::uint32_t sender, std::uint32_t receiver,
+                                           Nanoseconds retransmission) {
+    if (no_message_faults_) return at;
     const Nanoseconds planned = at;
     if (!healed(at)) {
         at = at + random_.up_to(faults_.jitter);

@@ -1,5 +1,5 @@
 // Faults of the network between a sender and a receiver: a plain description (Faults), and the random draws
-// for every datagram and message (Weather). Indices refer to hosts.
+// for every datagram and message (FaultInjector). Indices refer to hosts.
 #pragma once
 
 #include <cstdint>
@@ -78,13 +78,13 @@ Result<Faults> parse_faults(std::string_view text);
 std::string to_string(const Faults& faults);
 const char* faults_help();
 
-class Weather {
+class FaultInjector {
   public:
-    Weather(const Faults& faults, std::uint32_t hosts, std::uint64_t seed);
+    FaultInjector(const Faults& faults, std::uint32_t hosts, std::uint64_t seed);
 
     const Faults& faults() const { return faults_; }
     // Multicasts are not affected by any fault: receivers need not be examined one by one.
-    bool fair(Nanoseconds now) const { return fair_for_multicasts_ || healed(now); }
+    bool fault_free(Nanoseconds now) const { return no_multicast_faults_ || healed(now); }
     bool loses_for_all(Nanoseconds now) { return !healed(now) && random_.chance(faults_.switch_loss); }
     bool loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver);
     bool duplicates(Nanoseconds now) { return !healed(now) && random_.chance(faults_.duplicate); }
@@ -102,7 +102,7 @@ class Weather {
     bool silenced(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver) const;
 
     const Faults faults_;
-    bool fair_for_multicasts_, fair_for_messages_;
+    bool no_multicast_faults_, no_message_faults_;
     Random random_;
     std::uint64_t copies_ = 0;
     std::vector<bool> in_burst_;

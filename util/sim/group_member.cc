@@ -71,7 +71,7 @@ bool GroupMember::work() {
         post(posted_++);
         worked = true;
     }
-    if (posted_ != completed_ || (error_ == 0 && !through())) return worked;
+    if (posted_ != completed_ || (error_ == 0 && !all_completed())) return worked;
     closed_ = true;
     core_.close(world().now());
     return true;
@@ -85,7 +85,8 @@ void GroupMember::give_up() {
 }
 
 void GroupMember::dies() {
-    if (completed_ < world().begun(group())) world().came_through(group(), rank_, process_.endpoint(), true);
+    if (completed_ < world().begun(group()))
+        world().step_completed(group(), rank_, process_.endpoint(), true);
 }
 
 void GroupMember::post(std::size_t number) {
@@ -108,8 +109,8 @@ void GroupMember::fill(std::size_t number) {
     const Unmetered application;
     const Collective& what = plan_.script[number];
     Posted& posted = operations_.emplace_back();
-    posted.right = shared_.right(number, rank_);
-    posted.buffer.assign(posted.right->size(), kUntouched);
+    posted.expected = shared_.expected(number, rank_);
+    posted.buffer.assign(posted.expected->size(), kUntouched);
     const bool gives =
         (what.kind != Kind::broadcast && what.kind != Kind::scatter) || rank_of(rank_) == what.root;
     if (gives) posted.input = shared_.given(number, rank_);
@@ -123,19 +124,19 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
     Posted& posted = operation(cookie);
     posted.done = true;
     ++completed_;
-    world().came_through(group(), rank_, process_.endpoint(), false);
+    world().step_completed(group(), rank_, process_.endpoint(), false);
     if (code != 0) return end(code);
-    if (posted.buffer != *posted.right)
+    if (posted.buffer != *posted.expected)
         world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(), cookie,
                                      levels::name_of(plan_.script[cookie].kind).data(),
                                      plan_.script[cookie].bytes));
-    posted.right.reset();
+    posted.expected.reset();
     posted.scribbled = true;
     // The buffers are the application's again: overwriting them exposes late writes at the end, and late
     // reads.
     std::ranges::fill(posted.buffer, kScribble);
     std::ranges::fill(posted.input, kScribble);
-    if (through()) over_at_ = world().now();
+    if (all_completed()) over_at_ = world().now();
     forget_old();
 }
 
@@ -164,8 +165,8 @@ void GroupMember::join_ended(int code) {
     if (join_over_) world().complain(fmt::format("{}: its join ends twice", state()));
     join_over_ = true;
     if (code != 0) return end(code);
-    world().came_through(group(), rank_, process_.endpoint(), true);
-    if (through()) over_at_ = world().now();
+    world().step_completed(group(), rank_, process_.endpoint(), true);
+    if (all_completed()) over_at_ = world().now();
 }
 
 std::string GroupMember::state() const {
@@ -334,7 +335,7 @@ void GroupProcess::on_peer_lost(Address peer) {
     for (const auto& one : members_) one->core().on_peer_lost(peer, ECONNRESET, "it is gone");
 }
 
-void GroupProcess::turn() {
+void GroupProcess::progress() {
     const Nanoseconds now = world_.now();
     bool again = true;
     for (int turns = 0; again; ++turns) {

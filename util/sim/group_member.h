@@ -43,8 +43,8 @@ class GroupEnvironment : public Simulation {
     // Number of operations of this group that a member may have posted by now.
     virtual std::size_t may_post(std::uint32_t group) const = 0;
     // A member has joined, or has completed one more operation.
-    virtual void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
-                              bool joined) = 0;
+    virtual void step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
+                                bool joined) = 0;
     virtual bool may_send(std::uint32_t endpoint) = 0;
     virtual void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) = 0;
     virtual void watch(std::uint32_t endpoint, Address peer) = 0;
@@ -95,7 +95,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     void on_multicast(Bytes datagram);
     void on_peer_lost(Address peer);
     // Runs the groups and the applications until neither makes progress.
-    void turn();
+    void progress();
     Nanoseconds next_deadline() const { return next_deadline_; }
 
     bool can_send();
@@ -164,7 +164,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     // Of the join, of the group, or of an operation.
     int error() const { return error_; }
     // Has joined and completed everything, or has been notified of a failure.
-    bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || through()); }
+    bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || all_completed()); }
     Nanoseconds over_at() const { return over_at_; }
     // Whether the buffers of the last completed operations are unchanged.
     bool scribbled() const;
@@ -173,7 +173,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
   private:
     struct Posted {
         std::vector<std::byte> input, buffer;
-        SharedPlan::Content right;  // expected contents of the buffer, until completion
+        SharedPlan::Content expected;  // expected contents of the buffer, until completion
         bool done = false, scribbled = false;
     };
     // group::JoinPort
@@ -229,7 +229,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
 
     GroupEnvironment& world() const { return process_.world(); }
     std::uint32_t group() const { return static_cast<std::uint32_t>(shared_.number() - 1); }
-    bool through() const { return completed_ == plan_.script.size(); }
+    bool all_completed() const { return completed_ == plan_.script.size(); }
     void end(int code);
     void post(std::size_t number);
     Posted& operation(std::size_t number) { return operations_[number - forgotten_]; }

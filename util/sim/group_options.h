@@ -27,9 +27,9 @@ struct GroupOptions : Conditions {       // the model's layout follows from the 
     Nanoseconds calls_within;  // joins are called up to this late
     Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);
     // `after`: completions of all members together. Hosts are processes here.
-    std::optional<Strike> death, pause;
-    std::optional<Strike> restart;   // fails, and a new process starts in its place with fresh join counts
-    std::optional<Strike> gives_up;  // closes groups that it has not joined yet
+    std::optional<HostEvent> death, pause;
+    std::optional<HostEvent> restart;   // fails, and a new process starts in its place with fresh join counts
+    std::optional<HostEvent> gives_up;  // closes groups that it has not joined yet
     std::uint32_t counted = 0;  // earlier joins of the same members, in processes that have not restarted
     std::optional<std::uint32_t> never_calls, silent;  // a process that does not join; one without surveys
     std::optional<std::uint32_t>

@@ -72,9 +72,9 @@ GroupWorld::GroupWorld(GroupOptions options)
     }
 }
 
-void GroupWorld::send(std::uint32_t endpoint, Nanoseconds at, Errand errand) {
+void GroupWorld::send(std::uint32_t endpoint, Nanoseconds at, Task task) {
     const Unmetered own;
-    slots_[endpoint].errands.emplace_back(at, std::move(errand));
+    slots_[endpoint].tasks.emplace_back(at, std::move(task));
     wake(endpoint, at);
 }
 
@@ -94,7 +94,7 @@ void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
     if (slot.wake_at > now()) return;  // an earlier wake-up has handled it
     slot.wake_at = kNever;
     if (const Nanoseconds busy = network_.busy_until(endpoint); busy > now()) return wake(endpoint, busy);
-    turn(endpoint, [](GroupProcess&) {});
+    progress(endpoint, [](GroupProcess&) {});
 }
 
 namespace {
@@ -116,17 +116,17 @@ std::vector<std::byte> forge(Bytes packet) {
 }  // namespace
 
 // Delivers input and due deadlines to a live process, and runs the process.
-void GroupWorld::turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given) {
+void GroupWorld::progress(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given) {
     Slot& slot = slots_[endpoint];
     if (!slot.process) return;
     metered(slot, given);
-    const auto due = std::stable_partition(slot.errands.begin(), slot.errands.end(),
+    const auto due = std::stable_partition(slot.tasks.begin(), slot.tasks.end(),
                                            [this](const auto& one) { return one.first > now(); });
-    const std::vector taken(due, slot.errands.end());
-    slot.errands.erase(due, slot.errands.end());
-    for (const auto& [at, errand] : taken) metered(slot, errand);
-    for (const auto& [at, errand] : slot.errands) wake(endpoint, at);
-    metered(slot, [](GroupProcess& process) { process.turn(); });
+    const std::vector taken(due, slot.tasks.end());
+    slot.tasks.erase(due, slot.tasks.end());
+    for (const auto& [at, task] : taken) metered(slot, task);
+    for (const auto& [at, task] : slot.tasks) wake(endpoint, at);
+    metered(slot, [](GroupProcess& process) { process.progress(); });
     if (slot.process->next_deadline() != kNever) wake(endpoint, slot.process->next_deadline());
 }
 
@@ -138,14 +138,14 @@ void GroupWorld::metered(Slot& slot, FunctionRef<void(GroupProcess&)> body) {
 }
 
 void GroupWorld::on_packet(std::uint32_t endpoint, Bytes datagram) {
-    turn(endpoint, [&](GroupProcess& process) {
+    progress(endpoint, [&](GroupProcess& process) {
         if (random_.chance(options_.forged)) process.on_multicast(forge(datagram));
         process.on_multicast(datagram);
     });
 }
 
 void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message) {
-    turn(endpoint, [&](GroupProcess& process) {
+    progress(endpoint, [&](GroupProcess& process) {
         if (options_.ends_repeated > 0 && random_.chance(options_.ends_repeated)) process.on_earlier_ends();
         const bool is_join_message = wire::peek_list(message).has_value();
         const bool forges = !is_join_message && random_.chance(options_.forged);
@@ -156,11 +156,12 @@ void GroupWorld::on_message(std::uint32_t endpoint, std::uint32_t, Bytes message
 }
 
 void GroupWorld::on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) {
-    turn(endpoint, [&](GroupProcess& process) { process.on_datagram(number_of(address_at(from)), bytes); });
+    progress(endpoint,
+             [&](GroupProcess& process) { process.on_datagram(number_of(address_at(from)), bytes); });
 }
 
 void GroupWorld::on_sent(std::uint32_t from, std::uint32_t to) {
-    turn(from, [&](GroupProcess& process) {
+    progress(from, [&](GroupProcess& process) {
         process.sent();
         if (network_.dead(to) && options_.tells_failed_sends) process.on_peer_lost(address_at(to));
     });
@@ -182,13 +183,13 @@ void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes
          });
 }
 
-void GroupWorld::tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at) {
+void GroupWorld::report_lost(std::uint32_t endpoint, Address peer, Nanoseconds at) {
     send(endpoint, at, [peer](GroupProcess& process) { process.on_peer_lost(peer); });
 }
 
 void GroupWorld::watch(std::uint32_t endpoint, Address peer) {
     const Unmetered own;
-    if (network_.dead(endpoint_of(peer))) tell_lost(endpoint, peer, now() + options_.watch_delay);
+    if (network_.dead(endpoint_of(peer))) report_lost(endpoint, peer, now() + options_.watch_delay);
     watches_.emplace(endpoint, peer);
 }
 
@@ -219,12 +220,13 @@ void GroupWorld::retire(std::unique_ptr<GroupMember> member) {
     left_at_ = now();
 }
 
-void GroupWorld::came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined) {
+void GroupWorld::step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
+                                bool joined) {
     completions_ += joined ? 0 : 1;
     const GroupPlan& plan = options_.groups[group];
     if (!plan.settle) return;
     const Nanoseconds at = std::max(now(), network_.busy_until(endpoint));
-    if (!through(group, rank, at) || begun(group) == plan.script.size()) return;
+    if (!mark_done(group, rank, at) || begun(group) == plan.script.size()) return;
     const auto living = std::ranges::count_if(plan.members, [this](std::uint32_t member) {
         return slots_[endpoint_now(member)].process != nullptr;
     });
@@ -241,12 +243,12 @@ std::size_t GroupWorld::may_post(std::uint32_t group) const {
 void GroupWorld::kill(std::uint32_t process) {
     const std::uint32_t endpoint = endpoint_now(process);
     if (!slots_[endpoint].process) return;
-    harmed_at_ = now();
+    last_failure_at_ = now();
     const std::unique_ptr<GroupProcess> dead = std::move(slots_[endpoint].process);
     network_.kill(endpoint);
     const Nanoseconds known = now() + options_.watch_delay;
     for (const auto& [watcher, peer] : watches_)
-        if (peer == address_at(endpoint)) tell_lost(watcher, peer, known);
+        if (peer == address_at(endpoint)) report_lost(watcher, peer, known);
     for (auto& [name, memory] : memories_) memory->dies(endpoint, known);
     for (const auto& member : dead->members()) member->dies();
 }
@@ -257,28 +259,28 @@ void GroupWorld::start_again(std::uint32_t process) {
     restarted_ = true;
     const std::uint32_t next = processes();
     slots_[next].process = std::make_unique<GroupProcess>(*this, address_at(next));
-    network_.succeed(process, next);
+    network_.replace_process(process, next);
     called_at_ = std::max(called_at_, now());
     for (std::uint32_t group = 0; group < options_.groups.size(); ++group)
         if (has(options_.groups[group], process)) start(next, group, now());
 }
 
 // Applies the faults of the plan at their time.
-void GroupWorld::strike() {
-    const auto due = [&](const std::optional<Strike>& event, bool& done) {
+void GroupWorld::trigger_events() {
+    const auto due = [&](const std::optional<HostEvent>& event, bool& done) {
         if (!event || done || (now() < event->at && completions_ < event->after)) return false;
         return done = true;
     };
     if (due(death_, died_)) kill(death_->host);
     if (bool begun = restarted_; due(options_.restart, begun)) start_again(options_.restart->host);
     if (due(options_.pause, paused_)) {
-        harmed_at_ = now() + options_.pause_length;
-        network_.occupy_until(endpoint_now(options_.pause->host), harmed_at_);
+        last_failure_at_ = now() + options_.pause_length;
+        network_.occupy_until(endpoint_now(options_.pause->host), last_failure_at_);
     }
     const std::uint32_t leaves = options_.gives_up ? endpoint_now(options_.gives_up->host) : 0;
     if (due(options_.gives_up, gave_up_))
-        turn(leaves, [&](GroupProcess& process) {
-            harmed_at_ = now();
+        progress(leaves, [&](GroupProcess& process) {
+            last_failure_at_ = now();
             for (const auto& member : process.members()) member->give_up();
         });
 }
@@ -287,13 +289,13 @@ std::string GroupWorld::run() {
     const std::uint64_t most = most_steps(options_);
     while (wrong_.empty() && network_.step() && now() <= kTimeLimit) {
         if (++steps_ > most) return "it goes on and on";
-        strike();
+        trigger_events();
     }
     return wrong_.empty() ? judge() : wrong_;
 }
 
 // Whether a group has a reason to fail.
-bool GroupWorld::harmed(const GroupPlan& plan) const {
+bool GroupWorld::affected(const GroupPlan& plan) const {
     const bool stalls = paused_ && options_.stall_timeout <= options_.pause_length;
     return stalls || (died_ && has(plan, death_->host)) ||
            (restarted_ && has(plan, options_.restart->host)) ||
@@ -327,7 +329,7 @@ std::vector<const GroupMember*> GroupWorld::members_of(std::uint32_t group) cons
 std::string GroupWorld::judge_group(std::uint32_t number) const {
     const GroupMember* failed = nullptr;
     const std::vector<const GroupMember*> all = members_of(number);
-    const bool excused = harmed(options_.groups[number]);
+    const bool excused = affected(options_.groups[number]);
     for (const GroupMember* member : all) {
         if (!member->over()) return member->state() + ": waits for ever";
         if (!member->scribbled()) return member->state() + ": wrote after the end";
@@ -338,10 +340,11 @@ std::string GroupWorld::judge_group(std::uint32_t number) const {
     if (failed == nullptr) return {};
     for (const GroupMember* member : all) {
         // A member without a welcome has no addresses, and waits until its own deadline.
-        const Nanoseconds known = member->error() == ETIMEDOUT ? called_at_ + options_.join_timeout
-                                                               : std::max(harmed_at_, failed->over_at());
+        const Nanoseconds known = member->error() == ETIMEDOUT
+                                      ? called_at_ + options_.join_timeout
+                                      : std::max(last_failure_at_, failed->over_at());
         if (member->over_at() > known + kTimeout)
-            return fmt::format("{}: hears {} ms after the first that the group has failed", member->state(),
+            return fmt::format("{}: ends {} ms after the first member of the failed group", member->state(),
                                (member->over_at() - failed->over_at()).value / 1'000'000);
     }
     return {};

@@ -35,23 +35,24 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     // Peak memory allocated by the provider's groups and joins in this process, at the end of a turn.
     std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
     // Kills this process instead of the one in the plan.
-    void will_die(std::uint32_t process, Nanoseconds at) { death_ = {process, at}; }
+    void kill_at(std::uint32_t process, Nanoseconds at) { death_ = {process, at}; }
     // Live members, in no order.
     std::vector<const GroupMember*> members_of(std::uint32_t group) const;
 
   private:
     // Work for a process at a given time: a call of a join, a lost peer, a repeated message, or only a poll.
-    using Errand = std::function<void(GroupProcess&)>;
+    using Task = std::function<void(GroupProcess&)>;
     // A process, running or yet to be started.
     struct Slot {
         std::unique_ptr<GroupProcess> process;
         Nanoseconds wake_at = kNever;
         std::int64_t bytes = 0, peak_bytes = 0;
-        std::vector<std::pair<Nanoseconds, Errand>> errands;
+        std::vector<std::pair<Nanoseconds, Task>> tasks;
     };
     // GroupEnvironment.
     std::size_t may_post(std::uint32_t group) const override;
-    void came_through(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint, bool joined) override;
+    void step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
+                        bool joined) override;
     bool may_send(std::uint32_t endpoint) override;
     void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) override;
     void watch(std::uint32_t endpoint, Address peer) override;
@@ -68,13 +69,13 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     void on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) override;
     void on_sent(std::uint32_t from, std::uint32_t to) override;
     void on_wake(std::uint32_t endpoint, std::uint32_t tag) override;
-    void send(std::uint32_t endpoint, Nanoseconds at, Errand errand);
+    void send(std::uint32_t endpoint, Nanoseconds at, Task task);
     void start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at);
     void wake(std::uint32_t endpoint, Nanoseconds at);
-    void turn(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given);
+    void progress(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given);
     // Wraps every call into a process, to account for its memory.
     void metered(Slot& slot, FunctionRef<void(GroupProcess&)> body);
-    void tell_lost(std::uint32_t endpoint, Address peer, Nanoseconds at);
+    void report_lost(std::uint32_t endpoint, Address peer, Nanoseconds at);
 
     Address address_at(std::uint32_t endpoint) const {
         return endpoint < processes() ? endpoint : address_of(options_.restart->host, 1);
@@ -84,13 +85,13 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     }
     void kill(std::uint32_t process);
     void start_again(std::uint32_t process);
-    void strike();
+    void trigger_events();
     std::string judge() const;
-    bool harmed(const GroupPlan& plan) const;
+    bool affected(const GroupPlan& plan) const;
     std::string judge_group(std::uint32_t number) const;
 
-    std::optional<Strike> death_;
-    Nanoseconds harmed_at_{};                              // the last failure, or close without a join
+    std::optional<HostEvent> death_;
+    Nanoseconds last_failure_at_{};                        // the last failure, or close without a join
     Nanoseconds called_at_{};                              // the last call of a join
     std::vector<Slot> slots_;                              // by endpoint
     std::set<std::pair<std::uint32_t, Address>> watches_;  // by endpoint

@@ -37,7 +37,7 @@ void HostMemory::dies(std::uint32_t endpoint, Nanoseconds known) {
     for (std::uint32_t place = 0; place < endpoints.size(); ++place) {
         if (endpoints[place] != endpoint) continue;
         dead_from[place] = known;
-        somebody_died = true;
+        member_died = true;
         changed();
     }
 }
@@ -59,7 +59,7 @@ int MemoryLevel::post(levels::LevelOperation& level_operation, Nanoseconds) {
 // checks whether the failed member is the one awaited.
 void MemoryLevel::wake_readers(const levels::LevelOperation& level_operation,
                                HostMemory::Operation& operation) {
-    if (memory_->somebody_died) return memory_->changed();
+    if (memory_->member_died) return memory_->changed();
     memory_->changed_for(self_);
     const bool of_root = level_operation.kind == Kind::broadcast || level_operation.kind == Kind::scatter;
     if (of_root ? self_ != index_of(level_operation.root) : operation.missing() < members()) return;

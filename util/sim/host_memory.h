@@ -73,7 +73,7 @@ class HostMemory {
     std::uint32_t lost = kNobody;
     std::vector<std::uint32_t> endpoints;  // by place; members that have opened the memory
     std::vector<Nanoseconds> dead_from;    // as detectable by the survivors
-    bool somebody_died = false;
+    bool member_died = false;
 
   private:
     MemoryReaders& readers_;

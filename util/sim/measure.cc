@@ -71,8 +71,8 @@ Measured measure_binomial(const Experiment& experiment) {
     Measured result;
     MessageTree tree(experiment, experiment.ranks, script_of(experiment), experiment.settle,
                      tree_of(TreeShape::binomial), experiment.arrival);
-    result.trouble = tree.run();
-    result.failures = result.trouble.empty() ? 0 : 1;
+    result.first_failure = tree.run();
+    result.failures = result.first_failure.empty() ? 0 : 1;
     take_times(result, experiment, tree, 0);
     result.traffic = tree.network().traffic();
     result.configuration = "a tree of messages, no engine";
@@ -184,8 +184,8 @@ Measured measure(const Experiment& experiment) {
     const engine::GroupConfig config = config_for(experiment);
     World world(options_for(experiment, config));
     Measured result;
-    result.trouble = world.run();
-    result.failures = world.failed_operations() + (result.trouble.empty() ? 0 : 1);
+    result.first_failure = world.run();
+    result.failures = world.failed_operations() + (result.first_failure.empty() ? 0 : 1);
     for (std::uint32_t group = 0; group < experiment.groups && !experiment.sustained; ++group)
         take_times(result, experiment, world, group);
     result.each = {world.span(experiment.warm_up, steps_of(experiment) - 1).value / experiment.operations};

@@ -41,7 +41,7 @@ struct Measured {
     engine::Counters counters;
     std::int64_t peak_bytes_per_member = 0;
     std::uint64_t failures = 0;  // operations that failed or were wrong, and other findings of an oracle
-    std::string trouble;         // the first of them
+    std::string first_failure;   // the first of them
     std::string configuration;   // of the group, where it differs from the engine's default
     std::uint64_t events = 0;
     Nanoseconds duration{};

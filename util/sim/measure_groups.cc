@@ -68,9 +68,9 @@ void take_operations(GroupMeasured& result, const GroupWorld& world, const Group
 // Returns an error message or "".
 std::string take_death(GroupMeasured& result, const GroupWorld& world, Nanoseconds died_at) {
     const std::vector<const GroupMember*> living = world.members_of(0);
-    const auto told = [](const GroupMember* member) { return member->error() != 0; };
-    if (const auto count = std::ranges::count_if(living, told); std::cmp_less(count, living.size()))
-        return fmt::format("{} of {} living members are not told of the death", living.size() - count,
+    const auto failed = [](const GroupMember* member) { return member->error() != 0; };
+    if (const auto count = std::ranges::count_if(living, failed); std::cmp_less(count, living.size()))
+        return fmt::format("{} of {} living members did not learn of the death", living.size() - count,
                            living.size());
     for (const GroupMember* member : living)
         result.known = std::max(result.known, member->over_at() - died_at);
@@ -88,11 +88,12 @@ GroupMeasured measure_groups(const GroupExperiment& experiment) {
         done_at = world.now();
         if (!experiment.kill || done != experiment.kill->operation) return;
         dies_at = done_at + experiment.settle + kInTheMiddle;
-        world.will_die(experiment.kill->rank, dies_at);
+        world.kill_at(experiment.kill->rank, dies_at);
     };
-    result.trouble = world.run();
-    if (experiment.kill && result.trouble.empty()) result.trouble = take_death(result, world, dies_at);
-    result.failures = result.trouble.empty() ? 0 : 1;
+    result.first_failure = world.run();
+    if (experiment.kill && result.first_failure.empty())
+        result.first_failure = take_death(result, world, dies_at);
+    result.failures = result.first_failure.empty() ? 0 : 1;
     result.peak_bytes =
         share_of(experiment.members(), [&](std::uint32_t rank) { return world.peak_bytes(rank); });
     take_operations(result, world, experiment);

@@ -40,7 +40,7 @@ struct GroupMeasured {
     std::vector<std::pair<CollectiveKind, Measured>> operations;  // before the failure
     Nanoseconds known{};         // from the failure until the last survivor was notified
     std::uint64_t failures = 0;  // findings of an oracle
-    std::string trouble;         // the first of them
+    std::string first_failure;   // the first of them
     std::uint64_t events = 0;
 };
 

@@ -38,7 +38,7 @@ void MessageTree::begin_step() {
 void MessageTree::forward(std::uint32_t rank) {
     if (!entered_[rank] || !has_[rank]) return;
     for (const std::uint32_t child : tree_[rank]) network_.send_message(rank, child, kHeader, content_);
-    if (through(0, rank, network_.busy_until(rank))) begin_step();
+    if (mark_done(0, rank, network_.busy_until(rank))) begin_step();
 }
 
 void MessageTree::on_message(std::uint32_t rank, std::uint32_t, Bytes message) {

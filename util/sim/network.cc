@@ -31,7 +31,7 @@ Network::Network(const Model& model, const Faults& faults, std::vector<std::uint
                                                      : Nanoseconds{4 * model.round_trip(64).value}),
       sink_(sink),
       hosts_(one_more_than(host_of, 1)),
-      weather_(faults, host_count(), seed),
+      injector_(faults, host_count(), seed),
       machines_(one_more_than(model.layout.machine_of, host_count())),
       into_(machines_.size()),
       wan_(one_more_than(model.layout.site_of, 1), model.wan),
@@ -56,10 +56,10 @@ Network::Network(const Model& model, const Faults& faults, std::vector<std::uint
 Network::~Network() {
     while (!events_.empty()) {
         const Event event = events_.pop();
-        if (event.parcel != nullptr) event.parcel->drop();
+        if (event.transmission != nullptr) event.transmission->drop();
     }
     for (const Host& host : hosts_)
-        for (const auto& [parcel, endpoint] : host.inbox) parcel->drop();
+        for (const auto& [transmission, endpoint] : host.inbox) transmission->drop();
 }
 
 Nanoseconds Network::scaled(const Host& host, Nanoseconds overhead) const {
@@ -69,21 +69,21 @@ Nanoseconds Network::scaled(const Host& host, Nanoseconds overhead) const {
 }
 
 void Network::schedule(Event::What what, Nanoseconds at, std::uint32_t first, std::uint32_t count,
-                       Parcel* parcel, std::uint32_t tag) {
+                       Transmission* transmission, std::uint32_t tag) {
     Event event{};
     event.at = std::max(at, now_);
     event.what = static_cast<std::uint64_t>(what) & 15;
     event.tag = tag & 15;
     event.first = first;
     event.count = count;
-    event.parcel = parcel;
+    event.transmission = transmission;
     events_.push(event);
 }
 
-void Network::release(Parcel* parcel) {
-    const std::uint32_t from = parcel->from, to = parcel->to;
-    const bool message = parcel->way == Parcel::Way::message;
-    if (!parcel->drop()) return;
+void Network::release(Transmission* transmission) {
+    const std::uint32_t from = transmission->from, to = transmission->to;
+    const bool message = transmission->way == Transmission::Way::message;
+    if (!transmission->drop()) return;
     --in_flight_[from];
     if (message) sink_.on_sent(from, to);
 }
@@ -95,7 +95,7 @@ void Network::occupy(std::uint32_t endpoint, Nanoseconds time) {
 
 bool Network::may_send(std::uint32_t endpoint) {
     const Nanoseconds full = model_.wire_time(model_.send_buffer);
-    return machine_at(endpoint).adapter_free - now_ <= full && !weather_.refuses(now_);
+    return machine_at(endpoint).adapter_free - now_ <= full && !injector_.refuses(now_);
 }
 
 Nanoseconds Network::free_at(std::uint32_t endpoint) const {
@@ -103,149 +103,157 @@ Nanoseconds Network::free_at(std::uint32_t endpoint) const {
     return std::max(now_ + model_.latency, machine_at(endpoint).adapter_free - half);
 }
 
-void Network::begin_flight(const Parcel& parcel) {
-    ++in_flight_[parcel.from];
-    Exchanged& exchanged = exchanged_[parcel.from];
-    ++(parcel.way == Parcel::Way::message ? exchanged.sent.messages : exchanged.sent.datagrams);
-    exchanged.bytes_sent += parcel.size();
+void Network::begin_flight(const Transmission& transmission) {
+    ++in_flight_[transmission.from];
+    Exchanged& exchanged = exchanged_[transmission.from];
+    ++(transmission.way == Transmission::Way::message ? exchanged.sent.messages : exchanged.sent.datagrams);
+    exchanged.bytes_sent += transmission.size();
 }
 
 // Processor, adapter, wire to the switch.
-void Network::send(std::uint32_t from, Parcel* parcel) {
+void Network::send(std::uint32_t from, Transmission* transmission) {
     Host& host = host_at(from);
     Machine& machine = machine_at(from);
-    begin_flight(*parcel);
+    begin_flight(*transmission);
     occupy(from, model_.send_overhead);
     const Nanoseconds start = std::max(host.processor_free, machine.adapter_free);
-    machine.adapter_free = start + std::max(model_.gap, model_.wire_time(parcel->size()));
-    schedule(Event::What::enter, start + Nanoseconds{model_.latency.value / 2}, host.site, 1, parcel);
+    machine.adapter_free = start + std::max(model_.gap, model_.wire_time(transmission->size()));
+    schedule(Event::What::enter, start + Nanoseconds{model_.latency.value / 2}, host.site, 1, transmission);
 }
 
-// The time of the receiver's processor for a parcel.
-Nanoseconds Network::receiving(const Parcel& parcel) const {
-    if (!parcel.local) return model_.receive_overhead;
-    return model_.memory.copy_time(parcel.size());
+// The time of the receiver's processor for a transmission.
+Nanoseconds Network::receiving(const Transmission& transmission) const {
+    if (!transmission.local) return model_.receive_overhead;
+    return model_.memory.copy_time(transmission.size());
 }
 
 void Network::send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes) {
     const Unmetered own;
-    send(from, Parcel::make(Parcel::Way::datagram, from, to, bytes));
+    send(from, Transmission::make(Transmission::Way::datagram, from, to, bytes));
 }
 
 void Network::send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload) {
     const Unmetered own;
-    Parcel* parcel = Parcel::make(Parcel::Way::message, from, to, header, payload);
+    Transmission* transmission = Transmission::make(Transmission::Way::message, from, to, header, payload);
     // Without a layout, hosts are separate machines, and endpoints on a host communicate through its adapter.
-    parcel->local = !model_.layout.machine_of.empty() && host_at(from).machine == host_at(to).machine;
-    if (!parcel->local) {
+    transmission->local = !model_.layout.machine_of.empty() && host_at(from).machine == host_at(to).machine;
+    if (!transmission->local) {
         ++traffic_.messages;
-        return send(from, parcel);
+        return send(from, transmission);
     }
-    begin_flight(*parcel);
+    begin_flight(*transmission);
     occupy(from, model_.memory.overhead);
-    schedule(Event::What::arrive, busy_until(from) + model_.memory.latency, to, 1, parcel);
+    schedule(Event::What::arrive, busy_until(from) + model_.memory.latency, to, 1, transmission);
 }
 
 void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload) {
     const Unmetered own;
-    Parcel* parcel = Parcel::make(Parcel::Way::multicast, from, group_of_[from], header, payload);
-    parcel->range = static_cast<std::uint8_t>(range);
+    Transmission* transmission =
+        Transmission::make(Transmission::Way::multicast, from, group_of_[from], header, payload);
+    transmission->range = static_cast<std::uint8_t>(range);
     ++traffic_.datagrams;
-    send(from, parcel);
+    send(from, transmission);
 }
 
-// A switch. A parcel for another site takes the link to that site first.
-void Network::enter(Parcel* parcel, std::uint32_t site) {
-    if (parcel->way == Parcel::Way::multicast) return enter_copies(parcel);
-    const std::uint32_t to = host_at(parcel->to).site;
+// A switch. A transmission for another site takes the link to that site first.
+void Network::enter(Transmission* transmission, std::uint32_t site) {
+    if (transmission->way == Transmission::Way::multicast) return enter_copies(transmission);
+    const std::uint32_t to = host_at(transmission->to).site;
     if (site == to)
-        return parcel->way == Parcel::Way::datagram ? enter_copies(parcel) : enter_message(parcel);
+        return transmission->way == Transmission::Way::datagram ? enter_copies(transmission)
+                                                                : enter_message(transmission);
     const std::uint32_t next = wan_.next(site, to);
-    const Nanoseconds onward = next == to ? model_.wire_time(parcel->size()) : wan_.wire_time(parcel->size());
-    schedule(Event::What::enter, wan_.cross(site, next, *parcel, now_, onward), next, 1, parcel);
+    const Nanoseconds onward =
+        next == to ? model_.wire_time(transmission->size()) : wan_.wire_time(transmission->size());
+    schedule(Event::What::enter, wan_.carry(site, next, *transmission, now_, onward), next, 1, transmission);
 }
 
 // Passes the output port to the receiver and the wire behind it; returns the arrival time. The receive
-// overhead is included, so that an idle processor needs one event per parcel.
-Nanoseconds Network::through_port(std::uint32_t endpoint, const Parcel& parcel) {
+// overhead is included, so that an idle processor needs one event per transmission.
+Nanoseconds Network::through_port(std::uint32_t endpoint, const Transmission& transmission) {
     Machine& machine = machine_at(endpoint);
-    machine.port_free = std::max(machine.port_free, now_) + model_.wire_time(parcel.size());
-    into_[host_at(endpoint).machine].add(parcel);
+    machine.port_free = std::max(machine.port_free, now_) + model_.wire_time(transmission.size());
+    into_[host_at(endpoint).machine].add(transmission);
     const Nanoseconds half = model_.latency - Nanoseconds{model_.latency.value / 2};
     return machine.port_free + half + model_.receive_overhead;
 }
 
-void Network::enter_message(Parcel* parcel) {
-    const Faults& faults = weather_.faults();
-    if (faults.lose_message && faults.lose_message(wire::decode(parcel->bytes()).header, rank_of(parcel->to)))
-        return release(parcel);
-    const Nanoseconds at = weather_.message_arrival(through_port(parcel->to, *parcel), host_of_[parcel->from],
-                                                    host_of_[parcel->to], retransmission_);
-    schedule(Event::What::arrive, at, parcel->to, 1, parcel);
+void Network::enter_message(Transmission* transmission) {
+    const Faults& faults = injector_.faults();
+    if (faults.lose_message &&
+        faults.lose_message(wire::decode(transmission->bytes()).header, rank_of(transmission->to)))
+        return release(transmission);
+    const Nanoseconds at =
+        injector_.message_arrival(through_port(transmission->to, *transmission), host_of_[transmission->from],
+                                  host_of_[transmission->to], retransmission_);
+    schedule(Event::What::arrive, at, transmission->to, 1, transmission);
 }
 
 // A datagram for an endpoint, or a multicast for every receiver at the site.
-void Network::enter_copies(Parcel* parcel) {
+void Network::enter_copies(Transmission* transmission) {
     run_ = Event{};
-    if (parcel->way == Parcel::Way::datagram) {
-        copy_to(parcel->to, parcel);
-    } else if (!weather_.loses_for_all(now_)) {
-        for (std::uint32_t to = group_begin_[parcel->to]; to < group_begin_[parcel->to + 1]; ++to) {
-            if (listens_to_[to] != parcel->range || (to == parcel->from && !model_.own_copies)) continue;
-            if (host_at(to).site == host_at(parcel->from).site) copy_to(to, parcel);
+    if (transmission->way == Transmission::Way::datagram) {
+        copy_to(transmission->to, transmission);
+    } else if (!injector_.loses_for_all(now_)) {
+        for (std::uint32_t to = group_begin_[transmission->to]; to < group_begin_[transmission->to + 1];
+             ++to) {
+            if (listens_to_[to] != transmission->range || (to == transmission->from && !model_.own_copies))
+                continue;
+            if (host_at(to).site == host_at(transmission->from).site) copy_to(to, transmission);
         }
     }
     flush_run();
-    release(parcel);
+    release(transmission);
 }
 
 // One copy, through the output port of a receiver.
-void Network::copy_to(std::uint32_t endpoint, Parcel* parcel) {
+void Network::copy_to(std::uint32_t endpoint, Transmission* transmission) {
     const std::uint32_t receiver = host_of_[endpoint];
-    if (host_dead(receiver) && hosts_[receiver].heir == kNothing) return;
-    const bool fair = weather_.fair(now_) || endpoint == parcel->from;
-    const Faults& faults = weather_.faults();
-    if (!fair) {
-        const bool by_hand = faults.drop && parcel->way == Parcel::Way::multicast && now_ < faults.heal_at &&
-                             faults.drop(wire::decode(parcel->bytes()).header, rank_of(endpoint));
-        if (by_hand || weather_.loses_copy(now_, host_of_[parcel->from], receiver)) return;
+    if (host_dead(receiver) && hosts_[receiver].successor == kNothing) return;
+    const bool fault_free = injector_.fault_free(now_) || endpoint == transmission->from;
+    const Faults& faults = injector_.faults();
+    if (!fault_free) {
+        const bool by_hand = faults.drop && transmission->way == Transmission::Way::multicast &&
+                             now_ < faults.heal_at &&
+                             faults.drop(wire::decode(transmission->bytes()).header, rank_of(endpoint));
+        if (by_hand || injector_.loses_copy(now_, host_of_[transmission->from], receiver)) return;
     }
-    for (int copies = !fair && weather_.duplicates(now_) ? 2 : 1; copies > 0; --copies) {
+    for (int copies = !fault_free && injector_.duplicates(now_) ? 2 : 1; copies > 0; --copies) {
         if (machine_at(endpoint).port_free - now_ > model_.wire_time(model_.port_buffer)) continue;
-        const Nanoseconds at = through_port(endpoint, *parcel);
-        if (fair) {
-            add_to_run(endpoint, parcel, at);
+        const Nanoseconds at = through_port(endpoint, *transmission);
+        if (fault_free) {
+            add_to_run(endpoint, transmission, at);
             continue;
         }
-        const Nanoseconds late = at + weather_.copy_delay(now_);
-        if (!weather_.corrupts(now_)) {
-            add_to_run(endpoint, parcel, late);
+        const Nanoseconds late = at + injector_.copy_delay(now_);
+        if (!injector_.corrupts(now_)) {
+            add_to_run(endpoint, transmission, late);
             continue;
         }
-        Parcel* damaged = parcel->copy();
+        Transmission* damaged = transmission->copy();
         ++in_flight_[damaged->from];
-        damaged->data()[weather_.draw() % damaged->size()] ^= std::byte{0x10};
+        damaged->data()[injector_.draw() % damaged->size()] ^= std::byte{0x10};
         schedule(Event::What::arrive, late, endpoint, 1, damaged);
     }
 }
 
-void Network::add_to_run(std::uint32_t endpoint, Parcel* parcel, Nanoseconds at) {
-    if (run_.parcel != nullptr && run_.at == at && run_.first + run_.count == endpoint) {
+void Network::add_to_run(std::uint32_t endpoint, Transmission* transmission, Nanoseconds at) {
+    if (run_.transmission != nullptr && run_.at == at && run_.first + run_.count == endpoint) {
         ++run_.count;
         return;
     }
     flush_run();
-    run_.parcel = parcel;
+    run_.transmission = transmission;
     run_.at = at;
     run_.first = endpoint;
     run_.count = 1;
 }
 
 void Network::flush_run() {
-    if (run_.parcel == nullptr) return;
-    run_.parcel->keep();
-    schedule(Event::What::arrive, run_.at, run_.first, run_.count, run_.parcel);
-    run_.parcel = nullptr;
+    if (run_.transmission == nullptr) return;
+    run_.transmission->keep();
+    schedule(Event::What::arrive, run_.at, run_.first, run_.count, run_.transmission);
+    run_.transmission = nullptr;
 }
 
 // When a host that polls at intervals reads input with arrival time `at`.
@@ -256,58 +264,60 @@ Nanoseconds Network::serving_time(std::uint32_t host, Nanoseconds at) const {
 }
 
 // Delivers at once if the processor has been idle for the receive overhead, otherwise through the inbox.
-void Network::arrive(std::uint32_t endpoint, Parcel* parcel) {
+void Network::arrive(std::uint32_t endpoint, Transmission* transmission) {
     const std::uint32_t number = host_of_[endpoint];
     Host& host = hosts_[number];
     if (host.dead) {
-        if (parcel->way == Parcel::Way::datagram && host.heir != kNothing) arrive(host.heir, parcel);
+        if (transmission->way == Transmission::Way::datagram && host.successor != kNothing)
+            arrive(host.successor, transmission);
         return;
     }
     const bool empty = host.inbox.empty();
-    const Nanoseconds overhead = receiving(*parcel);
+    const Nanoseconds overhead = receiving(*transmission);
     // Input from the wire has the overhead in its time already; memory is copied from now on.
-    const Nanoseconds begun = parcel->local ? now_ : now_ - overhead;
+    const Nanoseconds begun = transmission->local ? now_ : now_ - overhead;
     const Nanoseconds done = std::max(begun, host.processor_free) + scaled(host, overhead);
     const Nanoseconds served = empty ? serving_time(number, done) : kNever;
-    if (served <= now_) return hand_over(endpoint, parcel);
-    const bool unreliable = parcel->way != Parcel::Way::message;
+    if (served <= now_) return deliver(endpoint, transmission);
+    const bool unreliable = transmission->way != Transmission::Way::message;
     if (unreliable && host.datagrams_waiting >= model_.socket_buffer) return;
     host.datagrams_waiting += unreliable;
-    parcel->keep();
-    host.inbox.emplace_back(parcel, endpoint);
+    transmission->keep();
+    host.inbox.emplace_back(transmission, endpoint);
     if (empty) schedule(Event::What::serve, served, number, 1, nullptr);
 }
 
 void Network::serve(std::uint32_t number) {
     Host& host = hosts_[number];
-    const auto [parcel, endpoint] = host.inbox.front();
+    const auto [transmission, endpoint] = host.inbox.front();
     host.inbox.pop_front();
-    host.datagrams_waiting -= parcel->way != Parcel::Way::message;
-    if (!host.dead) hand_over(endpoint, parcel);
-    release(parcel);
+    host.datagrams_waiting -= transmission->way != Transmission::Way::message;
+    if (!host.dead) deliver(endpoint, transmission);
+    release(transmission);
     if (host.inbox.empty()) return;
     const Nanoseconds overhead = receiving(*host.inbox.front().first);
     const Nanoseconds next = std::max(host.processor_free, now_) + scaled(host, overhead);
     schedule(Event::What::serve, next, number, 1, nullptr);
 }
 
-void Network::hand_over(std::uint32_t endpoint, Parcel* parcel) {
+void Network::deliver(std::uint32_t endpoint, Transmission* transmission) {
     Host& host = hosts_[host_of_[endpoint]];
     host.processor_free = std::max(host.processor_free, now_);
     auto mix = [this](std::uint64_t value) { digest_ = (digest_ ^ value) * 1099511628211ULL; };
     mix(static_cast<std::uint64_t>(now_.value));
-    mix(std::uint64_t{endpoint} << 32 | parcel->size());
-    mix(wire::add_to_crc(0, parcel->bytes()));
+    mix(std::uint64_t{endpoint} << 32 | transmission->size());
+    mix(wire::add_to_crc(0, transmission->bytes()));
     Exchanged& exchanged = exchanged_[endpoint];
-    ++(parcel->way == Parcel::Way::message ? exchanged.received.messages : exchanged.received.datagrams);
-    exchanged.bytes_received += parcel->size();
-    switch (parcel->way) {
-        case Parcel::Way::message:
-            return sink_.on_message(endpoint, parcel->from, parcel->bytes());
-        case Parcel::Way::datagram:
-            return sink_.on_datagram(endpoint, parcel->from, parcel->bytes());
-        case Parcel::Way::multicast:
-            return sink_.on_packet(endpoint, parcel->bytes());
+    ++(transmission->way == Transmission::Way::message ? exchanged.received.messages
+                                                       : exchanged.received.datagrams);
+    exchanged.bytes_received += transmission->size();
+    switch (transmission->way) {
+        case Transmission::Way::message:
+            return sink_.on_message(endpoint, transmission->from, transmission->bytes());
+        case Transmission::Way::datagram:
+            return sink_.on_datagram(endpoint, transmission->from, transmission->bytes());
+        case Transmission::Way::multicast:
+            return sink_.on_packet(endpoint, transmission->bytes());
     }
 }
 
@@ -318,11 +328,11 @@ bool Network::step() {
     now_ = event.at;
     switch (static_cast<Event::What>(event.what)) {
         case Event::What::enter:
-            enter(event.parcel, event.first);
+            enter(event.transmission, event.first);
             break;
         case Event::What::arrive:
-            for (std::uint32_t i = 0; i < event.count; ++i) arrive(event.first + i, event.parcel);
-            release(event.parcel);
+            for (std::uint32_t i = 0; i < event.count; ++i) arrive(event.first + i, event.transmission);
+            release(event.transmission);
             break;
         case Event::What::serve:
             serve(event.first);

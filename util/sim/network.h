@@ -41,27 +41,27 @@ struct Wan {
 };
 
 // Traffic through a place in one direction.
-struct Crossed {
+struct LinkTraffic {
     std::uint64_t packets = 0, bytes = 0, payload_bytes = 0;
 
-    void add(const Parcel& parcel) {
+    void add(const Transmission& transmission) {
         ++packets;
-        bytes += parcel.size();
-        payload_bytes += parcel.payload_bytes;
+        bytes += transmission.size();
+        payload_bytes += transmission.payload_bytes;
     }
-    Crossed operator-(const Crossed& before) const {
+    LinkTraffic operator-(const LinkTraffic& before) const {
         return {packets - before.packets, bytes - before.bytes, payload_bytes - before.payload_bytes};
     }
 };
 
 // Traffic over the links between sites, and from the switches into each machine: the measure of a hierarchy's
 // benefit.
-struct Crossings {
-    std::vector<Crossed> links;  // from one site to another: [from * sites + to]
-    std::vector<Crossed> into;   // by machine
+struct TrafficByLink {
+    std::vector<LinkTraffic> links;  // from one site to another: [from * sites + to]
+    std::vector<LinkTraffic> into;   // by machine
 
-    Crossings operator-(const Crossings& before) const {
-        Crossings since = *this;
+    TrafficByLink operator-(const TrafficByLink& before) const {
+        TrafficByLink since = *this;
         std::transform(links.begin(), links.end(), before.links.begin(), since.links.begin(), std::minus{});
         std::transform(into.begin(), into.end(), before.into.begin(), since.into.begin(), std::minus{});
         return since;
@@ -77,28 +77,28 @@ struct Crossings {
 class WanLinks {
   public:
     WanLinks(std::uint32_t sites, const Wan& wan)
-        : wan_(wan), sites_(sites), free_(std::size_t{sites} * sites), crossed_(free_.size()) {}
+        : wan_(wan), sites_(sites), free_(std::size_t{sites} * sites), link_traffic_(free_.size()) {}
 
     // The next site of a packet at site `at` with destination `to`.
     std::uint32_t next(std::uint32_t at, std::uint32_t to) const { return wan_.mesh || at == 0 ? to : 0; }
     // Moves a packet across one link and returns when the packet enters the next switch. onward: the time of
     // its bytes on the next wire, if that leads to a host.
-    Nanoseconds cross(std::uint32_t from, std::uint32_t to, const Parcel& parcel, Nanoseconds now,
+    Nanoseconds carry(std::uint32_t from, std::uint32_t to, const Transmission& transmission, Nanoseconds now,
                       Nanoseconds onward) {
         const std::size_t link = std::size_t{from} * sites_ + to;
         const Nanoseconds begin = std::max(free_[link], now);
-        free_[link] = begin + wire_time(parcel.size());
-        crossed_[link].add(parcel);
+        free_[link] = begin + wire_time(transmission.size());
+        link_traffic_[link].add(transmission);
         return std::max(begin, free_[link] - onward) + wan_.latency;
     }
     Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, wan_.ns_per_byte); }
-    const std::vector<Crossed>& crossed() const { return crossed_; }
+    const std::vector<LinkTraffic>& link_traffic() const { return link_traffic_; }
 
   private:
     const Wan wan_;
     const std::uint32_t sites_;
     std::vector<Nanoseconds> free_;  // by link and direction
-    std::vector<Crossed> crossed_;
+    std::vector<LinkTraffic> link_traffic_;
 };
 
 // The machine of each host, and the site of each machine.
@@ -202,7 +202,7 @@ class Network {
     }
     std::uint32_t in_flight(std::uint32_t endpoint) const { return in_flight_[endpoint]; }
     std::uint32_t host_of(std::uint32_t endpoint) const { return host_of_[endpoint]; }
-    Crossings crossings() const { return {wan_.crossed(), into_}; }
+    TrafficByLink link_traffic() const { return {wan_.link_traffic(), into_}; }
 
     void wake(std::uint32_t endpoint, Nanoseconds at, std::uint32_t tag) { wake_run(endpoint, 1, at, tag); }
     void wake_run(std::uint32_t first, std::uint32_t count, Nanoseconds at, std::uint32_t tag) {
@@ -211,7 +211,7 @@ class Network {
     }
     void kill(std::uint32_t host) { hosts_[host].dead = true; }
     // Delivers datagrams for a dead host to this endpoint from now on.
-    void succeed(std::uint32_t host, std::uint32_t endpoint) { hosts_[host].heir = endpoint; }
+    void replace_process(std::uint32_t host, std::uint32_t endpoint) { hosts_[host].successor = endpoint; }
     bool dead(std::uint32_t endpoint) const { return host_dead(host_of_[endpoint]); }
     bool host_dead(std::uint32_t host) const { return hosts_[host].dead; }
     // Processes the next event; false if there is none.
@@ -222,8 +222,8 @@ class Network {
     struct Host {
         Nanoseconds processor_free{};
         std::uint32_t machine = 0, site = 0;
-        std::list<std::pair<Parcel*, std::uint32_t>> inbox{};  // with the receiving endpoint
-        std::uint32_t datagrams_waiting = 0, heir = kNothing;
+        std::list<std::pair<Transmission*, std::uint32_t>> inbox{};  // with the receiving endpoint
+        std::uint32_t datagrams_waiting = 0, successor = kNothing;
         float factor = 1;  // slowdown of this host
         bool dead = false;
     };
@@ -236,37 +236,37 @@ class Network {
     const Host& host_at(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]]; }
     Machine& machine_at(std::uint32_t endpoint) { return machines_[host_at(endpoint).machine]; }
     const Machine& machine_at(std::uint32_t endpoint) const { return machines_[host_at(endpoint).machine]; }
-    Nanoseconds receiving(const Parcel& parcel) const;
+    Nanoseconds receiving(const Transmission& transmission) const;
     Nanoseconds scaled(const Host& host, Nanoseconds overhead) const;
-    void begin_flight(const Parcel& parcel);
-    void send(std::uint32_t from, Parcel* parcel);
-    void release(Parcel* parcel);
-    void schedule(Event::What what, Nanoseconds at, std::uint32_t first, std::uint32_t count, Parcel* parcel,
-                  std::uint32_t tag = 0);
-    void enter(Parcel* parcel, std::uint32_t site);
-    void enter_message(Parcel* parcel);
-    void enter_copies(Parcel* parcel);
-    Nanoseconds through_port(std::uint32_t endpoint, const Parcel& parcel);
-    void copy_to(std::uint32_t endpoint, Parcel* parcel);
-    void add_to_run(std::uint32_t endpoint, Parcel* parcel, Nanoseconds at);
+    void begin_flight(const Transmission& transmission);
+    void send(std::uint32_t from, Transmission* transmission);
+    void release(Transmission* transmission);
+    void schedule(Event::What what, Nanoseconds at, std::uint32_t first, std::uint32_t count,
+                  Transmission* transmission, std::uint32_t tag = 0);
+    void enter(Transmission* transmission, std::uint32_t site);
+    void enter_message(Transmission* transmission);
+    void enter_copies(Transmission* transmission);
+    Nanoseconds through_port(std::uint32_t endpoint, const Transmission& transmission);
+    void copy_to(std::uint32_t endpoint, Transmission* transmission);
+    void add_to_run(std::uint32_t endpoint, Transmission* transmission, Nanoseconds at);
     void flush_run();
-    void arrive(std::uint32_t endpoint, Parcel* parcel);
+    void arrive(std::uint32_t endpoint, Transmission* transmission);
     void serve(std::uint32_t host);
-    void hand_over(std::uint32_t endpoint, Parcel* parcel);
+    void deliver(std::uint32_t endpoint, Transmission* transmission);
     Nanoseconds serving_time(std::uint32_t host, Nanoseconds at) const;
 
     const Model model_;
     const Nanoseconds retransmission_;
     Sink& sink_;
     std::vector<Host> hosts_;
-    Weather weather_;
+    FaultInjector injector_;
     std::vector<Machine> machines_;
-    std::vector<Crossed> into_;  // by machine, through its port
+    std::vector<LinkTraffic> into_;  // by machine, through its port
     WanLinks wan_;
     const std::vector<std::uint32_t> host_of_;
     std::vector<std::uint32_t> group_of_, group_begin_;
     std::vector<std::uint8_t> listens_to_;
-    std::vector<std::uint32_t> in_flight_;  // parcels of each endpoint in flight
+    std::vector<std::uint32_t> in_flight_;  // transmissions of each endpoint in flight
     std::vector<Exchanged> exchanged_;
     EventQueue events_;
     Nanoseconds now_{1};

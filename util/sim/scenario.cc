@@ -237,8 +237,8 @@ GroupPlan draw_group(Random& random, std::uint32_t processes) {
     return plan;
 }
 
-Strike draw_event(Random& random, std::uint32_t processes, std::uint64_t operations) {
-    Strike event;
+HostEvent draw_event(Random& random, std::uint32_t processes, std::uint64_t operations) {
+    HostEvent event;
     event.host = one_of(random, processes);
     if (random.chance(0.5))
         event.at = random.up_to(pick(random, {Nanoseconds::from_us(500), Nanoseconds::from_ms(20)}));
@@ -249,15 +249,15 @@ Strike draw_event(Random& random, std::uint32_t processes, std::uint64_t operati
 
 // Faults of joins. A separate generator keeps earlier draws of each seed unchanged, as the seeds in
 // fabtests/unit/test_groups.cc require; with this constant, the older of those seeds draw no faults here.
-void draw_join_troubles(std::uint64_t seed, GroupOptions& options) {
+void draw_join_faults(std::uint64_t seed, GroupOptions& options) {
     Random random(seed ^ 0x6a6f696e55);
     const auto processes = static_cast<std::uint32_t>(options.host_of.size());
     options.messages_doubled = pick(random, {0.0, 0.0, 0.0, 0.2});
     options.counted = one_of(random, 3);
-    const auto somebody = [&] { return one_of(random, processes); };
+    const auto any_process = [&] { return one_of(random, processes); };
     if (random.chance(0.15)) options.restart = draw_event(random, processes, 20);
-    if (random.chance(0.03)) options.never_calls = somebody();
-    if (random.chance(0.05)) options.silent = somebody();
+    if (random.chance(0.03)) options.never_calls = any_process();
+    if (random.chance(0.05)) options.silent = any_process();
 }
 
 // Derived from the seed alone, for the same reason.
@@ -301,12 +301,12 @@ GroupOptions draw_groups(std::uint64_t seed) {
     if (random.chance(0.2)) options.stall_timeout = Nanoseconds::from_ms(1'000);
     if (random.chance(0.05)) options.no_memory = one_of(random, processes);
     options.pause_length = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 50, 700, 3'000}));
-    draw_join_troubles(seed, options);
+    draw_join_faults(seed, options);
     draw_security(seed, options);
     return options;
 }
 
-std::string describe(const char* what, const std::optional<Strike>& event) {
+std::string describe(const char* what, const std::optional<HostEvent>& event) {
     if (!event) return {};
     return event->at != kNever ? fmt::format(", {} {} at {}", event->host, what, to_string(event->at))
                                : fmt::format(", {} {} after {} operations", event->host, what, event->after);
@@ -322,7 +322,7 @@ Options draw_scenario(std::uint64_t seed) {
     draw_faults(random, hosts, options.faults);
     draw_timing(random, options);
     if (random.chance(0.15)) {
-        Strike& death = options.deaths.emplace_back();
+        HostEvent& death = options.deaths.emplace_back();
         death.host = one_of(random, hosts);
         if (random.chance(0.5))
             death.at = us_between(random, 1, 20'000);
@@ -342,7 +342,7 @@ std::string summary_of(const Options& options) {
             plan.config.fragment_bytes, plan.config.ranges, plan.config.relay ? ", relayed" : "");
     text += fmt::format("{}, latency {}, faults {}", options.separated ? "separated" : "pipelined",
                         to_string(options.model.latency), to_string(options.faults));
-    for (const Strike& death : options.deaths) text += describe("dies", death);
+    for (const HostEvent& death : options.deaths) text += describe("dies", death);
     return text;
 }
 
@@ -354,7 +354,7 @@ std::string summary_of_groups(std::uint64_t seed) {
         for (const Collective& what : plan.script)
             groups += fmt::format(" {}:{}", levels::name_of(what.kind).data(), what.bytes);
     }
-    const auto somebody = [](const std::optional<std::uint32_t>& who, const char* what) {
+    const auto named = [](const std::optional<std::uint32_t>& who, const char* what) {
         return who ? fmt::format(", {} {}", *who, what) : std::string();
     };
     return fmt::format(
@@ -365,8 +365,8 @@ std::string summary_of_groups(std::uint64_t seed) {
         to_string(options.model.latency), to_string(options.faults), options.messages_doubled,
         options.counted, describe("dies", options.death), describe("starts again", options.restart),
         describe("computes", options.pause), describe("gives up", options.gives_up),
-        somebody(options.no_multicast, "has no multicast"), somebody(options.no_memory, "shares no memory"),
-        somebody(options.never_calls, "never calls"), somebody(options.silent, "is silent in surveys"));
+        named(options.no_multicast, "has no multicast"), named(options.no_memory, "shares no memory"),
+        named(options.never_calls, "never calls"), named(options.silent, "is silent in surveys"));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void combine_by_xor(void* out, const void* one, const void* other, std::size_t b
 }
 
 SharedPlan::SharedPlan(std::uint64_t number, const GroupPlan& plan)
-    : number_(number), plan_(plan), right_(plan.script.size()) {
+    : number_(number), plan_(plan), expected_(plan.script.size()) {
     std::vector<wire::ByteString> addresses;
     rank_of_.resize(plan.members.empty() ? 0 : std::ranges::max(plan.members) + 1);
     for (std::uint32_t rank = 0; rank < members(); ++rank) {
@@ -57,12 +57,12 @@ std::vector<std::byte> SharedPlan::part_given(std::size_t operation, std::uint32
     return content_of(content_seed(number_, rank), operation, bytes, offset);
 }
 
-SharedPlan::Content SharedPlan::right(std::size_t operation, std::uint32_t rank) {
+SharedPlan::Content SharedPlan::expected(std::size_t operation, std::uint32_t rank) {
     const Collective& what = plan_.script[operation];
     if (!same_for_all(what.kind) || (only_for_root(what.kind) && rank != index_of(what.root)))
         return computed(operation, rank);
-    Content content = right_[operation].lock();
-    if (content == nullptr) right_[operation] = content = computed(operation, rank);
+    Content content = expected_[operation].lock();
+    if (content == nullptr) expected_[operation] = content = computed(operation, rank);
     return content;
 }
 

@@ -60,7 +60,7 @@ class SharedPlan {
     // A member's input of an operation.
     std::vector<std::byte> given(std::size_t operation, std::uint32_t rank) const;
     // A member's result. A result common to all members is stored once, while referenced.
-    Content right(std::size_t operation, std::uint32_t rank);
+    Content expected(std::size_t operation, std::uint32_t rank);
 
   private:
     std::vector<std::byte> part_given(std::size_t operation, std::uint32_t rank, std::size_t offset,
@@ -71,7 +71,7 @@ class SharedPlan {
     const GroupPlan& plan_;
     group::MemberList addresses_;
     std::vector<std::uint32_t> rank_of_;  // by process
-    std::vector<std::weak_ptr<const std::vector<std::byte>>> right_;
+    std::vector<std::weak_ptr<const std::vector<std::byte>>> expected_;
 };
 
 }  // namespace mcastcoll::sim

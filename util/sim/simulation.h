@@ -15,7 +15,7 @@ struct Conditions {
 };
 
 // A fault of a host: at a time, or after so many completed operations.
-struct Strike {
+struct HostEvent {
     std::uint32_t host = 0;
     Nanoseconds at = kNever;
     std::uint64_t after = UINT64_MAX;
@@ -66,7 +66,7 @@ class Simulation : public Sink {
     }
     // A rank has completed the current operation, or has joined. Returns true if all have: the next may
     // begin.
-    bool through(std::uint32_t group, std::uint32_t rank, Nanoseconds at) {
+    bool mark_done(std::uint32_t group, std::uint32_t rank, Nanoseconds at) {
         Separated& track = tracks_[group];
         if (!track.times.empty()) track.times.back()[rank] = at - track.began_at;
         if (--track.unfinished > 0) return false;

@@ -198,7 +198,7 @@ void World::on_timer(std::uint32_t index) {
     post_pipelined(index);
 }
 
-void World::tell_lost(std::uint32_t index) {
+void World::report_lost(std::uint32_t index) {
     const Member& member = members_[index];
     for (std::size_t i = 0; i < member.watched.size(); ++i)
         if (const Rank lost = member.watched[i]; network_.dead(fellow(index, lost)))
@@ -219,9 +219,9 @@ void World::on_wake(std::uint32_t index, std::uint32_t tag) {
             pump(index);
             return post_pipelined(index);
         case kPeerLost:
-            return tell_lost(index);
+            return report_lost(index);
         case kDeath:
-            doomed_.push_back(network_.host_of(index));
+            hosts_to_kill_.push_back(network_.host_of(index));
             return;
         case kClose:
             return close(index);
@@ -233,8 +233,8 @@ void World::on_wake(std::uint32_t index, std::uint32_t tag) {
 }
 
 void World::kill_after(std::uint64_t completed) {
-    for (const Strike& death : options_.deaths)
-        if (death.after <= completed && !network_.host_dead(death.host)) doomed_.push_back(death.host);
+    for (const HostEvent& death : options_.deaths)
+        if (death.after <= completed && !network_.host_dead(death.host)) hosts_to_kill_.push_back(death.host);
 }
 
 // A process ends: all its members stop at once, and its watchers are notified.
@@ -257,7 +257,7 @@ void World::kill(std::uint32_t host) {
         const Member& member = members_[index];
         const bool waited_for = !member.joined || member.posted.size() < begun(member.group) ||
                                 (!member.posted.empty() && !member.posted.back().done);
-        if (network_.host_of(index) == host && waited_for) come_through(index);
+        if (network_.host_of(index) == host && waited_for) complete_step(index);
     }
 }
 
@@ -285,13 +285,13 @@ std::string World::run(std::vector<Step> script) {
 
 void World::start() {
     for (std::size_t group = 0; group < groups_.size(); ++group) {
-        groups_[group].right.resize(options_.plans[group].script.size());
+        groups_[group].expected.resize(options_.plans[group].script.size());
         tracks_[group].unfinished = groups_[group].members;
     }
     for (std::uint32_t index = 0; index < members_.size(); ++index) {
         if (options_.start_skew.value > 0)
             network_.wake(index, now() + random_.up_to(options_.start_skew), kStart);
-        for (const Strike& death : options_.deaths)
+        for (const HostEvent& death : options_.deaths)
             if (death.at != kNever && network_.host_of(index) == death.host)
                 network_.wake(index, death.at, kDeath);
     }
@@ -304,9 +304,9 @@ std::string World::run() {
     start();
     constexpr std::uint64_t kLookEvery = 1024;
     while (over_ < members_.size() && wrong_.empty()) {
-        while (!doomed_.empty()) {
-            const std::uint32_t host = doomed_.back();
-            doomed_.pop_back();
+        while (!hosts_to_kill_.empty()) {
+            const std::uint32_t host = hosts_to_kill_.back();
+            hosts_to_kill_.pop_back();
             kill(host);
         }
         if (++steps_ % kLookEvery == 0) {

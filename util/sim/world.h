@@ -32,7 +32,7 @@ struct Plan {
 
 struct Options : Conditions {
     std::vector<Plan> plans = std::vector<Plan>(1);
-    std::vector<Strike> deaths;  // after: completions of any one member
+    std::vector<HostEvent> deaths;  // after: completions of any one member
     // Separated: all members arrive at an operation when the previous one has completed everywhere, plus the
     // arrival pattern. Otherwise each member keeps `in_flight` operations posted and waits up to `think`
     // between two posts.
@@ -93,7 +93,7 @@ class World : public Simulation {
         std::vector<std::byte> buffer;
         std::vector<std::byte> input;   // of a reduction that is not in place
         std::vector<std::byte> source;  // of a stream, until all bytes have arrived
-        Content right;                  // expected contents of the buffer, until completion
+        Content expected;               // expected contents of the buffer, until completion
         Nanoseconds posted_at{}, done_at{};
         std::uint64_t ready = UINT64_MAX;  // bytes announced to the engine by a streaming root
         std::uint64_t arrived = 0;         // bytes reported as arrived, and checked
@@ -115,8 +115,8 @@ class World : public Simulation {
         bool post_due = false, poll_due = false;
     };
     struct Group {
-        std::uint32_t begin = 0, members = 0;                            // of members_
-        std::vector<std::weak_ptr<const std::vector<std::byte>>> right;  // by step, while in use
+        std::uint32_t begin = 0, members = 0;                               // of members_
+        std::vector<std::weak_ptr<const std::vector<std::byte>>> expected;  // by step, while in use
     };
 
     // world.cc
@@ -138,7 +138,7 @@ class World : public Simulation {
     void take_effect(std::uint32_t member, const engine::Effect& effect);
     void arm_timer(std::uint32_t member);
     void on_timer(std::uint32_t member);
-    void tell_lost(std::uint32_t member);
+    void report_lost(std::uint32_t member);
     void kill(std::uint32_t host);
     void kill_after(std::uint64_t completed);
     bool in_time();
@@ -151,9 +151,9 @@ class World : public Simulation {
     void take_completion(std::uint32_t member, const engine::Effect& effect);
     void retire(std::uint32_t member, std::uint64_t step);
     void member_joined(std::uint32_t member);
-    void come_through(std::uint32_t member);
+    void complete_step(std::uint32_t member);
     void begin_step(std::uint32_t group);
-    Content right_content(std::uint32_t group, std::uint64_t step);
+    Content expected_content(std::uint32_t group, std::uint64_t step);
 
     void fill(std::uint32_t member, std::uint64_t step);
     void take_gathered(std::uint32_t member, std::uint64_t step);
@@ -185,7 +185,7 @@ class World : public Simulation {
     std::uint64_t retired_bytes_ = 0;
     std::uint64_t steps_ = 0, failed_operations_ = 0;
     std::uint32_t over_ = 0, groups_begun_ = 0, groups_done_ = 0;
-    std::vector<std::uint32_t> doomed_;  // hosts to end after the current event
+    std::vector<std::uint32_t> hosts_to_kill_;  // hosts to end after the current event
     Network::Traffic traffic_at_begin_, traffic_of_operations_;
     Nanoseconds killed_at_ = kNever;
 };

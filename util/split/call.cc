@@ -35,14 +35,14 @@ int option_of(int fd, int option) noexcept {
     return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
 }
 
-socklen_t write_address(const relay::Endpoint& endpoint, int domain, sockaddr_storage& address) noexcept {
-    relay::Endpoint shown = endpoint;
-    if (domain == AF_INET6 && endpoint.family == relay::Family::v4) {
-        shown = {relay::Family::v6, endpoint.port, {}};
+socklen_t write_address(const sites::Endpoint& endpoint, int domain, sockaddr_storage& address) noexcept {
+    sites::Endpoint shown = endpoint;
+    if (domain == AF_INET6 && endpoint.family == sites::Family::v4) {
+        shown = {sites::Family::v6, endpoint.port, {}};
         shown.address[10] = shown.address[11] = std::byte{0xff};
         std::copy_n(endpoint.address.begin(), 4, shown.address.begin() + 12);
     }
-    if (domain != (shown.family == relay::Family::v4 ? AF_INET : AF_INET6)) return 0;
+    if (domain != (shown.family == sites::Family::v4 ? AF_INET : AF_INET6)) return 0;
     return static_cast<socklen_t>(shown.to(address));
 }
 

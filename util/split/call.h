@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "relay/endpoint.h"
+#include "sites/endpoint.h"
 
 namespace mcastcoll::split {
 
@@ -68,6 +68,6 @@ int option_of(int fd, int option) noexcept;
 
 // Writes an endpoint as an address of this domain (SO_DOMAIN) and returns its length; 0 if the domain cannot
 // express the endpoint. An IPv4 address on an IPv6 socket becomes a mapped address.
-socklen_t write_address(const relay::Endpoint& endpoint, int domain, sockaddr_storage& address) noexcept;
+socklen_t write_address(const sites::Endpoint& endpoint, int domain, sockaddr_storage& address) noexcept;
 
 }  // namespace mcastcoll::split

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "base/function_ref.h"
-#include "relay/preface.h"
+#include "gateway/preface.h"
 
 namespace mcastcoll::split {
 
@@ -25,8 +25,8 @@ struct Connection {
     std::uint64_t cookie = 0;
     Stage stage = Stage::settled;
     std::uint8_t sent = 0;  // bytes of the preface
-    relay::Endpoint peer;
-    std::array<std::byte, relay::kPrefaceSize> preface{};
+    sites::Endpoint peer;
+    std::array<std::byte, gateway::kPrefaceSize> preface{};
 };
 
 // One lock guards the state, also for the thread that sends prefaces. Signals are blocked while the lock is
@@ -61,11 +61,11 @@ void settle(Connection& connection) noexcept;
 bool may_go_on(int fd, int flags, Stage stage, FunctionRef<int(Connection&)> attempt) noexcept;
 
 // Like connect(2), for a target in another site: connects through the gateway.
-int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target) noexcept;
+int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoint& target) noexcept;
 
 // Takes the preface from a connection of the gateway's address and replaces `peer` by the true peer. False,
 // with errno, if this library does not understand the preface.
-bool receive_accepted(int fd, relay::Endpoint& peer) noexcept;
+bool receive_accepted(int fd, sites::Endpoint& peer) noexcept;
 
 // Whether the program may write or read now; otherwise sets errno. Waits if the socket blocks.
 bool may_write(int fd, int flags) noexcept;

@@ -15,7 +15,7 @@
 #include <new>
 #include <string>
 
-#include "relay/sites.h"
+#include "sites/sites.h"
 #include "split/call.h"
 #include "split/connections.h"
 
@@ -30,8 +30,8 @@ constexpr int kBadSites = 126;  // the status with which shells report a program
 
 // Read once, when the library is loaded, and never destroyed, because other threads may still connect while
 // the process exits. If the own site is unknown, the library does nothing in this process.
-const relay::Sites* sites = nullptr;
-const relay::Site* own = nullptr;
+const sites::Sites* sites = nullptr;
+const sites::Site* own = nullptr;
 bool verbose = false;
 
 // An unusable sites file ends the program: without the file, connections would go to wrong places unnoticed.
@@ -42,12 +42,12 @@ bool verbose = false;
 
 // The site of one of this host's addresses. MCASTCOLL_SITE selects the site of a host in several sites, such
 // as a gateway.
-const relay::Site* site_here() {
+const sites::Site* site_here() {
     ifaddrs* all = nullptr;
     if (getifaddrs(&all) != 0) end(std::string("cannot list this host's addresses: ") + std::strerror(errno));
-    const relay::Site* found = nullptr;
+    const sites::Site* found = nullptr;
     for (const ifaddrs* one = all; one != nullptr && found == nullptr; one = one->ifa_next)
-        found = sites->site_of(relay::Endpoint::of(one->ifa_addr, sizeof(sockaddr_in6)));
+        found = sites->site_of(sites::Endpoint::of(one->ifa_addr, sizeof(sockaddr_in6)));
     freeifaddrs(all);
     return found;
 }
@@ -59,9 +59,9 @@ __attribute__((constructor)) void load() try {
     const char* const say = secure_getenv("MCASTCOLL_SPLIT_VERBOSE");
     if (path == nullptr || *path == '\0') return;
     verbose = say != nullptr && *say != '\0' && std::strcmp(say, "0") != 0;
-    auto read = relay::read_sites(path);
+    auto read = sites::read_sites(path);
     if (!read) end(read.error().message);
-    sites = new relay::Sites(std::move(read.value()));
+    sites = new sites::Sites(std::move(read.value()));
     if (name == nullptr || *name == '\0') {
         own = site_here();
     } else {
@@ -78,14 +78,14 @@ __attribute__((constructor)) void load() try {
 
 // The own site's gateway if the target is in another site; nullptr if the connection needs no gateway.
 // Gateways connect to each other directly.
-const relay::Endpoint* gateway_to(const relay::Endpoint& target) noexcept {
-    const relay::Site* const site = sites->site_of(target);
-    const bool ours = site == nullptr || site == own || target == site->gateway || target == site->wan;
-    return ours ? nullptr : &own->gateway;
+const sites::Endpoint* gateway_to(const sites::Endpoint& target) noexcept {
+    const sites::Site* const site = sites->site_of(target);
+    const bool local = site == nullptr || site == own || target == site->gateway || target == site->wan;
+    return local ? nullptr : &own->gateway;
 }
 
 // With MCASTCOLL_SPLIT_VERBOSE: prints a line on standard error.
-void tell(const char* what, int fd, const relay::Endpoint& peer) noexcept try {
+void tell(const char* what, int fd, const sites::Endpoint& peer) noexcept try {
     if (!verbose) return;
     const KeepErrno keep;
     std::fprintf(stderr, "libmcastcoll-split[%d]: descriptor %d: %s %s\n", getpid(), fd, what,
@@ -126,9 +126,9 @@ int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexce
     socklen_t length = sizeof peer;
     const int accepted = real_accept4(fd, reinterpret_cast<sockaddr*>(&peer), &length, flags);
     if (accepted < 0) return accepted;
-    relay::Endpoint source = relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&peer), length);
+    sites::Endpoint source = sites::Endpoint::of(reinterpret_cast<const sockaddr*>(&peer), length);
     if (source.same_host(own->gateway) && is_tcp(accepted)) {
-        const relay::Endpoint gateway = source;
+        const sites::Endpoint gateway = source;
         if (!receive_accepted(accepted, source)) {
             const KeepErrno keep;
             close(accepted);
@@ -146,21 +146,21 @@ int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexce
 
 // The peer's address to show to the program instead of the kernel's answer, which names the gateway. Invalid
 // if the kernel's answer is right.
-relay::Endpoint true_peer(int fd) noexcept {
+sites::Endpoint true_peer(int fd) noexcept {
     if (own == nullptr) return {};
     if (!nothing_unsettled()) may_read(fd, MSG_DONTWAIT);  // takes a preface that has arrived
     const std::uint64_t cookie = cookie_of(fd);
     const Locked locked;
     const Connection* const known = cookie == 0 ? nullptr : find(cookie);
-    return known == nullptr ? relay::Endpoint{} : known->peer;
+    return known == nullptr ? sites::Endpoint{} : known->peer;
 }
 
 }  // namespace
 
 MCC_EXPORT int connect(int fd, const sockaddr* address, socklen_t length) {
     if (own == nullptr) return real_connect(fd, address, length);
-    const relay::Endpoint target = relay::Endpoint::of(address, length);
-    const relay::Endpoint* const gateway = gateway_to(target);
+    const sites::Endpoint target = sites::Endpoint::of(address, length);
+    const sites::Endpoint* const gateway = gateway_to(target);
     if (gateway == nullptr || !is_tcp(fd)) return real_connect(fd, address, length);
     tell("through the gateway to", fd, target);
     return connect_through(fd, *gateway, target);
@@ -178,7 +178,7 @@ MCC_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* room) noexcept 
     const socklen_t there = address == nullptr || room == nullptr ? 0 : *room;
     const int result = real_getpeername(fd, address, room);
     if (result != 0 || there == 0) return result;
-    const relay::Endpoint peer = true_peer(fd);
+    const sites::Endpoint peer = true_peer(fd);
     sockaddr_storage shown;
     const socklen_t length = peer.valid() ? write_address(peer, option_of(fd, SO_DOMAIN), shown) : 0;
     if (length == 0) return result;

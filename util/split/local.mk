@@ -11,7 +11,7 @@ mcc_parts += \
 nodist_%canon_reldir%_libmccsplit_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
-%canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/relay/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
+%canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
 lib_LTLIBRARIES += libmcastcoll-split.la
 module_links += lib/split/libmcastcoll-split.so
 lib/split/libmcastcoll-split.so: | libmcastcoll-split.la

@@ -12,7 +12,7 @@
 namespace mcastcoll::split {
 namespace {
 
-int real_connect_to(int fd, const relay::Endpoint& to) noexcept {
+int real_connect_to(int fd, const sites::Endpoint& to) noexcept {
     sockaddr_storage address;
     const socklen_t length = write_address(to, option_of(fd, SO_DOMAIN), address);
     if (length != 0) return real_connect(fd, reinterpret_cast<const sockaddr*>(&address), length);
@@ -20,19 +20,19 @@ int real_connect_to(int fd, const relay::Endpoint& to) noexcept {
     return -1;
 }
 
-std::array<std::byte, relay::kPrefaceSize> preface_of(int fd, const relay::Endpoint& target) noexcept {
-    relay::Preface preface;
+std::array<std::byte, gateway::kPrefaceSize> preface_of(int fd, const sites::Endpoint& target) noexcept {
+    gateway::Preface preface;
     sockaddr_storage own;
     socklen_t length = sizeof own;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0)
-        preface.source = relay::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
+        preface.source = sites::Endpoint::of(reinterpret_cast<const sockaddr*>(&own), length);
     preface.target = target;
     // The host's number is the end of its address, which is unique within a site.
     const std::size_t size = preface.source.address_size();
     for (std::size_t i = size < 4 ? 0 : size - 4; i < size; i++)
         preface.node = preface.node << 8 | std::to_integer<std::uint32_t>(preface.source.address[i]);
     preface.process = static_cast<std::uint32_t>(getpid());
-    return relay::encode_preface(preface);
+    return gateway::encode_preface(preface);
 }
 
 // State of a connection attempt: 0 if connected, EINPROGRESS, or the error.
@@ -45,9 +45,9 @@ int outcome_of(int fd, int patience_ms) noexcept {
 // Sends the rest of a preface; call under Locked. Returns 0, EAGAIN, or the connection's error, and then the
 // entry has been removed.
 int flush(int fd, Connection& connection) noexcept {
-    while (connection.sent < relay::kPrefaceSize) {
+    while (connection.sent < gateway::kPrefaceSize) {
         const ssize_t n = real_send(fd, connection.preface.data() + connection.sent,
-                                    relay::kPrefaceSize - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+                                    gateway::kPrefaceSize - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n > 0) {
             connection.sent = static_cast<std::uint8_t>(connection.sent + n);
         } else if (errno != EINTR) {
@@ -134,7 +134,7 @@ void watch(int fd, std::uint64_t cookie) noexcept {
 
 // Whether the same socket connects to the same target again, as programs do to query the state of a
 // connection.
-bool asks_again(std::uint64_t cookie, const relay::Endpoint& target) noexcept {
+bool asks_again(std::uint64_t cookie, const sites::Endpoint& target) noexcept {
     const Locked locked;
     const Connection* const known = find(cookie);
     if (known == nullptr || known->peer == target) return known != nullptr;
@@ -151,13 +151,13 @@ enum class Found {
 
 bool begins_as_preface(const std::byte* bytes, std::size_t length) noexcept {
     std::array<std::byte, 4> magic;
-    wire::put(magic.data(), relay::kPrefaceMagic);
+    wire::put(magic.data(), gateway::kPrefaceMagic);
     return std::memcmp(bytes, magic.data(), std::min(length, magic.size())) == 0;
 }
 
 // Peeks first, so that data without a preface stays for the program.
-Found take_preface(int fd, relay::Endpoint& source) noexcept {
-    std::array<std::byte, relay::kPrefaceSize> bytes;
+Found take_preface(int fd, sites::Endpoint& source) noexcept {
+    std::array<std::byte, gateway::kPrefaceSize> bytes;
     ssize_t n = 0;
     do n = real_recv(fd, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
@@ -165,14 +165,14 @@ Found take_preface(int fd, relay::Endpoint& source) noexcept {
     const auto length = static_cast<std::size_t>(n);
     if (length == 0 || !begins_as_preface(bytes.data(), length)) return Found::ordinary;
     if (length < bytes.size()) return Found::nothing;
-    const auto preface = relay::decode_preface(bytes);
+    const auto preface = gateway::decode_preface(bytes);
     if (!preface) return Found::unknown;
     source = preface->source;
     real_recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
     return Found::preface;
 }
 
-Found wait_for_preface(int fd, relay::Endpoint& source) noexcept {
+Found wait_for_preface(int fd, sites::Endpoint& source) noexcept {
     if (!wait_for(fd, POLLIN, kPatience_ms)) return Found::nothing;
     Found found = take_preface(fd, source);
     for (int i = 0; i < 2 * kPatience_ms && found == Found::nothing; i++) {
@@ -184,7 +184,7 @@ Found wait_for_preface(int fd, relay::Endpoint& source) noexcept {
 
 }  // namespace
 
-int connect_through(int fd, const relay::Endpoint& gateway, const relay::Endpoint& target) noexcept {
+int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoint& target) noexcept {
     Connection made;
     made.cookie = cookie_of(fd);
     const bool again = asks_again(made.cookie, target);
@@ -227,7 +227,7 @@ bool may_write(int fd, int flags) noexcept {
     });
 }
 
-bool receive_accepted(int fd, relay::Endpoint& peer) noexcept {
+bool receive_accepted(int fd, sites::Endpoint& peer) noexcept {
     const KeepErrno keep;
     Connection accepted;
     accepted.cookie = cookie_of(fd);

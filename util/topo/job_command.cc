@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/new_file.h"
-#include "crew/launcher.h"
+#include "hostset/launcher.h"
 #include "look.h"
 #include "topo.h"
 #include "watch.h"
@@ -27,13 +27,13 @@ std::vector<std::string> folders_of(const JobCommand& command) {
 // Prints each message once, although the same reports are parsed again and again.
 class Complaints {
   public:
-    void tell(const std::vector<std::string>& complaints) {
+    void print_new(const std::vector<std::string>& complaints) {
         for (const std::string& one : complaints)
-            if (std::ranges::find(told_, one) == told_.end()) complain(told_.emplace_back(one));
+            if (std::ranges::find(printed_, one) == printed_.end()) complain(printed_.emplace_back(one));
     }
 
   private:
-    std::vector<std::string> told_;
+    std::vector<std::string> printed_;
 };
 
 class Watch {
@@ -41,15 +41,15 @@ class Watch {
     Watch(const JobCommand& command, Look& look) : command_(command), look_(look) {}
 
     int run() {
-        for (unsigned turn = 0; command_.times == 0 || turn <= command_.times; ++turn) {
+        for (unsigned sample = 0; command_.times == 0 || sample <= command_.times; ++sample) {
             if (const auto asked = look_.ask_for_news(); !asked) return complain(asked.error().message, 1);
-            if (turn > 0) std::this_thread::sleep_for(std::chrono::duration<double>(command_.every));
+            if (sample > 0) std::this_thread::sleep_for(std::chrono::duration<double>(command_.every));
             auto now = look_.take();
             if (!now) return complain(now.error().message, 1);
-            complaints_.tell(now.value().complaints);
+            complaints_.print_new(now.value().complaints);
             std::vector<JobGroup> groups = groups_of(now.value());
             if (command_.pid != 0) keep_only(command_.pid, now.value(), groups);
-            if (turn > 0 && !show(now.value(), groups))
+            if (sample > 0 && !show(now.value(), groups))
                 return complain(fmt::format("cannot write {}", command_.page), 1);
             before_ = std::move(now).value();
         }
@@ -103,7 +103,7 @@ int show_job(const JobCommand& command, Look& look) {
     auto taken = look.take();
     if (!taken) return complain(taken.error().message, 1);
     LoadedReports loaded = std::move(taken).value();
-    Complaints().tell(loaded.complaints);
+    Complaints().print_new(loaded.complaints);
     std::vector<JobGroup> groups = groups_of(loaded);
     if (command.pid != 0) keep_only(command.pid, loaded, groups);
     if (command.metrics) return fmt::print("{}", as_metrics(loaded)), 0;
@@ -126,20 +126,20 @@ int show_job(const JobCommand& command, Look& look) {
 }  // namespace
 
 int run_job(const JobCommand& command) {
-    std::unique_ptr<crew::Crew> crew;
-    if (!command.crew.hosts.empty() || crew::is_launched()) {
-        auto formed = crew::Crew::form(kProgram, command.crew);
+    std::unique_ptr<hostset::HostSet> host_set;
+    if (!command.host_set.hosts.empty() || hostset::is_launched()) {
+        auto formed = hostset::HostSet::form(kProgram, command.host_set);
         if (!formed) return complain(formed.error().message);
-        crew = std::move(formed).value();
+        host_set = std::move(formed).value();
     }
-    Look look(folders_of(command), std::move(crew));
+    Look look(folders_of(command), std::move(host_set));
     if (look.is_head()) return command.watch ? Watch(command, look).run() : show_job(command, look);
     const auto served = look.serve();
     return served ? 0 : complain(served.error().message, 1);
 }
 
 int serve_job(const JobCommand& command) {
-    auto formed = crew::Crew::form(kProgram, command.crew);
+    auto formed = hostset::HostSet::form(kProgram, command.host_set);
     if (!formed) return complain(formed.error().message);
     const auto served = Look(topology::report_folders(), std::move(formed).value()).serve();
     return served ? 0 : complain(served.error().message, 1);

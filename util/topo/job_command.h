@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "crew/crew.h"
+#include "hostset/host_set.h"
 
 namespace mcastcoll::topo {
 
 struct JobCommand {
     std::string folder, svg, page;
-    crew::Options crew;  // without hosts: the launcher's, or this host
+    hostset::Options host_set;  // without hosts: the launcher's, or this host
     std::uint64_t pid = 0;
     unsigned root = 0, times = 0;
     double every = 1;

@@ -120,7 +120,7 @@ std::string as_json_line(const Sample& sample) {
                    {"operations", one.operations},
                    {"bytes", one.bytes},
                    {"datagrams", one.sent},
-                   {"heard", one.heard},
+                   {"received", one.received},
                    {"repaired", one.repaired},
                    {"loss", one.loss()},
                    {"transport", one.transport},

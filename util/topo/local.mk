@@ -20,7 +20,7 @@ nodist_%canon_reldir%_mcastcoll_topo_SOURCES = %reldir%/all.cc
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/provider/selection_file.cc
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
-%canon_reldir%_mcastcoll_topo_LDADD = %reldir%/libmccjob.a $(MCC_CREW)
+%canon_reldir%_mcastcoll_topo_LDADD = %reldir%/libmccjob.a $(MCC_HOST_SET)
 
 # The reports of processes are parsed by a test, too.
 noinst_LIBRARIES += %reldir%/libmccjob.a

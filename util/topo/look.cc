@@ -4,19 +4,19 @@
 
 #include <algorithm>
 
-#include "crew/words.h"
+#include "hostset/encoding.h"
 
 namespace mcastcoll::topo {
 namespace {
 
 // Requests of the head, sent before each exchange of reports.
-const std::string kNews = "news", kReports = "reports", kOver = "over";
+const std::string kRefresh = "news", kReports = "reports", kOver = "over";
 constexpr unsigned kAnswer_s = 10;
 // Between two requests of the head; a user may look once an hour.
-constexpr unsigned kPatience_s = 4000;
+constexpr unsigned kRequestTimeout_s = 4000;
 
 std::string as_bytes_of(const ReadReports& read) {
-    crew::Writer writer;
+    hostset::Writer writer;
     writer.number(read.files.size());
     for (const ReportFile& file : read.files)
         writer.text(file.path).number(static_cast<std::uint64_t>(file.written * 1e6)).text(file.text);
@@ -27,7 +27,7 @@ std::string as_bytes_of(const ReadReports& read) {
 
 // The host is part of the path, since files on different hosts may have the same name.
 void add_from(const std::string& host, std::string_view bytes, ReadReports& all) {
-    crew::Reader reader(bytes);
+    hostset::Reader reader(bytes);
     for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left) {
         std::string path = fmt::format("{}: {}", host, reader.text());
         const double written = static_cast<double>(reader.number()) / 1e6;
@@ -38,7 +38,7 @@ void add_from(const std::string& host, std::string_view bytes, ReadReports& all)
     if (!reader.ok()) all.complaints.push_back(fmt::format("{}: cannot parse its answer", host));
 }
 
-void ask_here(const std::vector<std::string>& folders) {
+void request_here(const std::vector<std::string>& folders) {
     for (const std::string& folder : folders)
         if (const auto opened = topology::open_report_folder(folder, false))
             topology::request_report(opened.value());
@@ -46,38 +46,38 @@ void ask_here(const std::vector<std::string>& folders) {
 
 }  // namespace
 
-Look::Look(std::vector<std::string> folders, std::unique_ptr<crew::Crew> crew)
-    : folders_(std::move(folders)), crew_(std::move(crew)) {}
+Look::Look(std::vector<std::string> folders, std::unique_ptr<hostset::HostSet> host_set)
+    : folders_(std::move(folders)), host_set_(std::move(host_set)) {}
 
 Look::~Look() {
-    if (crew_ != nullptr && crew_->is_head()) (void)tell(kOver);
+    if (host_set_ != nullptr && host_set_->is_head()) (void)send_request(kOver);
 }
 
-Result<void> Look::tell(const std::string& word) {
-    if (crew_ == nullptr) return {};
-    const auto told = crew_->exchange(word, kAnswer_s);
-    return told ? Result<void>() : told.error();
+Result<void> Look::send_request(const std::string& request) {
+    if (host_set_ == nullptr) return {};
+    const auto answers = host_set_->exchange(request, kAnswer_s);
+    return answers ? Result<void>() : answers.error();
 }
 
 Result<void> Look::ask_for_news() {
-    if (crew_ == nullptr || crew_->head_works()) ask_here(folders_);
-    return tell(kNews);
+    if (host_set_ == nullptr || host_set_->head_works()) request_here(folders_);
+    return send_request(kRefresh);
 }
 
 Result<LoadedReports> Look::take() {
-    if (crew_ == nullptr) return load_reports(folders_);
-    if (const auto told = tell(kReports); !told) return told.error();
+    if (host_set_ == nullptr) return load_reports(folders_);
+    if (const auto answers = send_request(kReports); !answers) return answers.error();
     const auto gathered =
-        crew_->exchange(crew_->head_works() ? as_bytes_of(read_reports(folders_)) : "", kAnswer_s);
+        host_set_->exchange(host_set_->head_works() ? as_bytes_of(read_reports(folders_)) : "", kAnswer_s);
     if (!gathered) return gathered.error();
     ReadReports all;
-    for (std::uint32_t rank = 0; rank < crew_->size(); ++rank) {
-        const std::string& host = crew_->hosts()[rank];
+    for (std::uint32_t rank = 0; rank < host_set_->size(); ++rank) {
+        const std::string& host = host_set_->hosts()[rank];
         if (const auto& bytes = gathered.value()[rank]) {
-            if (rank != 0 || crew_->head_works()) add_from(host, *bytes, all);
+            if (rank != 0 || host_set_->head_works()) add_from(host, *bytes, all);
         } else if (std::ranges::find(lost_, rank) == lost_.end()) {
             lost_.push_back(rank);
-            all.complaints.push_back(fmt::format("{}: {}", host, crew_->why_gone(rank)));
+            all.complaints.push_back(fmt::format("{}: {}", host, host_set_->loss_reason(rank)));
         }
     }
     return parse_reports(all);
@@ -85,13 +85,13 @@ Result<LoadedReports> Look::take() {
 
 Result<void> Look::serve() {
     for (;;) {
-        const auto told = crew_->exchange("", kPatience_s);
-        if (!told) return told.error();
-        const std::string word = told.value()[0].value_or(kOver);
-        if (word == kOver) return {};
-        if (word == kNews) ask_here(folders_);
-        if (word != kReports) continue;
-        const auto given = crew_->exchange(as_bytes_of(read_reports(folders_)), kAnswer_s);
+        const auto answers = host_set_->exchange("", kRequestTimeout_s);
+        if (!answers) return answers.error();
+        const std::string request = answers.value()[0].value_or(kOver);
+        if (request == kOver) return {};
+        if (request == kRefresh) request_here(folders_);
+        if (request != kReports) continue;
+        const auto given = host_set_->exchange(as_bytes_of(read_reports(folders_)), kAnswer_s);
         if (!given) return given.error();
     }
 }

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "crew/crew.h"
+#include "hostset/host_set.h"
 #include "job.h"
 
 namespace mcastcoll::topo {
@@ -11,12 +11,12 @@ namespace mcastcoll::topo {
 class Look {
   public:
     // Without a host set (nullptr): this host only.
-    Look(std::vector<std::string> folders, std::unique_ptr<crew::Crew> crew);
+    Look(std::vector<std::string> folders, std::unique_ptr<hostset::HostSet> host_set);
     ~Look();
     Look(const Look&) = delete;
     Look& operator=(const Look&) = delete;
 
-    bool is_head() const { return crew_ == nullptr || crew_->is_head(); }
+    bool is_head() const { return host_set_ == nullptr || host_set_->is_head(); }
     // Requests new reports from all writers within the next seconds. An error: the host set is lost.
     Result<void> ask_for_news();
     // The reports of all hosts. A lost host is reported once.
@@ -25,10 +25,10 @@ class Look {
     Result<void> serve();
 
   private:
-    Result<void> tell(const std::string& word);
+    Result<void> send_request(const std::string& request);
 
     const std::vector<std::string> folders_;
-    const std::unique_ptr<crew::Crew> crew_;
+    const std::unique_ptr<hostset::HostSet> host_set_;
     std::vector<std::uint32_t> lost_;
 };
 

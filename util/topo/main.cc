@@ -90,11 +90,11 @@ void add_options(Arguments& arguments, Command& command) {
                      "show a group on synthetic machines like \"package:2 l3:2 core:8 pu:2\" (hwloc)");
     arguments.option("--hosts", command.made_up.hosts,
                      "number of hosts, or SITE:HOSTS,...; with --job: names of hosts, or @FILE");
-    arguments.option("--rsh", command.of_job.crew.rsh,
+    arguments.option("--rsh", command.of_job.host_set.rsh,
                      "with --job and --hosts: command that starts a command line on a host");
-    arguments.option("--wait", command.of_job.crew.wait_s, "seconds to wait for hosts to start")
+    arguments.option("--wait", command.of_job.host_set.wait_s, "seconds to wait for hosts to start")
         .range(1, 3600);
-    arguments.option("--join", command.of_job.crew.join, "for processes that --hosts starts");
+    arguments.option("--join", command.of_job.host_set.join, "for processes that --hosts starts");
     arguments.option("--ranks", command.made_up.ranks, "ranks on each host; 0: one for each place to bind to")
         .range(0, 1 << 20);
     arguments.option("--bind", command.made_up.bind, "part of the machine that a rank is bound to")
@@ -133,8 +133,8 @@ int run(int argc, char** argv) {
     Command command;
     add_options(arguments, command);
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
-    if (!command.of_job.crew.join.empty()) return serve_job(command.of_job);
-    if (command.job && arguments.given("--hosts")) command.of_job.crew.hosts = command.made_up.hosts;
+    if (!command.of_job.host_set.join.empty()) return serve_job(command.of_job);
+    if (command.job && arguments.given("--hosts")) command.of_job.host_set.hosts = command.made_up.hosts;
     const bool made_up = arguments.given("--synthetic") || (arguments.given("--hosts") && !command.job) ||
                          arguments.given("--ranks");
     const bool described = arguments.given("--members");

@@ -49,7 +49,7 @@ void add(Activity& activity, const ReportedGroup& before, const ReportedGroup& n
         std::max(activity.operations, rate(one_host ? "host_operations" : "group_operations"));
     activity.bytes = std::max(activity.bytes, rate(one_host ? "host_bytes" : "group_bytes"));
     activity.sent += rate("datagrams_sent");
-    activity.heard += rate("fragments_by_multicast");
+    activity.received += rate("fragments_by_multicast");
     activity.repaired += rate("fragments_repaired") + rate("fragments_restored");
     activity.reporting.push_back(now.rank);
     if (activity.state.empty() || activity.state == "ready") activity.state = now.state;

@@ -9,15 +9,15 @@ namespace mcastcoll::topo {
 struct Activity {
     std::uint64_t key = 0;
     std::string program, host;
-    std::vector<Rank> reporting;       // processes of the host that wrote both times
-    double operations = 0, bytes = 0;  // of one member; the maximum of the host's members
-    double sent = 0;                   // multicast datagrams, sum of the members
-    double heard = 0, repaired = 0;    // fragments: received by multicast; retransmitted or computed
+    std::vector<Rank> reporting;        // processes of the host that wrote both times
+    double operations = 0, bytes = 0;   // of one member; the maximum of the host's members
+    double sent = 0;                    // multicast datagrams, sum of the members
+    double received = 0, repaired = 0;  // fragments: received by multicast; retransmitted or computed
     std::string transport, repair, state;
     Rank awaited = kNoRank;
 
     // The share of fragments that did not arrive by multicast, 0 to 1.
-    double loss() const { return heard + repaired > 0 ? repaired / (heard + repaired) : 0; }
+    double loss() const { return received + repaired > 0 ? repaired / (received + repaired) : 0; }
 };
 
 // Sorted by group, then host. Processes and groups in only one of the two sets are left out. A process

@@ -19,5 +19,5 @@ mcc_parts += \
 nodist_%canon_reldir%_libmccprovider_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
-%canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/relay/libmccsites.la
+%canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/sites/libmccsites.la
 EXTRA_DIST += %reldir%/README.md

@@ -10,7 +10,7 @@
 #include "provider/provider.h"
 #include "provider/selection_file.h"
 #include "provider/settings.h"
-#include "relay/sites.h"
+#include "sites/sites.h"
 #include "topology/discover.h"
 
 namespace mcastcoll::ofi {
@@ -235,14 +235,14 @@ class Reader {
 
 // With gateways between the sites, a file lists the sites, so that no measurement is needed.
 Result<void> place_by_sites_file(Settings& settings) {
-    static_assert(relay::kMaxSiteName <= topology::Name::kMost);
+    static_assert(sites::kMaxSiteName <= topology::Name::kMost);
     topology::Override& topology = settings.topology;
     const char* const path = ::secure_getenv("MCASTCOLL_SITES");
     settings.has_gateways = path != nullptr && *path != '\0';
     if (!settings.has_gateways || topology.places_sites()) return {};
-    const auto sites = relay::read_sites(path);
+    const auto sites = sites::read_sites(path);
     if (!sites) return Error{sites.error().code, "MCASTCOLL_SITES: " + sites.error().message};
-    for (const relay::Site& site : sites.value().sites)
+    for (const sites::Site& site : sites.value().sites)
         for (const topology::Subnet& network : site.networks)
             topology.add_site(topology::Name(site.name), network);
     return {};

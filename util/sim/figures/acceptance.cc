@@ -88,13 +88,13 @@ class Acceptance {
         constexpr std::uint32_t kRanks = 116;
         const Measured& tree = result({}, kRanks, 0);
         for (const engine::Repair repair : kRepairs) {
-            const Measured& ours = result(repair, kRanks, 0);
-            const double saved = 1 - ratio(ours.last(), tree.last());
-            verdict(true, saved >= 0.41 && ours.spread() <= 0.14,
+            const Measured& provider = result(repair, kRanks, 0);
+            const double saved = 1 - ratio(provider.last(), tree.last());
+            verdict(true, saved >= 0.41 && provider.spread() <= 0.14,
                     fmt::format("{} ranks, {}: last rank {:.1f} us, {:.0f} % below the binomial tree's "
                                 "{:.1f} (at least 41), spread {:.1f} % of the median (at most 14)",
-                                kRanks, engine::name_of(repair), in_us(ours.last()), 100 * saved,
-                                in_us(tree.last()), 100 * ours.spread()));
+                                kRanks, engine::name_of(repair), in_us(provider.last()), 100 * saved,
+                                in_us(tree.last()), 100 * provider.spread()));
         }
     }
 

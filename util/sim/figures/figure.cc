@@ -138,7 +138,7 @@ Measured run_trial(const FigureOptions& options, const Experiment& experiment) {
                     name_of(experiment.policy), to_string(experiment.faults));
     options.begin(point);
     Measured measured = measure(experiment);
-    if (measured.failures > 0) throw std::runtime_error(fmt::format("{}: {}", point, measured.trouble));
+    if (measured.failures > 0) throw std::runtime_error(fmt::format("{}: {}", point, measured.first_failure));
     return measured;
 }
 

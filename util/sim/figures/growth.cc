@@ -41,7 +41,7 @@ double rounded(double bytes) {
 std::vector<double> costs_of(const GroupExperiment& group) {
     const GroupMeasured measured = measure_groups(group);
     if (measured.failures > 0)
-        throw std::runtime_error(fmt::format("{} ranks: {}", group.members(), measured.trouble));
+        throw std::runtime_error(fmt::format("{} ranks: {}", group.members(), measured.first_failure));
     std::vector<double> costs{in_us(measured.join)};
     for (const GroupMeasured::Share& share : {measured.join_messages, measured.join_datagrams,
                                               measured.join_bytes_sent, measured.join_bytes_received})

@@ -36,14 +36,14 @@ using Cost = std::array<double, 3>;
 Cost cost_of(Simulation& world, const char* name, std::uint32_t warm_up, std::uint32_t ranks,
              std::uint64_t bytes) {
     Cost sum{};
-    Crossings before;
+    TrafficByLink before;
     world.step_over = [&](std::size_t done) {
-        const Crossings now = world.network().crossings();
+        const TrafficByLink now = world.network().link_traffic();
         if (done > warm_up) {
-            const Crossings step = now - before;
+            const TrafficByLink step = now - before;
             std::uint64_t wan = 0, port = 0;
-            for (const Crossed& link : step.links) wan += link.payload_bytes;
-            for (const Crossed& into : step.into) port = std::max(port, into.payload_bytes);
+            for (const LinkTraffic& link : step.links) wan += link.payload_bytes;
+            for (const LinkTraffic& into : step.into) port = std::max(port, into.payload_bytes);
             sum[1] += static_cast<double>(wan) / static_cast<double>(bytes);
             sum[2] += static_cast<double>(port) / static_cast<double>(bytes);
         }
@@ -90,8 +90,8 @@ Cost cost_of_ours(const FigureOptions& options, const Places& places, std::uint6
     whole.groups[0].settle = kSettle;
     for (const std::uint32_t root : every_root(places, warm_up))
         whole.groups[0].script.push_back({.root = rank_of(root), .bytes = bytes});
-    GroupWorld ours(std::move(whole));
-    return cost_of(ours, "ours", warm_up, places.ranks(), bytes);
+    GroupWorld group_world(std::move(whole));
+    return cost_of(group_world, "ours", warm_up, places.ranks(), bytes);
 }
 
 constexpr const char* kTitles[] = {"binomial tree, unaware", "two levels, by machine", "two levels, by site",

@@ -160,7 +160,7 @@ Figure figure_penalty(const FigureOptions& options) {
                   .columns = {"loss_percent", "measured_rounds", "formula_rounds", "most_rounds", "median_us",
                               "last_us"},
                   .curves = {{1, "measured", true}, {2, "p / (1 - p)"}},
-                  .remarks = {"rounds: hops from the nearest ring predecessor that heard the multicast, "
+                  .remarks = {"rounds: hops from the nearest ring predecessor that received the multicast, "
                               "counted from the messages between engines",
                               "loss strikes broadcasts, not the join"}};
     for (int percent = 0; percent <= 60; percent += options.quick ? 25 : 5) {

@@ -50,9 +50,9 @@ void print(const Command& command, const nlohmann::ordered_json& report) {
 }
 
 // Prints the error, if any, and returns the program's exit code.
-int judge(const Command& command, std::uint64_t failures, const std::string& trouble) {
+int judge(const Command& command, std::uint64_t failures, const std::string& first_failure) {
     if (failures == 0) return 0;
-    fmt::print(stderr, "mcastcoll-sim: {}\nreplay with: {}\n", trouble, command.replay);
+    fmt::print(stderr, "mcastcoll-sim: {}\nreplay with: {}\n", first_failure, command.replay);
     return 1;
 }
 
@@ -67,7 +67,7 @@ int run_measurement(Command& command) {
     const Measured measured = measure(command.experiment);
     if (show_progress) fmt::print(stderr, "\r\033[K");
     print(command, report_of(command, measured));
-    return judge(command, measured.failures, measured.trouble);
+    return judge(command, measured.failures, measured.first_failure);
 }
 
 nlohmann::ordered_json report_of(const Command& command, const GroupMeasured& measured) {
@@ -118,7 +118,7 @@ int run_group(const Command& command) {
     group.kill = command.kill;
     const GroupMeasured measured = measure_groups(group);
     print(command, report_of(command, measured));
-    return judge(command, measured.failures, measured.trouble);
+    return judge(command, measured.failures, measured.first_failure);
 }
 
 int list() {

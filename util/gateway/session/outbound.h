@@ -1,0 +1,111 @@
+// Outgoing side of a gateway session: chooses the next frame and tracks frames until they are acknowledged.
+// Small frames overtake bulk, but bulk gets its turn; frames of a broken stream go first. Channels without
+// credit or memory are reported when sending is possible again.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "base/function_ref.h"
+#include "gateway/session/channel.h"
+#include "gateway/session/config.h"
+
+namespace mcastcoll::session {
+
+// Rate limit of a gateway session in bytes per second, with a burst of 10 ms (at least 16 KiB). It may be
+// overdrawn by one frame.
+class TokenBucket {
+  public:
+    // 0 bytes per second: unlimited.
+    explicit TokenBucket(std::uint64_t bytes_per_second = 0)
+        : rate_(static_cast<std::int64_t>(bytes_per_second)),
+          burst_(std::max<std::int64_t>(rate_ / 100, 16 * 1024)),
+          tokens_(burst_) {}
+
+    bool may_send(Nanoseconds now) {
+        if (rate_ == 0) return true;
+        fill(now);
+        return tokens_ > 0;
+    }
+    // A negative amount returns tokens.
+    void spend(std::int64_t bytes) {
+        if (rate_ != 0) tokens_ -= bytes;
+    }
+    // When sending is allowed again; kNever if it is allowed now.
+    Nanoseconds in_credit_at() const {
+        if (rate_ == 0 || tokens_ > 0) return kNever;
+        return filled_ + Nanoseconds{(1 - tokens_) * kSecond / rate_ + 1};
+    }
+
+  private:
+    static constexpr std::int64_t kSecond = 1'000'000'000;
+    void fill(Nanoseconds now) {
+        const std::int64_t most = (burst_ - tokens_) * kSecond / rate_ + 1;
+        const std::int64_t passed = std::clamp<std::int64_t>((now - filled_).value, 0, most);
+        const std::int64_t tokens = passed * rate_ / kSecond;
+        if (tokens == 0) return;
+        tokens_ = std::min(burst_, tokens_ + tokens);
+        filled_ = now;
+    }
+
+    std::int64_t rate_, burst_, tokens_;
+    Nanoseconds filled_{0};
+};
+
+class Outbound {
+  public:
+    Outbound(const Config& config, Channels& channels, Counters& counters);
+
+    // Number of bytes that a data frame may have now. If 0, next_sendable() returns the channel later.
+    std::size_t may_send(ChannelId channel);
+    void send(Channel& channel, FramePointer frame);
+    // Queues any frame with an order in its channel.
+    void enqueue(Channel& channel, FramePointer frame);
+    // Queues a frame without payload; enqueue_last() only if the channel has no last frame yet.
+    void enqueue_control(Channel& channel, FrameType type);
+    void enqueue_last(Channel& channel, FrameType type);
+    // Queues close when both halves are finished, and releases the channel once the peer has sent its last
+    // frame, too.
+    void check_over(Channel& channel);
+    std::optional<ChannelId> next_sendable();
+    // The peer accepts more data.
+    void on_credit(const FrameHeader& header, Bytes payload);
+
+    // Returns the next frame with a sequence, or null. Calls take_credit for a credit frame when its turn
+    // comes.
+    FramePointer take(Nanoseconds now, FunctionRef<FramePointer()> take_credit);
+    // Returns an unwritten frame, with its sequence, to the head of its queue.
+    void put_back(FramePointer frame);
+    // Queues the unacknowledged frames of a broken stream again.
+    void lost(std::vector<FramePointer> frames);
+    void acknowledged(FramePointer frame);
+    // The session has ended.
+    void clear();
+
+    bool waits() const { return !again_.empty() || !urgent_.empty() || !bulk_.empty(); }
+    // When a waiting frame may leave.
+    Nanoseconds in_credit_at() const { return bucket_.in_credit_at(); }
+    // Whether bulk or frames of a broken stream wait.
+    bool bulk_waits() const { return !bulk_.empty() || !again_.empty(); }
+    std::size_t bulk_bytes() const { return bulk_bytes_; }
+    std::size_t memory_held() const { return held_; }
+    std::size_t queued_frames() const { return again_.size() + urgent_.size() + bulk_.size(); }
+
+  private:
+    bool has_room() const { return held_ < config_.send_memory && bulk_bytes_ < config_.bulk_queue; }
+    bool window_fits() const { return acknowledged_.fits(next_sequence_); }
+    FramePointer take_queued();
+
+    const Config& config_;
+    Channels& channels_;
+    Counters& counters_;
+    std::deque<FramePointer> again_, urgent_, bulk_;
+    std::deque<ChannelId> sendable_, wait_for_room_;
+    std::size_t held_ = 0, bulk_bytes_ = 0, urgent_in_a_row_ = 0;
+    std::uint64_t next_sequence_ = 1;
+    SequenceWindow acknowledged_;
+    TokenBucket bucket_;
+};
+
+}  // namespace mcastcoll::session

@@ -1,0 +1,51 @@
+// A connection between head and member. Each side begins with a random number; the keys of both directions
+// are derived from the two numbers and the token of the host set. So messages of an earlier connection are
+// not valid on a later one, and messages from a process without the token are rejected.
+#pragma once
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/file_descriptor.h"
+#include "hostset/encoding.h"
+
+namespace mcastcoll::hostset {
+
+class Link {
+  public:
+    enum class Side { head, member };
+
+    Link(FileDescriptor socket, const wire::Key& token, Side side);
+
+    void send(std::string_view message);
+    // Sends and receives without waiting. Returns false if the connection has ended, or if the other side
+    // lacks the token.
+    bool progress();
+    Result<std::optional<std::string>> next();
+    // Allows long messages; call after the other side has proved the token.
+    void allow_long_messages() { most_ = kMaxMessage; }
+
+    int descriptor() const { return socket_.get(); }
+    // POLLIN, and POLLOUT while output is pending.
+    short events() const;
+    bool all_sent() const { return sent_ == out_.size(); }
+
+  private:
+    bool receive();
+    void derive_keys();
+
+    FileDescriptor socket_;
+    wire::Key token_, own_number_;
+    Side side_;
+    std::size_t most_ = kMaxHello;
+    std::string in_, out_;  // in_: input before the keys are derived
+    std::size_t sent_ = 0;
+    std::vector<std::string> unsealed_;
+    std::unique_ptr<Sealer> sealer_;
+    std::unique_ptr<Opener> opener_;
+};
+
+// Moves the link until a message arrives. ETIMEDOUT, or ECONNRESET if the connection has ended.
+Result<std::string> await_message(Link& link, Deadline deadline);
+
+}  // namespace mcastcoll::hostset
