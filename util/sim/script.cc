@@ -140,7 +140,7 @@ std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::
 std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::uint32_t members,
                                const PartOfInput& part) {
     using Vector = std::vector<std::byte>;
-    const auto combined = [&](std::size_t offset) {
+    const auto concatenated = [&](std::size_t offset) {
         Vector all;
         all.reserve(what.bytes * members);
         for (std::uint32_t member = 0; member < members; ++member) {
@@ -166,13 +166,13 @@ std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::
         case CollectiveKind::allreduce:
             return combined(0, what.bytes);
         case CollectiveKind::allgather:
-            return combined(0);
+            return concatenated(0);
         case CollectiveKind::gather:
-            return root ? combined(0) : Vector();
+            return root ? concatenated(0) : Vector();
         case CollectiveKind::scatter:
             return part(index_of(what.root), self * what.bytes, what.bytes);
         case CollectiveKind::alltoall:
-            return combined(self * what.bytes);
+            return concatenated(self * what.bytes);
         case CollectiveKind::reduce_scatter: {
             const std::size_t element = what.combiner.element_bytes;
             const Slice own = slice_of(self, members, what.bytes / element, element);
