@@ -349,7 +349,8 @@ Test(doctor, each_fault_of_the_network_is_one_finding) {
 Test(doctor, a_group_without_multicast_is_slower_and_works) {
     Facts facts = healthy_facts(4);
     silence(facts);
-    cr_assert(holds(judge(facts).sentence, "slower here: a group of these 4 hosts works, but without multicast"));
+    cr_assert(
+        holds(judge(facts).sentence, "slower here: a group of these 4 hosts works, but without multicast"));
     facts.hosts[2]->end_to_end->error = "the join: Connection timed out";
     facts.hosts[2]->end_to_end->warning = "join failed: no answer of rank 0";
     const Verdict verdict = judge(facts);

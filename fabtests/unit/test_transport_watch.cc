@@ -409,7 +409,7 @@ Test(transport_watch, a_watch_without_descriptors_ends_with_that) {
             const auto dead = deaths(*watch, 1, kEventTimeoutMs);
             cr_assert_eq(dead.size(), 1, "reachable: %d", reachable);
             cr_assert_eq(dead[0].error, EMFILE);
-            expect_reason(dead[0], "could not be watched for 4");  // hundred ms, and what this machine is late
+            expect_reason(dead[0], "could not be watched for 4");  // 400 ms and a busy machine's delay
             cr_assert_eq(watch->watched(), 0);
         }
         cr_assert(watch->watch(1, point, now()).ok());
