@@ -4,7 +4,7 @@
 // group exists, a callback of opal_progress() polls, so that this rank retransmits to others while it waits
 // in another MPI call: in every call while non-blocking operations are open, otherwise at most in every
 // eighth call and at intervals of 0.25 to 4 ms. If the program does not call opal_progress(), the progress
-// thread polls (core/poll_for_program.c). The progress thread completes no requests, since completion may
+// thread polls (core/progress_thread.h). The progress thread completes no requests, since completion may
 // call back into MPI.
 
 #include "coll_mcastcoll.h"
