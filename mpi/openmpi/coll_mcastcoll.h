@@ -190,9 +190,9 @@ typedef struct {
     atomic_uint finished_count;
     atomic_uint progress_calls;  // calls of the progress callback
     _Atomic double poll_at_s, poll_every_s;
-    uint64_t asked;      // NAKs received from peers, at the last poll
-    bool polling;        // the progress callback is registered
-    atomic_int waiting;  // threads that poll the provider by themselves
+    uint64_t naks_received;  // NAKs received from peers, at the last poll
+    bool polling;            // the progress callback is registered
+    atomic_int waiting;      // threads that poll the provider by themselves
     MccProgressThread thread;
 } MccComponent;
 
@@ -324,7 +324,7 @@ typedef struct {
     int rank;
     MccProcess process;
 } MccHostPeer;
-size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** near);
+size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** found);
 // Computes the key that this process shares with a member. False: the member's modex record has no valid key.
 bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
 uint64_t mcc_capabilities_digest(void);  // of the provider's capabilities, once it is open

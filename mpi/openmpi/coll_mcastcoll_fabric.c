@@ -84,16 +84,16 @@ static bool is_due(MccComponent* c) {
 // Adapts the poll interval. The lock is held. A poll costs each Open MPI operation some per cent where ranks
 // share cores, so polls are rare unless other members have sent NAKs since the last one.
 static void choose_pace(MccComponent* c) {
-    static const double kLeast_s = 0.25e-3, kMost_s = 4e-3;
-    uint64_t asked = 0;
+    static const double kMinS = 0.25e-3, kMaxS = 4e-3;
+    uint64_t naks = 0;
     for (MccJoin* j = c->fabric.joins; NULL != j; j = j->next) {
         uint64_t times = 0;
         if (NULL != j->mc && NULL != j->get_naks_received && 0 == j->get_naks_received(j->mc, &times))
-            asked += times;
+            naks += times;
     }
     const double every = c->poll_every_s;
-    c->poll_every_s = asked != c->asked ? kLeast_s : every < kMost_s ? 2 * every : every;
-    c->asked = asked;
+    c->poll_every_s = naks != c->naks_received ? kMinS : every < kMaxS ? 2 * every : every;
+    c->naks_received = naks;
 }
 
 void mcc_groups_reap(bool all) {

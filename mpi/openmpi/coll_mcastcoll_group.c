@@ -166,11 +166,11 @@ static void try_again(MccModule* m, int error) {
 // between hosts.
 static void note_join(const MccModule* m, int error) {
     MccComponent* c = &mcc_component;
-    static const double kFirstRestS = 60, kTimes = 4, kLongestRestS = 3600;
+    static const double kFirstBackoffS = 60, kTimes = 4, kLongestBackoffS = 3600;
     if (m->hosts < 2) return;
     pthread_mutex_lock(&c->fabric.lock);
     if (is_of_network(error)) {
-        c->backoff_s = c->backoff_s > 0 ? fmin(kTimes * c->backoff_s, kLongestRestS) : kFirstRestS;
+        c->backoff_s = c->backoff_s > 0 ? fmin(kTimes * c->backoff_s, kLongestBackoffS) : kFirstBackoffS;
         c->backoff_until_s = mcc_now_s() + c->backoff_s;
     } else if (0 == error) {
         c->backoff_s = 0;
@@ -181,9 +181,9 @@ static void note_join(const MccModule* m, int error) {
 static bool wants_to_join(const MccModule* m) {
     MccComponent* c = &mcc_component;
     pthread_mutex_lock(&c->fabric.lock);
-    const bool pauses = m->hosts > 1 && c->backoff_s > 0 && mcc_now_s() < c->backoff_until_s;
+    const bool backs_off = m->hosts > 1 && c->backoff_s > 0 && mcc_now_s() < c->backoff_until_s;
     pthread_mutex_unlock(&c->fabric.lock);
-    return !pauses;
+    return !backs_off;
 }
 
 static void report(ompi_communicator_t* comm, const MccModule* m, const char* step, int rank, int error) {
@@ -236,7 +236,7 @@ static void probe(const MccModule* m, ompi_communicator_t* comm, MccHandshake* h
 
 // True: all members can take part and want to, and the setup handshake continues. False: the handshake has
 // ended, the reason is reported, and *rc is the caller's result.
-static bool shake_hands(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, int* rc) {
+static bool begin_handshake(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, int* rc) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
     pthread_mutex_lock(&c->fabric.lock);
@@ -302,7 +302,7 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     MccGroup* g = NULL;
     int rc = OMPI_SUCCESS;
     m->state = kMccForming;
-    if (shake_hands(m, comm, &handshake, &rc)) rc = join_all(m, comm, &handshake, &step, &agreed, &g);
+    if (begin_handshake(m, comm, &handshake, &rc)) rc = join_all(m, comm, &handshake, &step, &agreed, &g);
     explicit_bzero(&handshake.secret, sizeof(handshake.secret));
     mcc_probe_close(&handshake.probe);
     free(handshake.addresses);

@@ -345,11 +345,11 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
 
 // On another host, process numbers refer to other processes, even if the hosts share a kernel, as containers
 // and the hosts of the test cluster do.
-static size_t find_near(ompi_communicator_t* comm, MccHostPeer** near) {
+static size_t find_on_host(ompi_communicator_t* comm, MccHostPeer** found) {
     const int size = ompi_comm_size(comm);
     const Peer* self = find_peer(ompi_proc_local()->super.proc_name.vpid);
     size_t count = 0;
-    *near = NULL;
+    *found = NULL;
     if (NULL == self || 0 == self->process.space) return 0;
     for (int rank = 0; rank < size; ++rank) {
         const Peer* peer = find_peer(ompi_group_get_proc_name(comm->c_local_group, rank).vpid);
@@ -357,19 +357,19 @@ static size_t find_near(ompi_communicator_t* comm, MccHostPeer** near) {
             peer->process.space != self->process.space)
             continue;
         if (0 == (count & (count + 1))) {  // grows to the next power of two
-            MccHostPeer* larger = realloc(*near, 2 * (count + 1) * sizeof(**near));
+            MccHostPeer* larger = realloc(*found, 2 * (count + 1) * sizeof(**found));
             if (NULL == larger) return count;
-            *near = larger;
+            *found = larger;
         }
-        (*near)[count++] = (MccHostPeer){.rank = rank, .process = peer->process};
+        (*found)[count++] = (MccHostPeer){.rank = rank, .process = peer->process};
     }
     return count;
 }
 
-size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** near) {
+size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** found) {
     MccComponent* c = &mcc_component;
     pthread_mutex_lock(&c->fabric.lock);
-    const size_t count = find_near(comm, near);
+    const size_t count = find_on_host(comm, found);
     pthread_mutex_unlock(&c->fabric.lock);
     return count;
 }

@@ -77,8 +77,8 @@ int mcc_tree_look(MccTree* t) {
     const double now_s = mcc_now_s();
     if (now_s < t->look_at_s) return 0;
     t->look_at_s = now_s + kLookEveryS;
-    for (size_t i = 0; i < kMaxLooked && i < t->near_count; ++i) {
-        const MccHostPeer* one = &t->near[t->next_near++ % t->near_count];
+    for (size_t i = 0; i < kMaxLooked && i < t->host_peer_count; ++i) {
+        const MccHostPeer* one = &t->host_peers[t->next_host_peer++ % t->host_peer_count];
         if (!mcc_process_gone(&one->process)) continue;
         (void)mcc_tree_end(t, FI_ECONNRESET, one->rank);
         send_notices(t, one->rank);
@@ -174,8 +174,8 @@ void mcc_tree_open(MccTree* t, ompi_communicator_t* comm) {
     t->parent = (t->rank - 1) / kMccChildren;
     t->first = first_child(t->rank, t->size);
     t->children = count_children(t->rank, t->size);
-    t->near_count = mcc_peers_on_host(comm, &t->near);
-    t->next_near = (size_t)t->rank;
+    t->host_peer_count = mcc_peers_on_host(comm, &t->host_peers);
+    t->next_host_peer = (size_t)t->rank;
     for (int i = 0; i < kMccChildren; ++i) t->receives[i] = MPI_REQUEST_NULL;
     (void)expect(t, MPI_ANY_SOURCE, kNoticeTag, &t->notice, sizeof(t->notice), &t->notices);
 }
@@ -189,6 +189,6 @@ bool mcc_tree_close(MccTree* t) {
     }
     if (!over) return false;  // a late notice may still be written
     if (MPI_REQUEST_NULL != t->notices) (void)ompi_request_free(&t->notices);
-    free(t->near);
+    free(t->host_peers);
     return true;
 }

@@ -38,8 +38,8 @@ typedef struct {
         ompi_request_t* request;
     } sends[kMccMaxSends];
     int send_count;
-    MccHostPeer* near;
-    size_t near_count, next_near;
+    MccHostPeer* host_peers;
+    size_t host_peer_count, next_host_peer;
     double look_at_s;
 } MccTree;
 
