@@ -16,9 +16,9 @@ typedef struct {
 
 static const char kHelp[] =
     "usage: mpirun --enable-recovery ... mpi_first_death [options]\n"
-    "  --victim RANK    who dies [0]\n"
-    "  --after MS       so long after it would begin [0: it does not begin]\n"
-    "  --late MS        rank 1 begins so much later, as one that computes\n"
+    "  --victim RANK    rank that is killed [0]\n"
+    "  --after MS       milliseconds from its first call to its death [0: it dies before the call]\n"
+    "  --late MS        milliseconds that rank 1 computes before its first call [0]\n"
     "  --help, --version\n";
 
 static void rest(uint64_t ms) {

@@ -49,7 +49,7 @@ Test(peers, many_are_named_alike_by_all_groups, .init = open_it, .fini = close_i
     cr_assert_eq(inserted, kMembers);
 }
 
-Test(peers, who_was_refused_is_asked_for_again, .init = open_it, .fini = close_it) {
+Test(peers, a_refused_address_is_inserted_later, .init = open_it, .fini = close_it) {
     fi_addr_t at = 0;
     cr_assert_eq(find(0, &at), 0);
     refused = -FI_ENOSPC;

@@ -39,7 +39,7 @@ Test(probe, all_have_come) {
     }
 }
 
-Test(probe, the_first_host_that_is_not_heard_is_named, .timeout = 60) {
+Test(probe, the_first_host_without_datagrams_is_named, .timeout = 60) {
     open_it(AF_INET);
     send_as(2, 7);
     send_as(3, 7);  // not the sender of its host

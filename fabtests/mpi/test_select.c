@@ -186,7 +186,7 @@ Test(trial, a_result_is_checked_ever_more_rarely) {
     }
 }
 
-Test(trial, a_closed_one_rests_for_ever_and_the_group_serves) {
+Test(trial, a_closed_trial_pauses_forever_and_the_group_serves) {
     MccTrial t = {0};
     for (int i = 0; i < 2; ++i) try_once(&t, 200, 100);
     mcc_trial_close(&t);
