@@ -2,9 +2,8 @@
 // entry) to the last rank's end.
 //
 // There are two methods; the default is `clock` if possible.
-//   clock    The ranks run under the same kernel (same boot id) and share a monotonic clock. Every iteration
-//   is
-//            measured directly.
+//   clock    The ranks run under the same kernel (same boot id) and share a monotonic clock. Every
+//            iteration is measured directly.
 //   barrier  The root measures broadcast plus barrier, and the median of the barrier alone is subtracted. No
 //            clocks are compared. The result is too low for a broadcast that lets early ranks enter the
 //            barrier while late ranks still wait.

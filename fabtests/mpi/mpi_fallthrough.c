@@ -13,8 +13,8 @@
 
 enum { kThreadRounds = 50, kLargest = 300000 };
 
-static int g_rank, g_size,
-    g_failures;  // globals are fine in a test; the threads below only read the first two
+// Globals are fine in a test; the threads below only read the first two.
+static int g_rank, g_size, g_failures;
 
 static void check(bool good, const char* what) {
     if (good) return;

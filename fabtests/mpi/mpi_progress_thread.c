@@ -125,9 +125,7 @@ int main(int argc, char** argv) {
     if (rank == 0)
         printf(
             "mpi_progress_thread: %d ranks: %lld checked, %d bad; at most %lld wakes and %lld gaps "
-            "meanwhile; "
-            "asleep for "
-            "%d s at most %lld wakes, %lld us of a processor\n",
+            "meanwhile; asleep for %d s at most %lld wakes, %lld us of a processor\n",
             size, worst[kOperations], !all_good, worst[kBusyWakes], worst[kGaps], (int)arguments.asleep_s,
             worst[kAsleepWakes], worst[kAsleepUs]);
     MPI_Finalize();

@@ -158,8 +158,8 @@ Test(trial, the_previous_module_must_be_clearly_faster) {
 
 Test(trial, two_in_a_row_change_the_side_and_one_does_not) {
     MccTrial t = {0};
-    for (MccSide side = kMccSideGroup; side < kMccSides;
-         ++side) {  // from the group to the other side, and back
+    // From the group to the other side, and back.
+    for (MccSide side = kMccSideGroup; side < kMccSides; ++side) {
         const uint64_t group = kMccSideGroup == side ? 200 : 100, previous = 300 - group;
         try_once(&t, group, previous);
         cr_assert(side == t.better && kMccTrialShortPause == pauses(&t));

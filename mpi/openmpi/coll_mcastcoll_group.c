@@ -193,8 +193,8 @@ static void report(ompi_communicator_t* comm, const MccModule* m, const char* st
                     ompi_comm_size(comm), m->hosts, 1 == m->hosts ? "" : "s");
         return;
     }
-    static int
-        reported;  // a permanent failure is printed once, since later communicators have the same failure
+    // A permanent failure is printed once, since later communicators have the same failure.
+    static int reported;
     if (kMccLeft == m->state && error == reported) return;
     reported = error;
     char later[64] = "";

@@ -93,9 +93,9 @@ void pmpi_groups_reap(bool all);     // the lock is held
 
 // secret.c
 typedef struct {
-    MccPublicKey* keys;  // of all members
-    MccWrappedSecret *wrapped,
-        *all;  // one entry per member: written by this member, and combined from every member
+    MccPublicKey* keys;         // of all members
+    MccWrappedSecret* wrapped;  // one entry per member, written by this member
+    MccWrappedSecret* all;      // one entry per member, combined from every member
 } PmpiSharing;
 PmpiSharing* pmpi_sharing_make(int size);  // to be freed by the caller; NULL: no memory
 // Distributes the secret drawn by rank 0 to every member. Returns 0 or a positive FI_E code. FI_EKEYREJECTED:

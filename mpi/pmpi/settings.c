@@ -28,8 +28,8 @@ void pmpi_log(int level, const char* format, ...) {
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    fprintf(stderr, "mcastcoll-pmpi: %s\n",
-            line);  // a single call, so that lines of several ranks do not mix
+    // A single call, so that lines of several ranks do not mix.
+    fprintf(stderr, "mcastcoll-pmpi: %s\n", line);
 }
 
 static const char* value_of(const char* name) {
