@@ -127,8 +127,8 @@ static Plan plan_of(const Case* c, size_t count, int root) {
     return p;
 }
 
-// `bound` is in bytes. The steps change each count by an element, so each counted block changes by an
-// element.
+// Makes each call at `bound` bytes, and with one element less and one more in each block: a bound on all
+// blocks of a call is crossed by an element per block.
 static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const Part* part) {
     for (size_t i = 0; i < count; ++i) {
         const Case* c = &cases[i];

@@ -2,7 +2,7 @@
 // may read.
 //
 // Each process draws one Curve25519 key pair and publishes the public key. The members of a group pass the
-// secret down a tree. For each edge of the tree, parent and child compute the same key from the own private
+// secret down a tree. For each edge of the tree, parent and child compute the same key from their own private
 // key and the public key of the other end (X25519, RFC 7748), and the parent encrypts the secret for the
 // child.
 //

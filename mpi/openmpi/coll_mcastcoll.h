@@ -59,7 +59,7 @@ typedef struct {
 typedef enum {
     kMccFresh,    // too few collectives so far to form a group
     kMccDue,      // the next collective for the group forms the group
-    kMccForming,  // group formation is under way; collectives called meanwhile are part of the formation
+    kMccForming,  // the group forms; collectives called meanwhile go to the previous modules
     kMccServing,  // the group serves this communicator
     kMccLeft,     // permanently served by the previous modules
     kMccBroken,   // a member was lost while the group formed: calls fail
@@ -79,7 +79,7 @@ typedef struct {
 // The side that serves a call.
 typedef enum {
     kMccPrevious,  // the previous module, on every rank
-    kMccHere,      // the group; an MccCall is complete
+    kMccHere,      // the group; prepare() in _entries.c has then filled the MccCall
     kMccMeasured,  // undecided: both sides in turn
     kMccOver,      // neither: nothing to do, or an error; the result is the call's rc
 } MccRoute;
@@ -266,8 +266,7 @@ void mcc_select_free(MccModule* m);
 MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes);
 
 // coll_mcastcoll_select.c: trials.
-// The size class: the power of two of the bytes. MPI makes the bytes equal
-// on every member.
+// The size class: the power of two of the bytes. MPI makes the bytes equal on every member.
 static inline unsigned mcc_trial_class(size_t bytes) {
     return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
 }
@@ -342,10 +341,11 @@ typedef struct {
     MccProbe probe;      // the next agreement reports missing datagrams
 } MccHandshake;
 // Runs the first part of the setup handshake, after the attempt to open the provider. Returns 0 with one of
-// three results, the same on every member: addresses and secret are complete and the handshake continues
-// (`state` is set); `reason` says why there can be no group; or `unwilling` names a rank that does not want
-// to join now. Returns a positive FI_E code if a member was lost (`lost`: its rank, or -1 if unknown); the
-// members then may have different results. The caller frees `addresses` in any case.
+// three results, the same on every member: the addresses are complete and the handshake continues (`state` is
+// set; `has_secret` may still differ between members); `reason` says why there can be no group; or
+// `unwilling` names a rank that does not want to join now. Returns a positive FI_E code if a member was lost
+// (`lost`: its rank, or -1 if unknown); the members then may have different results. The caller frees
+// `addresses` in any case.
 int mcc_handshake_begin(ompi_communicator_t* comm, bool wants, MccHandshake* handshake, char* reason,
                         int* lost);
 // Gives every member the worst result of a step: 0, or an error and a rank with this error. Returns 0 or a

@@ -5,7 +5,7 @@
 
 // Between the hosts of one site, reductions are divided into vectors of at most 64 KiB: such a vector fits
 // into one message, goes up the tree at once, and the next one follows immediately. Each part costs a round
-// trip, so between sites vectors are not divided.
+// trip, so vectors between sites are divided only at mcc_component.longest.
 size_t mcc_longest_part(const MccCall* call) {
     enum { kGathered = 65536 };
     const size_t longest = mcc_component.longest;
@@ -20,7 +20,7 @@ struct fi_mcastcoll_request mcc_part(const MccCall* call, size_t offset) {
     if (!call->divisible) return part;
     const size_t segment = call->longest / call->prepared.width, left = part.count - offset;
     part.count = left < segment ? left : segment;
-    // In rooted operations, only the root has a result buffer.
+    // A broadcast has no input, and only the root of a reduce has a result buffer.
     if (NULL != part.input) part.input = (const uint8_t*)part.input + offset * call->prepared.width;
     if (NULL != part.buffer) part.buffer = (uint8_t*)part.buffer + offset * call->prepared.width;
     return part;

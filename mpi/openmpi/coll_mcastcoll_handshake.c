@@ -46,8 +46,8 @@ typedef struct {
     Status status, statuses[kMccChildren];
     Outcome outcome, outcomes[kMccChildren];
     Vote vote, votes[kMccChildren], voted;
-    uint8_t *mine, *theirs[kMccChildren],
-        *all;  // addresses of the subtree, of the children's subtrees, of every member
+    // Addresses of the subtree, of the children's subtrees, of every member.
+    uint8_t *mine, *theirs[kMccChildren], *all;
 } HandshakeState;
 
 static void take_worst(Status* status, const Status* other) {
@@ -99,7 +99,8 @@ static void wrap_secret(HandshakeState* t, int i, const MccSecret* secret) {
     explicit_bzero(&key, sizeof(key));
 }
 
-// Computes the keys while messages are under way. A key is computed once per process and takes about 100 us.
+// Computes the keys while messages are under way. The key for a neighbour is computed once and takes about
+// 100 us.
 static void prepare_edges(const HandshakeState* t) {
     MccEdgeKey key;
     if (0 != t->tree.rank) (void)mcc_peers_edge(t->tree.comm, t->tree.parent, &key);
