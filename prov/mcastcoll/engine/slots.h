@@ -265,8 +265,8 @@ struct Slot {
         return fragment < base || (fragment - base < have.capacity() && have.test(fragment));
     }
     bool complete_here() const { return length_known && base == fragments; }
-    // The caller has received the completion already.
-    bool completed() const { return late_copy != nullptr; }
+    // The caller has received the completion although a peer may still need the data (Core::finish_early()).
+    bool completed_early() const { return late_copy != nullptr; }
     // The data may still be requested, and is here as far as received.
     bool offers() const { return state == SlotState::active || retained; }
     // Fragments may overtake each other: a root with the whole message keeps it.

@@ -88,7 +88,7 @@ bool FlowControl::may_be_needed(const Slot& slot) const {
 // long, and is not waited for if a buffer for a copy is free, so that a late process does not delay its
 // peers.
 void FlowControl::linger(Slot& slot) {
-    if (slot.lingers || slot.completed() || slot.operation.kind != CollectiveKind::broadcast ||
+    if (slot.lingers || slot.completed_early() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
         return;
     const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.least_gap);
