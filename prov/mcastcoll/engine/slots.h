@@ -154,7 +154,7 @@ struct SupplierNaks {
     bool due = false;
     std::uint32_t to = 0;                // the next NAK covers missing fragments below
     Nanoseconds at = kNever;             // when to send the next NAK
-    Nanoseconds sent_at = kNever;        // of the last NAK, to measure the answer; kNever once measured
+    Nanoseconds sent_at = kNever;        // of the last NAK for a hole; kNever once its answer is measured
     Nanoseconds first_sent_at = kNever;  // of the first unanswered NAK, to measure the repair
     void reset() {
         if (requested_to > 0) requested.clear_all();

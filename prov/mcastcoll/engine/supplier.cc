@@ -110,8 +110,8 @@ void FlowControl::on_timeout() {
 
 // Where packets are lost, a caller that continues with its computation would answer NAKs late.
 bool FlowControl::may_go_on(const Slot& slot) const {
-    const auto naks = [](const Client& client) { return client.sent_nak && client.unserved(); };
-    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), naks);
+    const auto awaits_repair = [](const Client& client) { return client.sent_nak && client.unserved(); };
+    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), awaits_repair);
 }
 
 void FlowControl::on_report(const wire::Header& header) {
