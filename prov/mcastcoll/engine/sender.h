@@ -13,8 +13,8 @@
 // with Engine::advance(). Of a large message, whole fragments are multicast and supplied as they become
 // ready; NAKs for the rest are queued. An incomplete small message is held, together with later broadcasts of
 // the same root: receivers would take a later packet as a sign that the earlier message was lost. While data
-// is missing at the root, fragments carry a flag (kPartialFlag). Receivers then send a NAK for one fragment
-// only during silence, never for the first window, and no NAK to the root. Receivers request more after the
+// is missing at the root, fragments carry a flag (kPartialFlag). During silence receivers then send a NAK for
+// a single fragment, never for the first window, and no NAK to the root. Receivers request more after the
 // second answer by message instead of the first, since the first answer may only have been faster than the
 // multicast. (16 members behind a root that receives 1 MB in steps of 20 ms: fewer fragments arrive twice
 // than the message has.)
