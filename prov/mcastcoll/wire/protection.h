@@ -66,7 +66,7 @@ class Protection {
   private:
     using Tag = Gcm::Tag;
 
-    // Tag of a packet that stays readable, given as two contiguous parts.
+    // Tag of a packet that stays readable: of the concatenation of both parts.
     Tag tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second);
     // The buffer of the next encrypted payload.
     ByteString& next_room(Rank to);
