@@ -71,7 +71,7 @@ class Protection {
     // The buffer of the next encrypted payload.
     ByteString& next_room(Rank to);
     // Checks the tag and decrypts.
-    bool is_proven(MutableBytes packet, Rank to, std::uint64_t place_in_row);
+    bool is_proven(MutableBytes packet, Rank to, std::uint64_t position);
 
     const Security security_;
     std::optional<Mac> mac_;  // exactly one of Mac and Gcm if security is on
