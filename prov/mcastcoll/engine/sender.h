@@ -60,7 +60,7 @@ class Sender {
           flow_(flow),
           supplier_(supplier),
           holds_(holds),
-          late_copies_(2 * std::size_t{core.config.operation_slots}),
+          delayed_copies_(2 * std::size_t{core.config.operation_slots}),
           code_(core.config.fragment_bytes),
           parity_(core.config.memory, core.config.parity_buffers > 0 ? kSentTogether : 0,
                   core.config.fragment_bytes) {}
@@ -73,7 +73,9 @@ class Sender {
         return sends(slot) && (slot.multicasting.next < limit(slot) || slot.multicasting.parity_due() ||
                                slot.multicasting.copies_due() || resends(slot));
     }
-    Nanoseconds next_deadline() const { return late_copies_.empty() ? kNever : late_copies_.front().at; }
+    Nanoseconds next_deadline() const {
+        return delayed_copies_.empty() ? kNever : delayed_copies_.front().at;
+    }
     void on_timeout();
 
   private:
@@ -96,7 +98,7 @@ class Sender {
     FlowControl& flow_;
     Supplier& supplier_;
     Holds& holds_;
-    Ring<Timed> late_copies_;
+    Ring<Timed> delayed_copies_;  // operations whose next copy waits for the end of a burst of losses
     ParityCode code_;
     Pool parity_;
     std::array<std::byte*, kSentTogether> rows_{};
