@@ -218,12 +218,13 @@ bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragm
            core_.graph_of(slot).receives(core_.self(), client.rank);
 }
 
-// End of the fragments for clients. Leaders multicast received fragments at once, so the root's window limits
-// these fragments.
+// End of the fragments that clients may be sent. Leaders multicast received fragments at once, so a root
+// stays within its window when it supplies leaders.
 std::uint32_t Supplier::supply_limit(const Slot& slot) const {
-    const bool leads = slot.state >= SlotState::active && core_.is_root(slot) &&
-                       core_.graph_of(slot).relayed() && core_.graph_of(slot).multicasts(core_.self());
-    return leads ? flow_.limit(slot) : slot.fragments;
+    const bool supplies_leaders = slot.state >= SlotState::active && core_.is_root(slot) &&
+                                  core_.graph_of(slot).relayed() &&
+                                  core_.graph_of(slot).multicasts(core_.self());
+    return supplies_leaders ? flow_.limit(slot) : slot.fragments;
 }
 
 bool Supplier::supply(Slot& slot, Effect& effect) {
