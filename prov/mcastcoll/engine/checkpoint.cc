@@ -41,8 +41,8 @@ void Checkpoint::on_up(const wire::Header& header) {
     const std::uint32_t child = core_.child_of(header);
     if (child == kMaxArity) return;
     const std::uint64_t finished = number_of(header.operation);
-    // This member has finished the operations below the watermark at which the child began its last
-    // operation.
+    // A child begins operations only within a window above the watermark, below which this member has
+    // finished all operations.
     if (finished > core_.slots.first_open() + core_.slots.size()) return drop(core_.counters.unexpected_kind);
     finished_[child] = std::max(finished_[child], finished);
     core_.redundancy.on_report(child, unpack_losses(header.total, core_.config.members));

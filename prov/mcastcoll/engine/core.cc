@@ -112,15 +112,15 @@ void Core::finish(Slot& slot) {
     if (!large(slot)) kept_bytes += slot.bytes;
     slot.naks.at = kNever;
     slot.naks.due = false;
-    const bool completed = slot.completed();
-    if (!completed) learn_losses(slot);
+    const bool completed_early = slot.completed_early();
+    if (!completed_early) learn_losses(slot);
     if ((large(slot) || !slot.reception.ever) && receives(slot)) {
         if (!slot.reception.ever && slot.operation.kind != CollectiveKind::reduce)
             suspicion.missed(slot.operation.root);
         if (large(slot)) policy.note_large(slot.reception.count, slot.fragments);
     }
     counters.policy_changes = policy.changes();
-    if (!completed) complete(slot.id, 0);
+    if (!completed_early) complete(slot.id, 0);
     slots.late_copies().give_back(slot.late_copy);
     slots.close_finished();
     unsettled = true;
@@ -167,7 +167,7 @@ void Core::fail(Rank lost, int error, bool inform) {
         Slot& slot = slots.at(id);
         if (slot.state != SlotState::active) continue;
         slot.state = SlotState::finished;
-        if (!slot.completed()) complete(slot.id, error);
+        if (!slot.completed_early()) complete(slot.id, error);
     }
     slots.close_all();
     for (std::uint64_t id = slots.next(); !pending.empty(); pending.pop())

@@ -68,8 +68,8 @@ struct Core {
         redundancy.adopt(group);
         counters.redundancy_changes = redundancy.changes();
     }
-    // Ends the group and every operation with this error. inform: the other members may not have been
-    // informed.
+    // Ends the group and every operation with this error. inform: sends the failure to the other members;
+    // false if the failure came from one of them.
     void fail(Rank lost, int error, bool inform = true);
 
     const SupplyGraph& graph() const { return reachability.latest(); }

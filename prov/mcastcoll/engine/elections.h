@@ -64,7 +64,8 @@ class Elections {
     void on_request(const wire::Header& header);
     // Evaluates a fragment as evidence about the multicast.
     void on_fragment(const wire::Header& header);
-    // Multicasts a beacon, unless a recent one exists: a root that is mute by the map begins an operation.
+    // On a root that is mute by the map, when it begins an operation: multicasts a beacon, unless the last
+    // one is recent.
     void want_beacon();
     // Runs after operations have finished; requests an election if too many were silent.
     void settle() {

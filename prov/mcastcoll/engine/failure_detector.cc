@@ -96,9 +96,9 @@ void FailureDetector::check_stall() {
     if (core_.config.stall_timeout == kNever || from == kNever || core_.phase != Phase::active) return;
     for (std::uint64_t id = core_.slots.first_open(); id < core_.slots.next(); ++id) {
         Slot& slot = core_.slots.at(id);
-        if (slot.state != SlotState::active || slot.completed()) continue;
-        // A member that waits for a release cannot see which member is late; rank 0 can, and so gets a
-        // quarter more time to report.
+        if (slot.state != SlotState::active || slot.completed_early()) continue;
+        // A member that waits for a release cannot see which member is late; rank 0 can. So this member waits
+        // a quarter longer, and rank 0 reports first.
         const bool knows = !releases(slot.operation.kind) || gatherer_.missing(slot).count > 0 ||
                            gatherer_.awaits_credit(slot) || slot.gathering.awaits_release;
         const std::int64_t timeout =

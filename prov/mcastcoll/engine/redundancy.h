@@ -69,10 +69,11 @@ LossReport unpack_losses(std::uint64_t total, std::uint32_t members);
 // This member's own share, over the last few hundred fragments.
 class LossMeter {
   public:
-    // An operation is over; this many of its fragments did not arrive by their first multicast, and this many
-    // by no multicast.
+    // An operation is over: `lost` of its fragments did not arrive by their first multicast, and `missed` by
+    // no multicast.
     void note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fragments);
-    // After note(): this many fragments arrived late by their first multicast, and this many by any.
+    // After note(): `first` of the lost fragments arrived late by their first multicast, and `any` of the
+    // missed fragments by any multicast.
     void note_late(std::uint32_t first, std::uint32_t any, std::uint32_t fragments);
     // To be called while reports still cover operations from before copies began.
     void forget_missed() { missed_ = 0; }

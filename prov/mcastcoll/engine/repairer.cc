@@ -215,11 +215,11 @@ void Repairer::continue_chain(Slot& slot) {
 void Repairer::on_data(Slot& slot, std::uint32_t first, std::uint32_t count) {
     if (slot.state != SlotState::active) return;
     const Nanoseconds hole_sent_at = std::exchange(slot.naks.sent_at, kNever);
-    const Nanoseconds sent_at = std::exchange(slot.naks.first_sent_at, kNever);
+    const Nanoseconds first_sent_at = std::exchange(slot.naks.first_sent_at, kNever);
     const bool hole = hole_sent_at != kNever;
     if (hole) core_.round_trip.on_answer(core_.now - hole_sent_at);
-    if (sent_at != kNever && (hole || !slot.reception.ever))
-        core_.policy.note_repair(Route::supplier, core_.now - sent_at, core_.round_trip.mean());
+    if (first_sent_at != kNever && (hole || !slot.reception.ever))
+        core_.policy.note_repair(Route::supplier, core_.now - first_sent_at, core_.round_trip.mean());
     if (!slot.reception.ever && !core_.receives(slot)) {
         slot.reception.ever = true;
         core_.deadlines.on_first(slot, core_.now);

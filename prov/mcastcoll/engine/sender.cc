@@ -149,12 +149,12 @@ bool Sender::next_parity(Slot& slot, Effect& effect) {
 void Sender::await_copy(Slot& slot) {
     Multicasting& mine = slot.multicasting;
     if (mine.copies == 0 || !core_.redundancy.spreads()) return;
-    mine.copy_waits = late_copies_.push({slot.id, core_.now + core_.deadlines.copy()});
+    mine.copy_waits = delayed_copies_.push({slot.id, core_.now + core_.deadlines.copy()});
 }
 
 void Sender::on_timeout() {
-    for (; !late_copies_.empty() && late_copies_.front().at <= core_.now; late_copies_.pop()) {
-        Slot* const slot = core_.slots.find(late_copies_.front().operation);
+    for (; !delayed_copies_.empty() && delayed_copies_.front().at <= core_.now; delayed_copies_.pop()) {
+        Slot* const slot = core_.slots.find(delayed_copies_.front().operation);
         if (slot == nullptr) continue;
         slot->multicasting.copy_waits = false;
         core_.mark(*slot);

@@ -13,8 +13,8 @@
 // with Engine::advance(). Of a large message, whole fragments are multicast and supplied as they become
 // ready; NAKs for the rest are queued. An incomplete small message is held, together with later broadcasts of
 // the same root: receivers would take a later packet as a sign that the earlier message was lost. While data
-// is missing at the root, fragments carry a flag (kPartialFlag). Receivers then send a NAK for one fragment
-// only during silence, never for the first window, and no NAK to the root. Receivers request more after the
+// is missing at the root, fragments carry a flag (kPartialFlag). During silence receivers then send a NAK for
+// a single fragment, never for the first window, and no NAK to the root. Receivers request more after the
 // second answer by message instead of the first, since the first answer may only have been faster than the
 // multicast. (16 members behind a root that receives 1 MB in steps of 20 ms: fewer fragments arrive twice
 // than the message has.)
@@ -60,7 +60,7 @@ class Sender {
           flow_(flow),
           supplier_(supplier),
           holds_(holds),
-          late_copies_(2 * std::size_t{core.config.operation_slots}),
+          delayed_copies_(2 * std::size_t{core.config.operation_slots}),
           code_(core.config.fragment_bytes),
           parity_(core.config.memory, core.config.parity_buffers > 0 ? kSentTogether : 0,
                   core.config.fragment_bytes) {}
@@ -73,7 +73,9 @@ class Sender {
         return sends(slot) && (slot.multicasting.next < limit(slot) || slot.multicasting.parity_due() ||
                                slot.multicasting.copies_due() || resends(slot));
     }
-    Nanoseconds next_deadline() const { return late_copies_.empty() ? kNever : late_copies_.front().at; }
+    Nanoseconds next_deadline() const {
+        return delayed_copies_.empty() ? kNever : delayed_copies_.front().at;
+    }
     void on_timeout();
 
   private:
@@ -96,7 +98,7 @@ class Sender {
     FlowControl& flow_;
     Supplier& supplier_;
     Holds& holds_;
-    Ring<Timed> late_copies_;
+    Ring<Timed> delayed_copies_;  // operations whose next copy waits for the end of a burst of losses
     ParityCode code_;
     Pool parity_;
     std::array<std::byte*, kSentTogether> rows_{};

@@ -154,7 +154,7 @@ struct SupplierNaks {
     bool due = false;
     std::uint32_t to = 0;                // the next NAK covers missing fragments below
     Nanoseconds at = kNever;             // when to send the next NAK
-    Nanoseconds sent_at = kNever;        // of the last NAK, to measure the answer; kNever once measured
+    Nanoseconds sent_at = kNever;        // of the last NAK for a hole; kNever once its answer is measured
     Nanoseconds first_sent_at = kNever;  // of the first unanswered NAK, to measure the repair
     void reset() {
         if (requested_to > 0) requested.clear_all();
@@ -265,8 +265,8 @@ struct Slot {
         return fragment < base || (fragment - base < have.capacity() && have.test(fragment));
     }
     bool complete_here() const { return length_known && base == fragments; }
-    // The caller has received the completion already.
-    bool completed() const { return late_copy != nullptr; }
+    // The caller has received the completion although a peer may still need the data (Core::finish_early()).
+    bool completed_early() const { return late_copy != nullptr; }
     // The data may still be requested, and is here as far as received.
     bool offers() const { return state == SlotState::active || retained; }
     // Fragments may overtake each other: a root with the whole message keeps it.

@@ -88,7 +88,7 @@ bool FlowControl::may_be_needed(const Slot& slot) const {
 // long, and is not waited for if a buffer for a copy is free, so that a late process does not delay its
 // peers.
 void FlowControl::linger(Slot& slot) {
-    if (slot.lingers || slot.completed() || slot.operation.kind != CollectiveKind::broadcast ||
+    if (slot.lingers || slot.completed_early() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
         return;
     const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.least_gap);
@@ -110,8 +110,8 @@ void FlowControl::on_timeout() {
 
 // Where packets are lost, a caller that continues with its computation would answer NAKs late.
 bool FlowControl::may_go_on(const Slot& slot) const {
-    const auto naks = [](const Client& client) { return client.sent_nak && client.unserved(); };
-    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), naks);
+    const auto awaits_repair = [](const Client& client) { return client.sent_nak && client.unserved(); };
+    return core_.redundancy.lossless() && std::ranges::none_of(slot.known_clients(), awaits_repair);
 }
 
 void FlowControl::on_report(const wire::Header& header) {
@@ -218,12 +218,13 @@ bool Supplier::keeps(const Slot& slot, const Client& client, std::uint32_t fragm
            core_.graph_of(slot).receives(core_.self(), client.rank);
 }
 
-// End of the fragments for clients. Leaders multicast received fragments at once, so the root's window limits
-// these fragments.
+// End of the fragments that clients may be sent. Leaders multicast received fragments at once, so a root
+// stays within its window when it supplies leaders.
 std::uint32_t Supplier::supply_limit(const Slot& slot) const {
-    const bool leads = slot.state >= SlotState::active && core_.is_root(slot) &&
-                       core_.graph_of(slot).relayed() && core_.graph_of(slot).multicasts(core_.self());
-    return leads ? flow_.limit(slot) : slot.fragments;
+    const bool supplies_leaders = slot.state >= SlotState::active && core_.is_root(slot) &&
+                                  core_.graph_of(slot).relayed() &&
+                                  core_.graph_of(slot).multicasts(core_.self());
+    return supplies_leaders ? flow_.limit(slot) : slot.fragments;
 }
 
 bool Supplier::supply(Slot& slot, Effect& effect) {

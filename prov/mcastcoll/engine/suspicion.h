@@ -1,5 +1,5 @@
-// Detects that the reachability map may be wrong (elections.h). Suspicion alone has no effect: an election
-// decides by the rule of the join, so a burst of losses does no lasting harm.
+// Detects that the reachability map may be wrong (elections.h). Suspicion alone does not change the map: an
+// election decides by the rule of the join, so a burst of losses does no lasting harm.
 #pragma once
 
 #include <array>

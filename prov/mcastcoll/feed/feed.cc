@@ -70,13 +70,13 @@ void Feed::bar(Member& member, Loss how) {
     host_.lost(member, how);
 }
 
-// Whether a packet with a valid tag is genuine, and not a replay.
+// Whether a packet with a valid tag comes from the member's own address and is no replay.
 bool Feed::is_from(Member& member, const Header& header, const Place& source) {
     if (member.answered && member.place != source) {
         ++counters_.misplaced;
         return false;
     }
-    // Without a key a stranger could use up serials of other members.
+    // Without a key serials are not checked: a stranger could use up the serials of a member.
     if (!proof_.on() || header.kind == Kind::data || member.serials.take(header.serial)) return true;
     ++counters_.replayed;
     return false;

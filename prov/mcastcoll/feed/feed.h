@@ -139,7 +139,7 @@ class Feed {
     Members members_;
     unsigned probes_left_ = kProbes;
     const Nanoseconds meets_until_;
-    Nanoseconds strict_until_;
+    Nanoseconds strict_until_;  // until then a member without an answer does not hold a crowded window
     RepairBudget repairs_;
     Nanoseconds probe_at_, stray_at_, looked_at_, flush_at_ = kNever, beat_at_ = kNever, beat_after_;
     FeedCounters counters_;

@@ -54,7 +54,7 @@ struct Member {
     // The member has answered a recent packet of this member. So the member exists now, and its packets are
     // no replay by a stranger.
     bool answered = false;
-    std::uint64_t answers_from = 0;  // serial of this member's first packet that counts as answered
+    std::uint64_t answers_from = 0;  // lowest serial of this member's packets to which it can answer
     std::uint64_t introduced = 0;    // serial of the member's last join or welcome
     RequestTimer request_timer;
     wire::TakenNumbers serials;

@@ -16,7 +16,7 @@ constexpr std::size_t kFullRow = 16;
 constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
 // Lower limit of the window, even below the reported buffers of receivers: the largest message fits.
 constexpr std::size_t kLeastWindow = 64;
-// Share of the peer timeout for which a member without an answer is waited for.
+// A sender waits for a member without an answer for the peer timeout divided by this number.
 constexpr std::int64_t kLateShare = 20;
 
 }  // namespace

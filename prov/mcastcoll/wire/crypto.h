@@ -47,7 +47,7 @@ class Mac {
     Mac(Mac&&) noexcept;
     ~Mac();
 
-    // Tag of two contiguous parts. A nonce, of 1 to 16 bytes, must not repeat with other bytes.
+    // Tag of the concatenation of two parts. A nonce, of 1 to 16 bytes, must not repeat with other bytes.
     Tag tag(Bytes nonce, Bytes first, Bytes second);
 
   private:

@@ -16,8 +16,8 @@ class Gcm {
 
     virtual ~Gcm() = default;
 
-    // GMAC of two contiguous parts; faster if the second is empty or the first consists of whole blocks of 16
-    // bytes. Under one key no nonce may repeat, in any of these functions.
+    // GMAC of the concatenation of two parts; faster if the second is empty or the first consists of whole
+    // blocks of 16 bytes. Under one key no nonce may repeat, in any of these functions.
     virtual Tag tag(const Nonce& nonce, Bytes first, Bytes second) = 0;
     // Encrypts `bytes` to `out`, which may be the same place; the tag covers the encrypted and the readable
     // part.

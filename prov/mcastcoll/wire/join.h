@@ -121,7 +121,7 @@ struct GatheredHellos {
 // Largest number of hellos in one message.
 inline constexpr std::size_t kMaxGatheredHellos = 1024;
 
-// A member that cannot join the group answers to rank 0.
+// The head names rank 0, to which a member that cannot join the group answers.
 struct WelcomePart {
     MessageHead head;
     std::uint32_t offset = 0, total = 0;  // bytes of the whole welcome

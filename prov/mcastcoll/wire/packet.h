@@ -20,7 +20,7 @@ enum class Kind : std::uint8_t {
     watermark_cast = 5,      // multicast: all members have finished all operations below
     parity = 6,              // multicast: a parity row of a block of fragments
     data = 16,               // message: consecutive fragments of a broadcast or a barrier's release
-    nak = 17,                // message: NAK, a bitmap of fragments that the sender lacks
+    nak = 17,                // message: bitmap of the fragments that the sender lacks
     done = 18,               // message: the sender has the whole broadcast
     report = 19,             // message: length of the prefix that the sender's subtree has, in fragments
     gather = 20,             // message: the sender's subtree has entered, and its short vector
@@ -32,10 +32,10 @@ enum class Kind : std::uint8_t {
     ready = 26,              // message: the sender's subtree listens to the group's address
     go = 27,                 // message: all members listen, start to probe
     vote = 28,               // message: speakers that the members of the sender's subtree did not receive
-    reachability_map = 29,   // message: reachability map, the deaf and the mute members
+    reachability_map = 29,   // message: the deaf and the mute members
     ping = 30,               // message: request for a pong
     pong = 31,               // message: the answer, with the ping's time stamp
-    election_request = 32,   // message: election request, because the reachability map is wrong
+    election_request = 32,   // message: the reachability map may be wrong, hold an election
     root_nak = 40,           // message: bitmap of the fragments that the root is to multicast again
     watermark_request = 41,  // message: request for a higher watermark
     entered = 42,            // message: the sender has posted the operation whose root is the receiver
@@ -56,7 +56,7 @@ inline constexpr std::size_t kMagicOffset = 0;
 inline constexpr std::size_t kVersionOffset = 2;
 inline constexpr std::size_t kKindOffset = 3;
 inline constexpr std::size_t kCrcOffset = 4;
-inline constexpr std::size_t kPlaceOffset = kCrcOffset;  // in a message with a key
+inline constexpr std::size_t kPositionOffset = kCrcOffset;  // in a message with a key
 inline constexpr std::size_t kGroupKeyOffset = 8;
 inline constexpr std::size_t kEpochOffset = 16;
 inline constexpr std::size_t kSenderOffset = 20;
@@ -86,8 +86,8 @@ using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 // In the total of a fragment, relay or data: the root does not have the whole message yet, so silence may
 // mean that the root waits for data.
 inline constexpr std::uint64_t kPartialFlag = std::uint64_t{1} << 63;
-// In the total of a fragment, release or relay: a repeated multicast. A receiver without the first has lost
-// the first.
+// In the total of a fragment, release or relay: the fragment was multicast before, so a receiver that gets
+// only this multicast has lost the first.
 inline constexpr std::uint64_t kRepeatFlag = std::uint64_t{1} << 62;
 // In the total of a gather, contribution or credit: the result is for rank 0 only.
 inline constexpr std::uint64_t kReduceFlag = std::uint64_t{1} << 63;

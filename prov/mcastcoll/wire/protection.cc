@@ -20,19 +20,19 @@ Gcm::Nonce nonce_of(Bytes header) {
     return nonce;
 }
 
-// The authenticated data is contiguous, for a single call: the header from the group key on, and the payload.
-// During the check, the place of the tag holds the bytes before the group key, the receiver, and the half of
-// a message's position that is not transmitted. The header's part is never encrypted and consists of whole
-// cipher blocks.
+// The authenticated data of a received packet is contiguous, for a single call: the header from the group key
+// on, and the payload. While a tag is made or checked, its place holds the bytes before the group key, the
+// receiver, and the half of a message's position that is not transmitted. The header's part is never
+// encrypted and consists of whole cipher blocks.
 constexpr std::size_t kReadableBytes = kHeaderBytes - kGroupKeyOffset;
 static_assert(kReadableBytes % kTagBytes == 0 && kTagOffset + kTagBytes == kHeaderBytes);
 
-void fill_tag_place(std::byte* header, Rank to, std::uint64_t place_in_row) {
+void fill_tag_place(std::byte* header, Rank to, std::uint64_t position) {
     static_assert(kGroupKeyOffset + sizeof(Rank) + sizeof(std::uint32_t) == kTagBytes);
     std::byte* const place = header + kTagOffset;
     std::memcpy(place, header, kGroupKeyOffset);
     put(place + kGroupKeyOffset, index_of(to));
-    put(place + kGroupKeyOffset + sizeof(Rank), static_cast<std::uint32_t>(place_in_row >> 32));
+    put(place + kGroupKeyOffset + sizeof(Rank), static_cast<std::uint32_t>(position >> 32));
 }
 
 }  // namespace
@@ -105,13 +105,13 @@ ByteString& Protection::next_room(Rank to) {
 Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (!on()) return payload;
     // Occupies the field of the checksum, which a group with a key does not use.
-    std::uint64_t place_in_row = 0;
+    std::uint64_t position = 0;
     if (to != kNoRank) {
-        place_in_row = ++sent_[to];
-        put(header.data() + kPlaceOffset, static_cast<std::uint32_t>(place_in_row));
+        position = ++sent_[to];
+        put(header.data() + kPositionOffset, static_cast<std::uint32_t>(position));
     }
     put(header.data() + kNumberOffset, to == kNoRank ? ++multicasts_ : kMessage | ++messages_);
-    fill_tag_place(header.data(), to, place_in_row);
+    fill_tag_place(header.data(), to, position);
     const Bytes readable = Bytes(header).subspan(kGroupKeyOffset);
     Tag tag;
     if (security_ == Security::encrypt) {
@@ -126,17 +126,17 @@ Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     return payload;
 }
 
-bool Protection::is_proven(MutableBytes packet, Rank to, std::uint64_t place_in_row) {
+bool Protection::is_proven(MutableBytes packet, Rank to, std::uint64_t position) {
     const Gcm::Nonce nonce = nonce_of(packet);
     const MutableBytes payload = packet.subspan(kHeaderBytes);
-    Tag told;
-    std::memcpy(told.data(), packet.data() + kTagOffset, told.size());
-    fill_tag_place(packet.data(), to, place_in_row);
+    Tag received;
+    std::memcpy(received.data(), packet.data() + kTagOffset, received.size());
+    fill_tag_place(packet.data(), to, position);
     const Bytes proven = packet.subspan(kGroupKeyOffset);
     const Tag made = security_ == Security::encrypt
                          ? gcm_->decrypt(nonce, proven.first(kReadableBytes), payload, payload.data())
                          : tag_of(nonce, proven, {});
-    return are_equal(made, told);
+    return are_equal(made, received);
 }
 
 bool Protection::unseal(MutableBytes packet, Rank to) {
@@ -145,11 +145,11 @@ bool Protection::unseal(MutableBytes packet, Rank to) {
     if (to == kNoRank) return is_proven(packet, to, 0);
     // Allocation comes first: after an exception the caller could retry with an unchanged packet.
     const auto [taken, is_new] = taken_.try_emplace(peek_sender(packet));
-    const std::uint64_t place_in_row =
-        taken->second.complete(get<std::uint32_t>(packet.data() + kPlaceOffset));
-    const bool proven = is_proven(packet, to, place_in_row);
+    const std::uint64_t position =
+        taken->second.complete(get<std::uint32_t>(packet.data() + kPositionOffset));
+    const bool proven = is_proven(packet, to, position);
     if (!proven && is_new) taken_.erase(taken);
-    return proven && taken->second.take(place_in_row);
+    return proven && taken->second.take(position);
 }
 
 }  // namespace mcastcoll::wire

@@ -66,12 +66,12 @@ class Protection {
   private:
     using Tag = Gcm::Tag;
 
-    // Tag of a packet that stays readable, given as two contiguous parts.
+    // Tag of a packet that stays readable: of the concatenation of both parts.
     Tag tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second);
     // The buffer of the next encrypted payload.
     ByteString& next_room(Rank to);
     // Checks the tag and decrypts.
-    bool is_proven(MutableBytes packet, Rank to, std::uint64_t place_in_row);
+    bool is_proven(MutableBytes packet, Rank to, std::uint64_t position);
 
     const Security security_;
     std::optional<Mac> mac_;  // exactly one of Mac and Gcm if security is on
