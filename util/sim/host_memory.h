@@ -72,7 +72,7 @@ class HostMemory {
     int failure = 0;
     std::uint32_t lost = kNoMember;
     std::vector<std::uint32_t> endpoints;  // by place; members that have opened the memory
-    std::vector<Nanoseconds> dead_from;    // as detectable by the survivors
+    std::vector<Nanoseconds> dead_from;    // by place; from then on survivors can detect a failure
     bool member_died = false;
 
   private:
