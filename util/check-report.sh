@@ -17,7 +17,7 @@ report() {
     [ -n "$counts" ] || case $2 in 0) p=1 ;; 77) s=1 ;; *) f=1 ;; esac
     outcome[$1]=failed
     case $2:$f in
-        0:0) outcome[$1]=ok; say "$1: ok${counts:+, $counts} ($4 s, of the processors $((processors - before)) s)" ;;
+        0:0) outcome[$1]=ok; say "$1: ok${counts:+, $counts} ($4 s; processor time $((processors - before)) s)" ;;
         77:0) outcome[$1]=skipped; say "$1: skipped: $(sed -n '/^skip /{s///p;q}' "$log")" ;;
         124:* | 137:*) say "$1: FAILED, no end within $3 s${counts:+ ($counts)}" ;;
         *) say "$1: FAILED, code $2${counts:+ ($counts)}" ;;

@@ -110,7 +110,7 @@ for name in $steps; do
     elif [ -n "$obstacle" ]; then
         report_unrun "$name" skipped "$obstacle"
     elif [ -n "$beside" ]; then
-        start "$name" chrt --idle 0 && aside=$name # with a share of the processors, MPI jobs would take four times as long
+        start "$name" chrt --idle 0 && aside=$name # in the normal class it would slow down MPI jobs beside it, fourfold
     else
         start "$name" && conclude "$name"
     fi

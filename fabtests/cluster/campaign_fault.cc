@@ -105,7 +105,7 @@ void strike(const Round& round, const std::string& cluster, Board& board) {
         case Fault::memory:
         case Fault::descriptors:
         case Fault::clocks:
-            return;  // members inject these faults themselves
+            return;  // not from outside: set by the members, or by Preparation
     }
 }
 

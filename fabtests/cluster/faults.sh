@@ -12,9 +12,9 @@
 # Each round prints a line with its seed; "--seed N --rounds 1" repeats that round. Processes join groups, work in them
 # and check every byte. One dies or is stopped, also during a join; a cable is unplugged, a host receives or sends
 # nothing for a while, loses packets of all kinds, or has another MTU; multicast datagrams are duplicated, corrupted and
-# reordered; /dev/shm is full, descriptors are few, clocks differ. A fault that kills no process must cause no error,
-# only delay; after a death each survivor has an error in time. No wait is unbounded, and afterwards the survivors join
-# and work as before.
+# reordered; /dev/shm is full, descriptors are few, clocks differ. After a death, or with few descriptors, operations
+# may fail, but in time; each other fault must cause no error, only delay. No wait is unbounded, and afterwards the
+# survivors join and work as before.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"

@@ -102,7 +102,7 @@ class Trouble:
         self.threads[-1].start()
 
     def signal_rank(self, rank, number):
-        """Ranks are the processes whose program is this job's symbolic link, ordered by process number."""
+        """Signals the process that runs this job's symbolic link with the rank in its environment."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
                 with open(f"/proc/{pid}/cmdline", "rb") as file:

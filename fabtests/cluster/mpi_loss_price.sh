@@ -11,8 +11,8 @@
 #   --builds DIR,DIR   builds to compare, in turns (default this tree's)
 #
 # For each operation, size and loss: median and 99th percentile over a job's operations of the time from the root's
-# entry (barrier and allreduce: the last rank's) to the last rank's end, the median job of R; and the NAKs sent (asks)
-# and fragments received by message (repaired) per 1000 operations of a whole job, of all ranks together.  Four minutes
+# entry (barrier and allreduce: the last rank's) to the last rank's end, the median job of R; and the NAKs sent and
+# the fragments received by message (repaired) per 1000 operations of a whole job, of all ranks together.  Four minutes
 # with the defaults on two cores.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh

@@ -131,8 +131,8 @@ run_python() {
 }
 result_python() { grep -v '^libmcastcoll-split' "$1"; }
 
-# Attempt PROGRAM direct|split: launching may fail on a machine that stalls for a while, which is not a result.
-attempt() {
+# Runs the program, and once more if its launch fails: on a machine that stalls for a while, this is not a result.
+attempt() { # attempt PROGRAM direct|split
     local try code=0
     for try in 1 2; do
         code=0

@@ -118,15 +118,15 @@ static void mg(struct run* run) {
 
 static void ft(struct run* run) {  // a transposition of 512 x 256 x 256 complex numbers
     compute(run, 575);
-    everybody(run, 2097152);
+    exchange_all(run, 2097152);
     sum_up(run, 16);
 }
 
 static void is(struct run* run) {  // 2^25 keys are redistributed, after an allreduce of their distribution
     compute(run, 40);
     sum_up(run, 4096);
-    everybody(run, 4);
-    everybody(run, 524288);
+    exchange_all(run, 4);
+    exchange_all(run, 524288);
 }
 
 static void ep(struct run* run) {

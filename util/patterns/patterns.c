@@ -127,7 +127,7 @@ void pass_on(struct run* run, int to, int from, size_t bytes) {
     run->step = step;
 }
 
-void everybody(struct run* run, size_t bytes) {
+void exchange_all(struct run* run, size_t bytes) {
     bytes = scaled(run, bytes);
     if (bytes * (size_t)run->size > run->room) bytes = run->room / (size_t)run->size;
     run->step++;
@@ -298,7 +298,7 @@ int main(int argc, char** argv) {
     if (json) fprintf(json, "{");
     if (iterations == 0) iterations = kernel->iterations;
 
-    everybody(&run, 1);  // connections are made before the clock runs
+    exchange_all(&run, 1);  // connections are made before the clock runs
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
     for (run.iteration = 0; kernel->iterate && run.iteration < iterations; run.iteration++) {

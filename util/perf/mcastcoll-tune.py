@@ -121,10 +121,10 @@ def main():
     if not rows:
         print("mcastcoll-tune: no measurement succeeded, so no table was written", file=sys.stderr)
         return 1
-    names = ", ".join(COMPONENT) if args.table == "component" else "what its line names"
+    names = ", ".join(COMPONENT) if args.table == "component" else "those measured above each row"
     text = table_text(rows, [f"Written by mcastcoll-tune --table {args.table}, by measurement on {cores()} cores"
                              + (f" with {args.loss:g} % of multicast datagrams lost." if args.loss else "."),
-                             f"Alternatives: {names}; another than the first of them had to be {args.margin:g} % faster.",
+                             f"Alternatives: {names}; an alternative other than the first had to be {args.margin:g} % faster.",
                              "Above each row: the median times at the sizes it covers."])
     with open(args.out, "w") as file:
         file.write(text)

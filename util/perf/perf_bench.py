@@ -7,7 +7,7 @@ its median; a stack's figure is the median of its turns; a ratio is the median o
 turns. A stack that is ten times slower after two turns, or a hundred times after one, gets no more turns in that cell. A
 stack that hangs, crashes or returns wrong data is reported and launched again for the next cell. If the first stack would
 fail --fail-above, there are up to three times the rounds: a ratio from a few turns on a busy machine is unreliable. The
-floor (perf_floor.c) is excluded from comparisons and from the verdict.
+floor (perf_floor.c) has a ratio, too, but no stack counts as slow against the floor, and --fail-above ignores it.
 
 On the cluster, the switch's ports count the bytes sent by each host during a turn, divided by the operations of the turn;
 these include the barriers between operations.

@@ -80,8 +80,8 @@ lines = open(sys.argv[1] + "/f.md").read().splitlines()[2:]
 assert len(lines) == 7 and all(line.endswith("|  |") for line in lines), lines
 END
 }
-# Between hosts that lose datagrams: rounds with losses are excluded, and counted. Some short rounds lose a datagram, so few
-# have a time; every long round does, since runs of datagrams are lost as a whole.
+# Between hosts that lose datagrams: rounds with losses are excluded, and counted. Some short rounds lose a
+# datagram, so a few rounds show both cases; every long round does, since runs of datagrams are lost as a whole.
 floor_loses_once() {
     timeout 300 "$perf" --timeout 300 --hosts 3 --loss 20 --stacks floor --operation bcast,barrier --sizes 8,4M --rounds 3 --seconds 1 \
         --json "$work/l.json" || return

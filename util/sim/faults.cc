@@ -61,10 +61,10 @@ bool FaultInjector::loses_copy(Nanoseconds now, std::uint32_t sender, std::uint3
 // Good and bad periods alternate, each with a length drawn between zero and twice its mean.
 bool FaultInjector::fades(Nanoseconds now, std::uint32_t receiver) {
     Fading& one = fading_[receiver];
-    const auto foul = static_cast<double>(faults_.fade_length.value);
+    const auto bad = static_cast<double>(faults_.fade_length.value);
     while (one.until <= now) {
         one.now = !one.now && one.until > Nanoseconds{};
-        const double mean = one.now ? foul : foul * (1 - faults_.fade) / faults_.fade;
+        const double mean = one.now ? bad : bad * (1 - faults_.fade) / faults_.fade;
         one.until = one.until + Nanoseconds{1 + static_cast<std::int64_t>(2 * mean * random_.unit())};
     }
     return one.now;
@@ -226,7 +226,7 @@ constexpr Word kWords[] = {
     word<Each<&Faults::dead, &Faults::Outage::when>>(
         "dead", "FROM-TO", "the multicast carries nothing between two times; '1ms-' has no end"),
     word<AtHost<&Faults::deaf>>("deaf", "HOST:FROM-TO", "one receiver receives no multicast"),
-    word<AtHost<&Faults::mute>>("mute", "HOST:FROM-TO", "no receiver receives from one sender"),
+    word<AtHost<&Faults::mute>>("mute", "HOST:FROM-TO", "the multicasts of one sender are lost"),
     word<AtHost<&Faults::partitions>>("partition", "CUT:FROM-TO",
                                       "no multicast between hosts below CUT and the others"),
     word<AtHost<&Faults::splits>>("split", "CUT:FROM-TO", "like partition, and messages wait for its end"),

@@ -46,8 +46,8 @@ struct Faults {
     };
     std::vector<Outage> dead;        // all multicasts are lost
     std::vector<Outage> deaf, mute;  // multicasts to one receiver, or from one sender, are lost
-    // Hosts below this one are separated from the others: with partitions, multicasts between them are lost;
-    // with splits, messages wait until the end.
+    // Hosts below this one are separated from the others: multicasts between the two parts are lost; with
+    // splits, messages between them also wait until the end.
     std::vector<Outage> partitions, splits;
 
     // Of messages.

@@ -100,7 +100,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
 
     bool can_send();
     void send_now(Address to, Bytes header, Bytes payload);
-    // No control message is longer than a message of the provider.
+    // No join message is longer than a message of the provider.
     void queue_message(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();

@@ -72,14 +72,14 @@ GroupWorld::GroupWorld(GroupOptions options)
     }
 }
 
-void GroupWorld::send(std::uint32_t endpoint, Nanoseconds at, Task task) {
+void GroupWorld::schedule(std::uint32_t endpoint, Nanoseconds at, Task task) {
     const Unmetered own;
     slots_[endpoint].tasks.emplace_back(at, std::move(task));
     wake(endpoint, at);
 }
 
 void GroupWorld::start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at) {
-    send(endpoint, at, [group](GroupProcess& process) { process.call(group); });
+    schedule(endpoint, at, [group](GroupProcess& process) { process.call(group); });
 }
 
 // Later deadlines are checked again after every turn, so one wake-up, the earliest, is enough.
@@ -177,14 +177,14 @@ void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes
     const Unmetered own;
     network_.send_message(endpoint, endpoint_of(to), header, payload);
     if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.messages_doubled)) return;
-    send(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
-         [copy = std::vector(header.begin(), header.end())](GroupProcess& process) {
-             process.on_message(copy);
-         });
+    schedule(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
+             [copy = std::vector(header.begin(), header.end())](GroupProcess& process) {
+                 process.on_message(copy);
+             });
 }
 
 void GroupWorld::report_lost(std::uint32_t endpoint, Address peer, Nanoseconds at) {
-    send(endpoint, at, [peer](GroupProcess& process) { process.on_peer_lost(peer); });
+    schedule(endpoint, at, [peer](GroupProcess& process) { process.on_peer_lost(peer); });
 }
 
 void GroupWorld::watch(std::uint32_t endpoint, Address peer) {
@@ -232,7 +232,7 @@ void GroupWorld::step_completed(std::uint32_t group, std::uint32_t rank, std::ui
     });
     begin(group, plan.members.size(), static_cast<std::size_t>(living), now() + *plan.settle);
     for (const std::uint32_t member : plan.members)
-        send(endpoint_now(member), now() + *plan.settle, [](GroupProcess&) {});
+        schedule(endpoint_now(member), now() + *plan.settle, [](GroupProcess&) {});
 }
 
 std::size_t GroupWorld::may_post(std::uint32_t group) const {

@@ -69,7 +69,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     void on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) override;
     void on_sent(std::uint32_t from, std::uint32_t to) override;
     void on_wake(std::uint32_t endpoint, std::uint32_t tag) override;
-    void send(std::uint32_t endpoint, Nanoseconds at, Task task);
+    void schedule(std::uint32_t endpoint, Nanoseconds at, Task task);
     void start(std::uint32_t endpoint, std::uint32_t group, Nanoseconds at);
     void wake(std::uint32_t endpoint, Nanoseconds at);
     void progress(std::uint32_t endpoint, FunctionRef<void(GroupProcess&)> given);
@@ -91,7 +91,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     std::string judge_group(std::uint32_t number) const;
 
     std::optional<HostEvent> death_;
-    Nanoseconds last_failure_at_{};                        // the last failure, or close without a join
+    Nanoseconds last_failure_at_{};                        // last failure, early close, or end of a pause
     Nanoseconds called_at_{};                              // the last call of a join
     std::vector<Slot> slots_;                              // by endpoint
     std::set<std::pair<std::uint32_t, Address>> watches_;  // by endpoint

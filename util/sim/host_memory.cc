@@ -77,18 +77,18 @@ void MemoryLevel::advance(levels::LevelOperation&, Nanoseconds) {
 bool MemoryLevel::progress(Nanoseconds now) {
     const Unmetered own;
     bool moved = false;
-    awaited_ = HostMemory::kNobody;
+    awaited_ = HostMemory::kNoMember;
     for (levels::LevelOperation* level_operation : open_)
         moved |= memory_->failure != 0 ? end(*level_operation, memory_->failure) : move(*level_operation);
     std::erase_if(open_, [](const levels::LevelOperation* level_operation) { return level_operation->done; });
-    if (awaited_ != HostMemory::kNobody && memory_->dead_from[awaited_] <= now)
+    if (awaited_ != HostMemory::kNoMember && memory_->dead_from[awaited_] <= now)
         memory_->fail(ECONNRESET, awaited_);
     return moved;
 }
 
 void MemoryLevel::fail(int error, Nanoseconds) {
     const Unmetered own;
-    memory_->fail(error, HostMemory::kNobody);
+    memory_->fail(error, HostMemory::kNoMember);
     for (levels::LevelOperation* level_operation : open_) end(*level_operation, error);
     open_.clear();
 }
@@ -102,7 +102,7 @@ bool MemoryLevel::end(levels::LevelOperation& level_operation, int error) {
 
 bool MemoryLevel::is_here(const HostMemory::Operation& operation, std::uint32_t member) {
     if (operation.parts[member].posted) return true;
-    if (awaited_ == HostMemory::kNobody) awaited_ = member;
+    if (awaited_ == HostMemory::kNoMember) awaited_ = member;
     return false;
 }
 
@@ -159,7 +159,7 @@ bool MemoryLevel::move_broadcast(levels::LevelOperation& level_operation, HostMe
     if (is_here(operation, index_of(level_operation.root)) &&
         level_operation.arrived == level_operation.bytes)
         return end(level_operation, 0);
-    if (awaited_ == HostMemory::kNobody) awaited_ = index_of(level_operation.root);
+    if (awaited_ == HostMemory::kNoMember) awaited_ = index_of(level_operation.root);
     return more;
 }
 
@@ -167,7 +167,7 @@ bool MemoryLevel::move_allreduce(levels::LevelOperation& level_operation, HostMe
     if (self_ != 0) {
         if (!operation.released) {
             all_here(operation);
-            if (awaited_ == HostMemory::kNobody) awaited_ = 0;
+            if (awaited_ == HostMemory::kNoMember) awaited_ = 0;
             return false;
         }
         if (level_operation.bytes > 0)

@@ -67,12 +67,12 @@ class HostMemory {
     // Peers can detect the failure from `known` on.
     void dies(std::uint32_t endpoint, Nanoseconds known);
 
-    static constexpr std::uint32_t kNobody = UINT32_MAX;
+    static constexpr std::uint32_t kNoMember = UINT32_MAX;
     const std::vector<std::byte> table;  // made by the leader, for the other members
     int failure = 0;
-    std::uint32_t lost = kNobody;
+    std::uint32_t lost = kNoMember;
     std::vector<std::uint32_t> endpoints;  // by place; members that have opened the memory
-    std::vector<Nanoseconds> dead_from;    // as detectable by the survivors
+    std::vector<Nanoseconds> dead_from;    // by place; from then on survivors can detect a failure
     bool member_died = false;
 
   private:
@@ -89,7 +89,7 @@ class MemoryLevel final : public group::HostLevel {
     void advance(levels::LevelOperation& level_operation, Nanoseconds now) override;
     bool progress(Nanoseconds now) override;
     Nanoseconds next_deadline() const override {
-        const bool waits = awaited_ != HostMemory::kNobody && memory_->failure == 0;
+        const bool waits = awaited_ != HostMemory::kNoMember && memory_->failure == 0;
         return waits ? memory_->dead_from[awaited_] : kNever;
     }
     void fail(int error, Nanoseconds now) override;
@@ -116,7 +116,7 @@ class MemoryLevel final : public group::HostLevel {
     const std::shared_ptr<HostMemory> memory_;
     const std::uint32_t self_;
     std::vector<levels::LevelOperation*> open_;
-    std::uint32_t awaited_ = HostMemory::kNobody;
+    std::uint32_t awaited_ = HostMemory::kNoMember;
 };
 
 }  // namespace mcastcoll::sim
