@@ -74,7 +74,7 @@ Exercise::Exercise(const Job& job, unsigned self, unsigned members)
     result_bytes_ = gets_ ? bytes_of(shape.result) : 0;
     const bool in_place = job.in_place && gives_ && gets_;
     input_ = std::make_unique<Buffer>((in_place ? 0 : input_bytes_) + job.offset);
-    // A member without a result gets a buffer to stay unchanged.
+    // A member without a result gets a buffer that must stay unchanged.
     const std::size_t room = gets_ ? std::max(result_bytes_, in_place ? input_bytes_ : 0) : part_bytes_;
     result_ = std::make_unique<Buffer>(room + job.offset);
     input_->poison();

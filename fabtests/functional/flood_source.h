@@ -34,7 +34,7 @@ inline constexpr std::size_t kFloodRate = 23;  // requested packets per second
 inline constexpr std::size_t kFloodOver = 24;
 // Number of addresses at kGroups that may be the members' groups.
 inline constexpr std::size_t kFloodGroups = 25;
-inline constexpr std::size_t kFloodList = 26;  // list number of the members' join
+inline constexpr std::size_t kFloodList = 26;  // list hash of the members' join
 inline constexpr std::size_t kUnreadPort = 27, kReadPort = 28;
 inline constexpr std::size_t kGoesOn = 29;        // all members measure once more
 inline constexpr std::size_t kProcessorNs = 30;   // sum over all members

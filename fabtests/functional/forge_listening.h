@@ -1,4 +1,4 @@
-// Listeners of an attacker: members' join messages and multicasts.
+// Listeners of an attacker, which receive members' join messages and multicasts.
 #pragma once
 
 #include <netinet/in.h>

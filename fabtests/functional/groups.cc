@@ -179,7 +179,7 @@ void idle_ones(Member& me) {
     me.meet();
 }
 
-// All groups at once, with operations under way in each: data must stay in the data's group.
+// All groups at once, with operations under way in each: no group may receive data of another.
 void many_at_once(Member& me) {
     constexpr std::size_t kGroups = 64;
     std::vector<Subgroup> groups;

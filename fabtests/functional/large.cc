@@ -27,7 +27,7 @@ enum Word : std::size_t {
     kPssBefore,
     kPssJoined,
     kPssWorked,
-    kMaxWorked,
+    kMaxPssWorked,
     kMulticasts,
     kSegments,
     kSplitBegun,
@@ -179,7 +179,7 @@ class Large {
     void leave() {
         const std::uint64_t pss = pss_kib();
         count(kPssWorked, pss);
-        raise(word(kMaxWorked), pss);
+        raise(word(kMaxPssWorked), pss);
         me_.stage("leaving");
         me_.meet();
         // All members of a host read the same counters.
@@ -211,7 +211,7 @@ class Large {
             "KiB before it, {} with the group, {} "
             "after work (most: {}); the host that sent most sent {} datagrams and {} segments of TCP\n",
             me_.size(), static_cast<double>(word(kJoinUs)) / 1000, static_cast<double>(word(kSplitUs)) / 1000,
-            mean(kPssBefore), mean(kPssJoined), mean(kPssWorked), word(kMaxWorked).load(),
+            mean(kPssBefore), mean(kPssJoined), mean(kPssWorked), word(kMaxPssWorked).load(),
             word(kMulticasts).load(), word(kSegments).load());
     }
 

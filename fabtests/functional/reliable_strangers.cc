@@ -73,7 +73,7 @@ class Stranger {
             const Bytes packet(bytes, static_cast<std::size_t>(got));
             const auto header = feed::decode(packet);
             if (!header.ok() ||
-                static_cast<std::uint64_t>(header.value().from) < kFirstOfNobody + kMaxOfNobody)
+                static_cast<std::uint64_t>(header.value().from) < kFirstUnknownId + kUnknownIds)
                 continue;
             if (captured_.size() < 256)
                 captured_.emplace_back(packet.begin(), packet.end());
@@ -88,13 +88,13 @@ class Stranger {
             case Phase::rare_joins:
                 if (now - joined_ < std::chrono::seconds(1)) return;
                 joined_ = now;
-                return join(feed::kReceives, kFirstOfNobody + joins_++ % kMaxOfNobody);
+                return join(feed::kReceives, kFirstUnknownId + joins_++ % kUnknownIds);
             case Phase::many_joins:
-                return join(feed::kReceives | feed::kSends, kFirstOfNobody + joins_++ % kMaxOfNobody);
+                return join(feed::kReceives | feed::kSends, kFirstUnknownId + joins_++ % kUnknownIds);
             case Phase::senders:
                 for (unsigned i = 0; i < kSenders; ++i) {
-                    if (ahead_ % 64 == 0) join(feed::kSends, kFirstOfNobody + i);
-                    data(kFirstOfNobody + i, 1 + ahead_ % kAhead);
+                    if (ahead_ % 64 == 0) join(feed::kSends, kFirstUnknownId + i);
+                    data(kFirstUnknownId + i, 1 + ahead_ % kAhead);
                 }
                 ++ahead_;
                 return;
@@ -136,7 +136,7 @@ class Stranger {
         board_.words[words_.thrown].fetch_add(1);
     }
 
-    static constexpr std::uint64_t kFirstOfNobody = 2, kMaxOfNobody = 1'000'000;
+    static constexpr std::uint64_t kFirstUnknownId = 2, kUnknownIds = 1'000'000;
     Board& board_;
     const sockaddr_in group_;
     const AssaultWords words_;

@@ -127,7 +127,7 @@ class Liar {
 
     void run() {
         while (in_.remaining_bytes() > 0 && !owner_.closed && !owner_.violated_) {
-            log();
+            send_input();
             link_->on_events(EPOLLIN | (in_.between(0U, 15U) == 0 ? EPOLLRDHUP : 0U));
             for (unsigned turns = 0; !owner_.closed && !owner_.violated_ && link_->read_more(); ++turns) {
                 fuzz::check(turns < 1000, "reading comes to an end");
@@ -155,7 +155,8 @@ class Liar {
         return ours;
     }
 
-    void log() {
+    // Sends a frame, or arbitrary bytes, from the peer to the gateway under test.
+    void send_input() {
         std::vector<std::byte> bytes;
         if (in_.between(0U, 7U) > 0) {
             const auto payload = in_.bytes(200);

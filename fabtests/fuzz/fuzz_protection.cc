@@ -91,14 +91,14 @@ void packets(fuzz::Input& in) {
         fuzz::check(!unseal(receiver, first.packet, first.to), "a message is taken once");
 }
 
-void words(fuzz::Input& in) {
+void join_messages(fuzz::Input& in) {
     const ByteString first = wire::prove(fuzz::take_bytes(in, 200), kKey),
                      second = wire::prove(fuzz::take_bytes(in, 200), kKey);
     const ByteString wrong = changed(in, first, second);
     fuzz::check(wire::proven(wrong, kKey).has_value() == (wrong == first || wrong == second),
-                "a word is taken as it was, or not at all");
-    fuzz::check(!wire::proven(first, kOther), "a word with another key is not taken");
-    fuzz::check(wire::proven(first, kKey).has_value(), "a word that is whole is taken");
+                "a join message is accepted unchanged, or not at all");
+    fuzz::check(!wire::proven(first, kOther), "a join message with another key is refused");
+    fuzz::check(wire::proven(first, kKey).has_value(), "an unchanged join message is accepted");
 }
 
 }  // namespace
@@ -108,6 +108,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (in.flag())
         packets(in);
     else
-        words(in);
+        join_messages(in);
     return 0;
 }

@@ -42,12 +42,12 @@ class Requester final : public SecretExchange::Port {
     SecretExchanges exchanges;
 };
 
-struct Word {
+struct Message {
     wire::ByteString bytes;
     bool may_be_believed = false;
 };
 
-Word reply_to(fuzz::Input& in, const wire::KeyRequest& request) {
+Message reply_to(fuzz::Input& in, const wire::KeyRequest& request) {
     const bool is_true = in.between(0U, 7U) == 0;
     const wire::Key& known = is_true ? kSecret : kForged;
     wire::ByteString credential = payload_of(in.flag() ? kSecret : kForged);
@@ -62,7 +62,7 @@ Word reply_to(fuzz::Input& in, const wire::KeyRequest& request) {
     return {std::move(bytes), is_true && !is_forged};
 }
 
-Word word_to(fuzz::Input& in, const wire::KeyRequest& own) {
+Message message_to(fuzz::Input& in, const wire::KeyRequest& own) {
     switch (in.between(0U, 3U)) {
         case 0:
             return reply_to(in, own);
@@ -90,9 +90,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     while (in.remaining_bytes() > 0) {
         now = now + Nanoseconds::from_ms(in.between(0, 50));
         self.exchange.on_timeout(now);
-        const Word word = word_to(in, own);
-        told = told || word.may_be_believed;
-        (void)self.exchanges.on_datagram(word.bytes,
+        const Message message = message_to(in, own);
+        told = told || message.may_be_believed;
+        (void)self.exchanges.on_datagram(message.bytes,
                                          Source(1, static_cast<std::byte>(in.between(0U, kMembers))), now);
         if (self.given.size() == self.opened || in.flag()) continue;
         // As munged: the contents of a stranger's credential are not disclosed.

@@ -177,12 +177,12 @@ const Case kReceptionCases[] = {
      [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
      }},
-    {"a host that does not receive with a firewall", "firewall@n2", Severity::limits,
+    {"a host that does not receive, with a firewall", "firewall@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
          set_rule(c, 2, false);
      }},
-    {"a host that does not receive with a firewall the other way", "not-receiving@n2", Severity::limits,
+    {"a host that does not receive, with a firewall the other way", "not-receiving@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned from : {0, 1, 3}) cut(c, from, 2);
          set_rule(c, 2, true);
@@ -191,7 +191,7 @@ const Case kReceptionCases[] = {
      [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
      }},
-    {"a host that is not received with a firewall", "firewall@n2", Severity::limits,
+    {"a host that is not received, with a firewall", "firewall@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
          set_rule(c, 2, true);
@@ -259,7 +259,7 @@ const Case kReceptionCases[] = {
          lose(c, 2, {Phase::fast}, 20);
          set_rule(c, 2, false);
      }},
-    {"a host that is not received whose kernel refuses", "not-received@n2", Severity::limits,
+    {"a host that is not received, and whose kernel refuses", "not-received@n2", Severity::limits,
      [](Facts& c) {
          for (const unsigned to : {0, 1, 3}) cut(c, 2, to);
          for (Stream& stream : c.hosts[2]->sent)

@@ -134,18 +134,18 @@ Test(failure, a_child_enters_a_barrier_once) {
 Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     constexpr Rank kLost{77};
     Bench teller(config_of(0, 4)), told(config_of(1, 4));
-    Packet word = message_of(Kind::fail, 0);
+    Packet failure = message_of(Kind::fail, 0);
     teller.join();
     cr_assert(teller.engine.named_loss() == kNoRank);
     teller.engine.name_loss(kLost);
     teller.engine.name_loss(Rank{78});
     teller.engine.on_peer_lost(rank_of(2), ECONNRESET, teller.now);
     for (const Out& one : teller.drain())
-        if (one.header.kind == Kind::fail) word.total = one.header.total;
+        if (one.header.kind == Kind::fail) failure.total = one.header.total;
     told.join();
     cr_assert(told.barrier().ok());
-    word.fragment = index_of(kNoRank);
-    told.message(word);
+    failure.fragment = index_of(kNoRank);
+    told.message(failure);
     cr_assert_eq(expect_failure(told.drain(), 0).status, ECONNRESET);
     cr_assert(told.engine.named_loss() == kLost, "the first name counts");
 }
@@ -164,29 +164,29 @@ Test(failure, who_was_only_out_of_reach_is_told) {
         Bench told(config_of(1, 4));
         told.join();
         cr_assert(told.barrier().ok());
-        Packet word = message_of(Kind::fail, 0);
-        word.fragment = 2;
-        word.total = static_cast<std::uint64_t>(error);
-        told.message(word);
+        Packet failure = message_of(Kind::fail, 0);
+        failure.fragment = 2;
+        failure.total = static_cast<std::uint64_t>(error);
+        told.message(failure);
         const auto out = told.drain();
         cr_assert_eq(expect_failure(out, dead ? 0 : 1).status, error);
         for (const Out& one : out)
             if (one.header.kind == Kind::fail) cr_assert_eq(index_of(one.to), 2U);
         cr_assert(told.engine.failure_sent());
-        told.message(word);
+        told.message(failure);
         cr_assert(told.drain().empty(), "once");
     }
 }
 
-Test(failure, a_word_that_names_no_member_names_nobody) {
+Test(failure, a_message_that_names_no_member_names_nobody) {
     for (const std::uint32_t named : {3U, 4U, 5U, UINT32_MAX - 1, UINT32_MAX}) {
         Bench told(config_of(1, 4));
         told.join();
         cr_assert(told.barrier().ok());
-        Packet word = message_of(Kind::fail, 0);
-        word.fragment = named;
-        word.total = EIO;
-        told.message(word);
+        Packet failure = message_of(Kind::fail, 0);
+        failure.fragment = named;
+        failure.total = EIO;
+        told.message(failure);
         const auto out = told.drain();
         for (const Out& one : out)
             if (one.kind == Effect::Kind::failed) cr_assert_eq(one.to, named == 3 ? rank_of(3) : kNoRank);

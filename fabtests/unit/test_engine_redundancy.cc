@@ -387,8 +387,8 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
     cr_assert(buffer == sent);
 }
 
-// A poll requests one fragment, to check whether the multicast continues, and parity restores this fragment.
-// The receiver must still request the fragments lost after it.
+// The receiver requests one fragment to test whether the multicast continues, and parity restores this
+// fragment. The receiver must still request the fragments lost after it.
 Test(redundancy, a_tested_and_restored_fragment_is_followed_by_another_nak) {
     constexpr std::uint32_t kAll = 114, kHeard = 112;
     auto config = config_of(1, 2);

@@ -151,7 +151,7 @@ class Members {
   private:
     struct Heard {
         std::uint32_t rank, lost;
-        bool by_word;
+        bool by_message;
     };
     static bool has(levels::Ranks ranks, std::uint32_t rank) {
         return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
@@ -171,7 +171,7 @@ class Members {
         if (!told(one.rank)) {
             if (joined_) pass_on(view.host());
             if (view.leads_host()) pass_on(view.segment());
-        } else if (!one.by_word || said_[one.rank].size() == (joined_ ? kMaxDeathsSent : 1)) {
+        } else if (!one.by_message || said_[one.rank].size() == (joined_ ? kMaxDeathsSent : 1)) {
             return;
         }
         if (!said_[one.rank].insert(one.lost).second) return;
@@ -241,7 +241,7 @@ const Ranks kVictims{0, 1, 2, 31, 32, 33, 128, 160, 161, 512, 700, 31 * 32, 31 *
 
 }  // namespace
 
-Test(losses, a_death_is_told_with_about_a_word_a_member) {
+Test(losses, a_death_takes_about_a_message_a_member) {
     for (const std::uint32_t segments : {1U, 4U, kHosts}) {
         Members members(cluster(kHosts, kEach, segments), true);
         for (const std::uint32_t lost : kVictims) {
@@ -257,7 +257,7 @@ Test(losses, a_death_is_told_with_about_a_word_a_member) {
     }
 }
 
-Test(losses, a_death_takes_a_few_messages_a_member) {
+Test(losses, a_death_that_all_detect_takes_a_few_messages_a_member) {
     for (const std::uint32_t segments : {1U, 4U, kHosts}) {
         Members members(cluster(kHosts, kEach, segments), true);
         for (const std::uint32_t lost : kVictims) {

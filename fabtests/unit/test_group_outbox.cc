@@ -46,7 +46,7 @@ std::vector<Outbox::Peer> everybody(std::size_t count) {
 
 }  // namespace
 
-Test(outbox, a_word_for_255_reaches_each_once_through_room_for_one_less_exactly_and_one_more) {
+Test(outbox, a_message_for_255_reaches_each_once_through_room_for_one_less_exactly_and_one_more) {
     for (const std::size_t room : {1, 31, 32, 33, 254, 255, 256}) {
         Outbox outbox;
         Peers peers;
@@ -76,7 +76,7 @@ Test(outbox, without_room_nothing_goes_and_nothing_is_lost) {
     cr_assert_eq(peers.heard.size(), 2);
 }
 
-Test(outbox, a_small_word_does_not_overtake_a_large_one) {
+Test(outbox, a_small_message_does_not_overtake_a_large_one) {
     Outbox outbox;
     Peers peers;
     peers.small_room = 8;
@@ -123,7 +123,7 @@ Test(outbox, sending_may_post_and_withdraw) {
     cr_assert_eq(peers.heard[3].second, message_of(8, 3));
 }
 
-Test(outbox, a_word_for_nobody_is_none) {
+Test(outbox, a_message_for_nobody_is_none) {
     Outbox outbox;
     outbox.post({}, message_of(8, 1));
     cr_assert(outbox.empty());

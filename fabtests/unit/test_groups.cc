@@ -76,7 +76,7 @@ Test(groups, ends_of_an_earlier_run_end_nothing) {
     expect_fine(std::move(options));
 }
 
-// Without a key the modified bytes are accepted, which shows that the stranger modified any.
+// Without a key the run must fail, which shows that changed packets reach members at all.
 Test(groups, what_a_stranger_has_changed_is_not_taken) {
     for (const wire::Security security :
          {wire::Security::off, wire::Security::authenticate, wire::Security::encrypt}) {

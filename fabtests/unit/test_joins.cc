@@ -72,7 +72,7 @@ Test(joins, who_was_not_asked_for_is_a_stranger) {
     cr_assert(port.replies.empty());
 }
 
-Test(joins, a_word_of_no_group_does_nothing) {
+Test(joins, a_message_of_no_group_does_nothing) {
     Replies port;
     Joins joins(port);
     const wire::MessageHead head{{7, 1}, 1, wire::ByteString(8)};

@@ -87,7 +87,7 @@ Test(key_file, others_may_not_have_it) {
     cr_assert_eq(file.refusal(), "");
     if (geteuid() != 0) return;  // only root can change a file's owner
     cr_assert_eq(chown(file.path.c_str(), 12345, 12345), 0);
-    cr_assert(has(file.refusal(), "another user"));
+    cr_assert(has(file.refusal(), "belongs to another user"));
 }
 
 Test(key_file, what_is_no_file_is_refused) {

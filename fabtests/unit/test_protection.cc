@@ -203,11 +203,11 @@ Test(protection, what_is_encrypted_stays_until_it_is_sent) {
 }
 
 Test(protection, join_messages_have_their_tag_behind_them) {
-    const wire::ByteString word = text("a word of a join");
-    const wire::ByteString told = wire::prove(word, kKey);
-    cr_assert_eq(told.size(), word.size() + wire::kTagBytes);
+    const wire::ByteString message = text("a join message");
+    const wire::ByteString told = wire::prove(message, kKey);
+    cr_assert_eq(told.size(), message.size() + wire::kTagBytes);
     const auto proven = wire::proven(told, kKey);
-    cr_assert(proven && std::ranges::equal(*proven, word));
+    cr_assert(proven && std::ranges::equal(*proven, message));
     cr_assert_not(wire::proven(told, kOther));
     for (std::size_t bit = 0; bit < told.size() * 8; ++bit) {
         wire::ByteString changed = told;
@@ -216,8 +216,8 @@ Test(protection, join_messages_have_their_tag_behind_them) {
     }
     for (std::size_t length = 0; length < told.size(); ++length)
         cr_assert_not(wire::proven(Bytes(told).first(length), kKey));
-    cr_assert(std::ranges::equal(wire::prove(word, {}), word));
-    cr_assert(wire::proven(word, {}).has_value());
+    cr_assert(std::ranges::equal(wire::prove(message, {}), message));
+    cr_assert(wire::proven(message, {}).has_value());
 }
 
 Test(protection, keys_leave_nothing_behind) {

@@ -74,8 +74,8 @@ class Requester final : public SecretExchange::Port {
     SecretExchanges exchanges;
 };
 
-struct Askers {
-    explicit Askers(std::uint32_t members) {
+struct Requesters {
+    explicit Requesters(std::uint32_t members) {
         for (std::uint32_t rank = 0; rank < members; ++rank)
             processes.push_back(std::make_unique<Requester>(
                 network, request_of(rank, members), rank == 0 ? std::optional(kSecret) : std::nullopt));
@@ -111,7 +111,7 @@ Sent forged(const wire::KeyRequest& to, const wire::Key& in_it, const wire::Key&
 }  // namespace
 
 Test(secret_exchange, all_members_get_it_and_no_member_gets_many_requests) {
-    Askers world(100);
+    Requesters world(100);
     for (unsigned round = 0; round < 3; ++round) {
         const Nanoseconds now = kStart + Nanoseconds::from_ms(round * 50);
         for (auto& process : world.processes) process->exchange.on_timeout(now);
@@ -128,7 +128,7 @@ Test(secret_exchange, all_members_get_it_and_no_member_gets_many_requests) {
 }
 
 Test(secret_exchange, requests_are_repeated_but_not_fast) {
-    Askers world(2);
+    Requesters world(2);
     Requester& member = world.at(1);
     for (Nanoseconds now = kStart; now < kStart + Nanoseconds::from_ms(1'000);
          now = now + Nanoseconds::from_ms(1))
@@ -139,7 +139,7 @@ Test(secret_exchange, requests_are_repeated_but_not_fast) {
 
 // munged must have time for other programs.
 Test(secret_exchange, an_invalid_secret_makes_requests_rarer) {
-    Askers world(2);
+    Requesters world(2);
     Requester& member = world.at(1);
     for (std::int64_t ms = 1'000; ms < 11'000; ++ms) {
         member.exchange.on_timeout(Nanoseconds::from_ms(ms));
@@ -153,12 +153,12 @@ Test(secret_exchange, an_invalid_secret_makes_requests_rarer) {
 }
 
 Test(secret_exchange, an_answer_is_no_longer_than_its_request) {
-    Askers world(2);
+    Requesters world(2);
     cr_assert(world.reply_to_1().bytes.size() <= wire::kKeyRequestBytes);
 }
 
 Test(secret_exchange, requests_for_another_member_get_no_answer) {
-    Askers world(40);
+    Requesters world(40);
     const auto send_request = [&](std::size_t whom, const wire::KeyRequest& request, Rank from) {
         world.at(whom).take({from, rank_of(whom), wire::encode(request)});
         return world.at(whom).answered;
@@ -183,14 +183,14 @@ Test(secret_exchange, requests_for_another_member_get_no_answer) {
 
 // The join is over.
 Test(secret_exchange, who_has_left_answers_nobody) {
-    Askers world(2);
+    Requesters world(2);
     world.at(0).exchanges.remove(world.at(0).exchange);
     cr_assert(!world.at(0).take({Rank{1}, Rank{0}, wire::encode(request_of(1, 2))}));
     cr_assert_eq(world.at(0).answered, 0U);
 }
 
 Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
-    Askers earlier(2), world(2);
+    Requesters earlier(2), world(2);
     const Sent heard = earlier.reply_to_1();
     Requester member(world.network, request_of(1, 2, 4711), {});
     cr_assert(member.take(heard));
@@ -212,7 +212,7 @@ Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
 }
 
 Test(secret_exchange, who_does_not_know_what_is_in_it_is_refused) {
-    Askers world(2);
+    Requesters world(2);
     Requester& member = world.at(1);
     cr_assert(member.take(forged(request_of(1, 2), kSecret, kOther)));
     cr_assert(!member.open_it());
@@ -222,7 +222,7 @@ Test(secret_exchange, who_does_not_know_what_is_in_it_is_refused) {
 }
 
 Test(secret_exchange, one_is_opened_at_a_time) {
-    Askers world(2);
+    Requesters world(2);
     Requester& member = world.at(1);
     for (int i = 0; i < 100; ++i) cr_assert(member.take(forged(request_of(1, 2), kOther, kSecret)));
     cr_assert_eq(member.given.size(), 1U);
@@ -247,7 +247,7 @@ Test(secret_exchange, what_was_made_for_something_else_is_no_secret) {
 
 // A request for an unknown list is recorded like a hello.
 Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_hello) {
-    Askers world(2);
+    Requesters world(2);
     class Deaf final : public Joins::Port {
         bool may_be(const wire::ByteString&, const Source&) const override { return true; }
         bool same_host(const wire::ByteString&, const wire::ByteString&) const override { return true; }

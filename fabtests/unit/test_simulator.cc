@@ -249,7 +249,7 @@ Test(simulator, channels) {
             }
 }
 
-// A member without the latest reachability map requests it.
+// A member that never receives the multicast watermarks requests them.
 Test(simulator, lost_watermarks) {
     for (std::uint32_t deaf_to_watermarks : {1U, 4U, 8U}) {
         Options options = options_of(9, engine::Repair::sync, 1);

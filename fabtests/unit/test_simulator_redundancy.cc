@@ -20,7 +20,7 @@ Options lossy(std::uint32_t members, std::uint64_t seed, Redundancy redundancy, 
     return options;
 }
 
-// Quantile `share` of the completion times at the last member.
+// Quantile `share` of the steps' durations, each until its last member has finished.
 Nanoseconds late_one(const World& world, std::uint64_t from, std::uint64_t to, double share) {
     std::vector<Nanoseconds> times;
     for (std::uint64_t step = from; step < to; ++step) times.push_back(world.duration(step));

@@ -71,7 +71,7 @@ Test(topology_override, a_list_of_sites_places_processes_by_their_address) {
     cr_assert_not(words("segment=X:10.0.0.0/8").places_sites());
 }
 
-Test(topology_override, join_messages_are_understood) {
+Test(topology_override, overrides_are_understood) {
     cr_assert(words("").policy() == Policy{});
     cr_assert(words(" auto ").policy() == Policy{});
     cr_assert(words("flat").policy().flat);
