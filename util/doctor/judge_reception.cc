@@ -168,7 +168,6 @@ void Reception::split() {
         });
         if (has_receiver && none(i, false)) not_received_.push_back(i);
     }
-    // A host without reception is not at fault if no other host can be received.
     for (const unsigned to : senders_)
         for (const unsigned from : senders_) working_pairs_ += to != from && receives(to, from) ? 1 : 0;
 }
