@@ -53,12 +53,12 @@ class Side {
         if (polled[0].revents != 0) take();
         if (polled[1].revents == 0 || mine_ < 0 || met_ >= 0) return;
         if (said_)
-            hear();
+            await_answer();
         else
-            report();
+            send_name();
     }
 
-    void report() {
+    void send_name() {
         int error = -1;
         socklen_t length = sizeof error;
         MUST(getsockopt(mine_, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0);
@@ -68,7 +68,7 @@ class Side {
     }
 
     // Waits for the answer, or the end, which only the greater one gets.
-    void hear() {
+    void await_answer() {
         Name answer{};
         const std::size_t size = receive_all(mine_, answer.data(), answer.size());  // no reset
         if (size == 0) {

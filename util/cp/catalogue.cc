@@ -19,7 +19,7 @@ namespace mcastcoll::cp {
 namespace {
 
 constexpr std::string_view kPartial = ".mcastcoll-";
-constexpr std::size_t kHashDigits = 16, kMaxOfName = 200;  // of the 255 allowed in a name
+constexpr std::size_t kHashDigits = 16, kMaxNamePrefix = 200;  // of the 255 allowed in a name
 
 bool leads_out(std::string_view path) {
     if (!path.empty() && path.front() != '/') return true;
@@ -208,7 +208,7 @@ Result<std::string> target_on(std::string_view target, std::string_view host) {
 
 std::string partial_name(std::string_view name, const Entry& entry) {
     const std::string who = fmt::format("{} {} {}.{}", name, entry.size, entry.modified_s, entry.modified_ns);
-    return fmt::format(".{}{}{:016x}", name.substr(0, kMaxOfName), kPartial,
+    return fmt::format(".{}{}{:016x}", name.substr(0, kMaxNamePrefix), kPartial,
                        stable_hash(hostset::bytes_of(who), 0));
 }
 

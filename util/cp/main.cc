@@ -17,12 +17,13 @@ int complain(const std::string& what) {
 }
 
 constexpr const char* kDescription =
-    "Copies files and trees to the same place on many hosts: each byte is read once and multicast once.\n\n  "
-    "mpirun -N 1 mcastcoll-cp model.bin /scratch/          from rank 0's host to the hosts of a job\n  "
-    "mcastcoll-cp --hosts n1,n2,n3 data model.bin /scratch/   over ssh\n  mcastcoll-cp --hosts @hosts.txt "
-    "--json tree /nfs/%h/\n\nAn interrupted copy is resumed, and hosts that fail are left out. Status: 0 all "
-    "hosts have all files,\n1 some hosts do not (they are named), 2 no host has them, or the command line is "
-    "wrong.";
+    "Copies files and trees to the same place on many hosts: each byte is read once and multicast once.\n\n"
+    "  mpirun -N 1 mcastcoll-cp model.bin /scratch/          from rank 0's host to the hosts of a job\n"
+    "  mcastcoll-cp --hosts n1,n2,n3 data model.bin /scratch/   over ssh\n"
+    "  mcastcoll-cp --hosts @hosts.txt --json tree /nfs/%h/\n\n"
+    "An interrupted copy is resumed, and hosts that fail are left out. "
+    "Status: 0 all hosts have all files,\n"
+    "1 some hosts do not (they are named), 2 no host has them, or the command line is wrong.";
 
 int run(int argc, char** argv) {
     Arguments arguments(cp::kProgram, kDescription, MCC_VERSION);

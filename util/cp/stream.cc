@@ -47,7 +47,7 @@ Result<Stream::Agreed> Stream::agree() {
         if (rank == 0) oldest = first;
         std::string why;
         if (failures >= kFailures) why = failure;
-        if (next < oldest) why = "is too slow: it is too far behind";
+        if (next < oldest) why = "is too far behind the other hosts";
         if (!reader.ok() || (name.empty() && rank != 0)) why = "does not take part";
         if (!why.empty()) {
             callbacks_.lost(rank, why);

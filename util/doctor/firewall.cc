@@ -24,7 +24,7 @@ Firewall look_at_firewall(const std::string& interface, int port, int family) {
     // nft does not list rules in the kernel's older tables.
     const auto old = first_line("/proc/net/ip_tables_names");
     if (old && !(*old).empty())
-        firewall.looked = Look<bool>::failed("nft does not show the rules of iptables-legacy that exist");
+        firewall.looked = Look<bool>::failed("iptables-legacy has rules, which nft does not show");
     else
         firewall.looked = true;
     return firewall;

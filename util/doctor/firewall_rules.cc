@@ -23,7 +23,7 @@ struct Chain {
 };
 
 // Meaning of a condition: the packet is a multicast, is no multicast, or may be either.
-enum class Traffic { multicast, other, nothing };
+enum class Traffic { multicast, other, any };
 
 Traffic opposite(Traffic traffic) {
     return traffic == Traffic::multicast ? Traffic::other
@@ -54,8 +54,8 @@ Traffic of_address(const Json& value) {
     const std::string text = words(value);
     const int first = std::atoi(text.c_str());
     const bool v6 = text.find(':') != std::string::npos;
-    if (text.starts_with("@") || text.starts_with("{")) return Traffic::nothing;  // a set
-    if (!text.empty() && text.back() == '0' && text.ends_with("/0")) return Traffic::nothing;
+    if (text.starts_with("@") || text.starts_with("{")) return Traffic::any;  // a set
+    if (!text.empty() && text.back() == '0' && text.ends_with("/0")) return Traffic::any;
     if (v6) return text.starts_with("ff") ? Traffic::multicast : Traffic::other;
     return first >= 224 && first <= 239 ? Traffic::multicast : Traffic::other;
 }
@@ -89,7 +89,7 @@ Traffic of_match(const Json& match, const std::string& interface, int port, cons
     if (what.starts_with(other_ip)) return Traffic::other;
     const bool negated = match.value("op", "") == "!=";
     const auto unless = [negated](Traffic traffic) { return negated ? opposite(traffic) : traffic; };
-    const auto only = [&](bool fits) { return fits != negated ? Traffic::nothing : Traffic::other; };
+    const auto only = [&](bool fits) { return fits != negated ? Traffic::any : Traffic::other; };
     if (what == "ip daddr" || what == "ip6 daddr") return unless(of_address(right));
     if (what == "meta pkttype" || what == "fib")
         return unless(names(right, "multicast") ? Traffic::multicast : Traffic::other);
@@ -101,8 +101,8 @@ Traffic of_match(const Json& match, const std::string& interface, int port, cons
     if (what.starts_with("tcp ") || what.starts_with("icmp") || what.starts_with("igmp"))
         return Traffic::other;
     if (what == "ct state" && !negated)
-        return names(right, "new") || names(right, "untracked") ? Traffic::nothing : Traffic::other;
-    return Traffic::nothing;
+        return names(right, "new") || names(right, "untracked") ? Traffic::any : Traffic::other;
+    return Traffic::any;
 }
 
 // Whether a condition holds for every multicast of the provider: only then does an accepting rule end the

@@ -168,7 +168,6 @@ void Reception::split() {
         });
         if (has_receiver && none(i, false)) not_received_.push_back(i);
     }
-    // A host without reception is not at fault if no other host can be received.
     for (const unsigned to : senders_)
         for (const unsigned from : senders_) working_pairs_ += to != from && receives(to, from) ? 1 : 0;
 }
@@ -190,8 +189,8 @@ void Reception::find_none_receives() {
                        : "The network between the hosts does not carry multicast. Most cloud networks do "
                          "not; switches that snoop IGMP without a querier stop after some minutes.",
                    "Collectives between hosts use point-to-point messages, as without mcastcoll.",
-                   "On the switches: enable an IGMP querier for this VLAN, or disable IGMP snooping.\nIn a "
-                   "cloud: enable multicast in the settings of the network, if available.",
+                   "On the switches: enable an IGMP querier for this VLAN, or disable IGMP snooping.\n"
+                   "In a cloud: enable multicast in the settings of the network, if available.",
                    {}});
 }
 
@@ -309,8 +308,8 @@ void Reception::judge_again() {
          "A switch that snoops IGMP (MLD) has removed the group members: there is no querier, or queries or "
          "reports are dropped.",
          "Groups work for some minutes, then lose multicast and continue with point-to-point messages.",
-         "On the switch: enable an IGMP querier for this VLAN, or disable IGMP snooping.\nOn a Linux bridge: "
-         "ip link set dev BRIDGE type bridge mcast_querier 1",
+         "On the switch: enable an IGMP querier for this VLAN, or disable IGMP snooping.\n"
+         "On a Linux bridge: ip link set dev BRIDGE type bridge mcast_querier 1",
          {}},
         cut);
 }

@@ -43,14 +43,15 @@ void add_options(Arguments& arguments, hostset::Options& host_set, Wanted& wante
 }
 
 int run(int argc, char** argv) {
-    Arguments arguments(
-        "mcastcoll-doctor",
-        "Checks whether and how well mcastcoll will work on these hosts.\n\n  mcastcoll-doctor --here        "
-        "               this host alone\n  mcastcoll-doctor --hosts node1,node2,node3    over ssh\n  mpirun "
-        "-N 1 mcastcoll-doctor                  on the hosts of a job\n  srun -N 8 --mpi=pmix "
-        "mcastcoll-doctor\n\nExit code: 0 no problem, 1 it works, but slower or with limits, 2 it will not "
-        "work, 3 the check failed\n",
-        MCC_VERSION);
+    Arguments arguments("mcastcoll-doctor",
+                        "Checks whether and how well mcastcoll will work on these hosts.\n\n"
+                        "  mcastcoll-doctor --here                       this host alone\n"
+                        "  mcastcoll-doctor --hosts node1,node2,node3    over ssh\n"
+                        "  mpirun -N 1 mcastcoll-doctor                  on the hosts of a job\n"
+                        "  srun -N 8 --mpi=pmix mcastcoll-doctor\n\n"
+                        "Exit code: 0 no problem, 1 it works, but slower or with limits, 2 it will not work, "
+                        "3 the check failed\n",
+                        MCC_VERSION);
     hostset::Options options;
     Wanted wanted;
     bool no_group = false, json = false;

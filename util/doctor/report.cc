@@ -113,8 +113,9 @@ std::string matrix(const Facts& facts) {
     std::size_t width = 5;
     for (const unsigned i : senders) width = std::max(width, names[i].size() + 1);
     std::string text = fmt::format(
-        "\nReception: each line is a receiving host, each column a sending host. \".\": everything "
-        "arrived,\n\"-\": nothing, a number: per cent lost, at up to {} Mbit/s and in bursts.{}\n\n{:{}}",
+        "\nReception: each line is a receiving host, each column a sending host. "
+        "\".\": everything arrived,\n"
+        "\"-\": nothing, a number: per cent lost, at up to {} Mbit/s and in bursts.{}\n\n{:{}}",
         facts.top_mbit, cut ? fmt::format(" (the first {} hosts)", kMaxInMatrix) : "", "", width + 1);
     for (const unsigned from : senders) text += fmt::format("{:>{}}", names[from], width);
     text += '\n';

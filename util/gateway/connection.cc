@@ -23,7 +23,7 @@ constexpr Nanoseconds kIdleTime = Nanoseconds::from_ms(200);
 }  // namespace
 
 Connection::Connection(Peer& peer, session::ChannelId channel, FileDescriptor socket,
-                       const std::optional<gateway::Preface>& preface)
+                       const std::optional<Preface>& preface)
     : peer_(peer),
       channel_(channel),
       socket_(std::move(socket)),
@@ -38,7 +38,7 @@ Connection::Connection(Peer& peer, session::ChannelId channel, FileDescriptor so
     set_option(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
     if (!preface) return;
     peer.waiting()[this] = peer.shared().now() + kConnectTime;
-    preface_ = gateway::encode_preface(*preface);
+    preface_ = encode_preface(*preface);
 }
 
 void Connection::on_events(std::uint32_t events) {

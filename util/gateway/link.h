@@ -84,7 +84,7 @@ class Link final : public Watched {
     bool read_more() const { return readable_ && state_ == State::up; }
     void read();
     unsigned stream() const { return stream_; }
-    // The session number of the peer's hello.
+    // The session number in the hello of this stream, which is the connector's.
     std::uint64_t session_id() const { return hello_.session; }
     Nanoseconds deadline() const { return deadline_; }
     int descriptor() const { return socket_.get(); }

@@ -1,5 +1,5 @@
 // The gateway's single thread waits here for every socket. Events are edge-triggered: the receiver of an
-// event must keep its state until the kernel returns EAGAIN.
+// event must remember the event until a system call on the socket returns EAGAIN.
 #pragma once
 
 #include <sys/epoll.h>

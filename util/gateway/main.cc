@@ -136,10 +136,11 @@ Result<void> get_descriptors(Settings& settings) {
 int run(int argc, char** argv) {
     Arguments arguments(
         "mcastcoll-gateway",
-        "Connects a site to other sites: connections of processes between sites share few, warm streams.\n\n "
-        " mcastcoll-gateway --sites sites.conf --site lyon              run in the foreground\n  "
-        "mcastcoll-gateway --sites sites.conf --site lyon --check      check the file\n  mcastcoll-gateway "
-        "--status 192.0.2.1:7400                     status of a running gateway\n",
+        "Connects a site to other sites: connections of processes between sites share few, warm streams."
+        "\n\n"
+        "  mcastcoll-gateway --sites sites.conf --site lyon              run in the foreground\n"
+        "  mcastcoll-gateway --sites sites.conf --site lyon --check      check the file\n"
+        "  mcastcoll-gateway --status 192.0.2.1:7400                     status of a running gateway\n",
         MCC_VERSION);
     Command command;
     add_options(arguments, command);

@@ -127,8 +127,7 @@ void Peer::abandon(const std::string& why) {
     session_.abandon();
 }
 
-void Peer::install(session::ChannelId channel, FileDescriptor socket,
-                   const std::optional<gateway::Preface>& preface) {
+void Peer::install(session::ChannelId channel, FileDescriptor socket, const std::optional<Preface>& preface) {
     auto& place = connections_[channel];
     if (place == nullptr) ++shared_.connections;
     place = std::make_unique<Connection>(*this, channel, std::move(socket), preface);
@@ -137,7 +136,7 @@ void Peer::install(session::ChannelId channel, FileDescriptor socket,
     place->close(true);
 }
 
-void Peer::adopt(FileDescriptor socket, const gateway::Preface& preface) {
+void Peer::adopt(FileDescriptor socket, const Preface& preface) {
     GatewayCounters& counters = shared_.counters;
     const auto refuse = [&](std::uint64_t& counter) {
         ++counter;
@@ -145,7 +144,7 @@ void Peer::adopt(FileDescriptor socket, const gateway::Preface& preface) {
     };
     if (session_.streams_up() == 0 && shared_.now() - down_since_ >= shared_.settings.patience)
         return refuse(counters.session_down);
-    const auto channel = session_.open_channel(gateway::encode_preface(preface));
+    const auto channel = session_.open_channel(encode_preface(preface));
     if (!channel) return refuse(counters.over_limit);
     ++counters.connections;
     install(*channel, std::move(socket), std::nullopt);
@@ -163,7 +162,7 @@ void Peer::opened(session::ChannelId channel, Bytes bytes) {
                                  site_.name, source.to_string(), target.to_string(), why));
         refuse(counter);
     };
-    const auto preface = gateway::decode_preface(bytes);
+    const auto preface = decode_preface(bytes);
     const sites::Site* where = preface ? shared_.settings.sites.site_of(preface->target) : nullptr;
     if (where != &shared_.settings.own_site()) return refuse(counters.no_route);
     const sites::Endpoint &source = preface->source, &target = preface->target;

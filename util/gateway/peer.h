@@ -23,7 +23,7 @@ class Connection final : public Watched {
     // For a local process that has sent its preface, or, with `preface`, a new connection to a local process:
     // the preface is sent once connected.
     Connection(Peer& peer, session::ChannelId channel, FileDescriptor socket,
-               const std::optional<gateway::Preface>& preface);
+               const std::optional<Preface>& preface);
 
     void on_events(std::uint32_t events) override;
     // Reads while data is available and the session accepts data.
@@ -48,7 +48,7 @@ class Connection final : public Watched {
     bool peer_closed_ = false, broken_ = false;  // from the last events
     bool read_all_ = false, finish_wanted_ = false;
     Nanoseconds last_write_{0};
-    std::array<std::byte, gateway::kPrefaceSize> preface_{};
+    std::array<std::byte, kPrefaceSize> preface_{};
 };
 
 class Peer final : public session::Host, public LinkOwner {
@@ -65,7 +65,7 @@ class Peer final : public session::Host, public LinkOwner {
     const std::array<std::unique_ptr<Link>, session::kMaxStreams>& links() const { return links_; }
 
     // Connects a local process with a remote one; resets the socket on failure.
-    void adopt(FileDescriptor socket, const gateway::Preface& preface);
+    void adopt(FileDescriptor socket, const Preface& preface);
     // The hello of this side.
     session::Hello own_hello(unsigned stream) const;
     // Takes over a connection from the peer's gateway, authenticated if there is a key.
@@ -113,8 +113,7 @@ class Peer final : public session::Host, public LinkOwner {
     bool write_bulk(std::span<Link*> links, Nanoseconds now);
     Connection* find(session::ChannelId channel) const;
     void install(std::unique_ptr<Link> link);
-    void install(session::ChannelId channel, FileDescriptor socket,
-                 const std::optional<gateway::Preface>& preface);
+    void install(session::ChannelId channel, FileDescriptor socket, const std::optional<Preface>& preface);
 
     Shared& shared_;
     const sites::Site& site_;

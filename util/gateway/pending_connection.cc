@@ -48,16 +48,17 @@ void PendingConnection::on_events(std::uint32_t) {
         reply();
 }
 
-// Reads only the bytes of the hello: the rest is for the next owner of the socket.
+// Returns how many bytes to read before decide(): those of the preface, hello, TLS record or request, and no
+// more, since later bytes are for the next owner of the socket. 0: the input is invalid.
 std::size_t PendingConnection::wanted() const {
-    if (size_ < kMaxMagic) return gateway::kPrefaceSize;
+    if (size_ < kMaxMagic) return kPrefaceSize;
     if (uses_tls()) {
         const std::size_t record = kMaxMagic + wire::get<std::uint16_t>(input_.data() + 3);
         return record <= input_.size() ? record : 0;
     }
     switch (magic()) {
-        case gateway::kPrefaceMagic:
-            return gateway::kPrefaceSize;
+        case kPrefaceMagic:
+            return kPrefaceSize;
         case session::kHelloMagic:
             return session::kHelloSize;
         case kGet:
@@ -103,7 +104,7 @@ void PendingConnection::decide() {
     const Bytes bytes = Bytes(input_).first(size_);
     if (uses_tls() && size_ >= kMaxMagic && wanted() != 0) return begin_tls(bytes);
     switch (magic()) {
-        case gateway::kPrefaceMagic:
+        case kPrefaceMagic:
             return on_preface(bytes);
         case session::kHelloMagic:
             return on_hello(bytes);
@@ -116,7 +117,7 @@ void PendingConnection::decide() {
 
 void PendingConnection::on_preface(Bytes bytes) {
     GatewayCounters& counters = shared_.counters;
-    const auto preface = gateway::decode_preface(bytes);
+    const auto preface = decode_preface(bytes);
     if (!preface) return refuse(counters.garbage);
     if (!of_site_) return refuse(counters.strangers);
     // The preface must name the address and port of this connection, so that no process can impersonate

@@ -22,8 +22,7 @@ inline constexpr std::uint16_t kPrefaceVersion = 1;
 inline constexpr std::size_t kPrefaceSize = 64;
 
 struct Preface {
-    sites::Endpoint
-        source;  // the connecting process's own address, as the target would see it without gateways
+    sites::Endpoint source;  // of the connecting process, as the target would see it without gateways
     sites::Endpoint target;  // the address to connect to
     std::uint32_t node = 0;  // of the source: distinguishes the hosts of its site
     std::uint32_t process = 0;

@@ -82,12 +82,13 @@ class Opener {
 struct Invitation {
     wire::Key token{};
     std::uint32_t rank = 0;
-    std::vector<std::string> environment;
+    std::vector<std::string> environment;  // NAME=VALUE
 };
 std::string as_bytes_of(const Invitation& invitation);
 Result<Invitation> parse_invitation(std::string_view bytes);
 
-// The hosts of "a,b,c", or of a file's lines with '#' comments; without duplicates, in the order of the list.
+// The hosts of "a,b,c", or of a file's lines with '#' comments, in the order of the list. A host named twice
+// is an error.
 Result<std::vector<std::string>> parse_hosts(std::string_view text, char separator);
 // "10.0.0.1:4711,[fd00::1]:4711": each with a port.
 Result<std::vector<sites::Endpoint>> parse_endpoints(std::string_view text);

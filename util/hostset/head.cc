@@ -153,7 +153,7 @@ Result<std::unique_ptr<HostSet>> Head::await_members() {
     while (!missing().empty() && !deadline.over() && failed_.empty()) {
         wait_for_events();
         accept_connections();
-        std::erase_if(pending_, [this](PendingConnection& one) { return progress(one); });
+        std::erase_if(pending_, [this](PendingConnection& one) { return serve(one); });
         for (const std::uint32_t rank : missing())
             if (host_set_->agents_ != nullptr && !host_set_->agents_->ended(rank).empty())
                 report_lost(rank, fmt::format("{} {} before it had joined", options_.rsh,
@@ -187,14 +187,14 @@ void Head::accept_connections() {
     for (;;) {
         FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket.valid()) return;
-        // A silent connection makes room for a new one.
+        // The oldest connection makes room for the new one.
         if (pending_.size() >= kMaxPending) pending_.erase(pending_.begin());
         pending_.push_back(
             {std::make_unique<Link>(std::move(socket), token(), Link::Side::head), Deadline(kProof_ms)});
     }
 }
 
-bool Head::progress(PendingConnection& pending) {
+bool Head::serve(PendingConnection& pending) {
     const bool connected = pending.link->progress();
     const auto message = pending.link->next();
     if (!message) return true;

@@ -36,7 +36,8 @@ class Head {
     void start_agents();
     Result<std::unique_ptr<HostSet>> await_members();
     void accept_connections();
-    bool progress(PendingConnection& pending);
+    // Returns whether the connection is pending no longer: admitted, refused or failed.
+    bool serve(PendingConnection& pending);
     void admit(std::unique_ptr<Link> link, const Hello& hello);
     void report_lost(std::uint32_t rank, const std::string& why);
     std::vector<std::uint32_t> missing() const;

@@ -18,11 +18,12 @@ class Link {
     Link(FileDescriptor socket, const wire::Key& token, Side side);
 
     void send(std::string_view message);
-    // Sends and receives without waiting. Returns false if the connection has ended, or if the other side
-    // lacks the token.
+    // Sends and receives without waiting. Returns false if the connection has ended.
     bool progress();
+    // The next message, if it is complete. An error is final: it is too long, or the other side lacks the
+    // token.
     Result<std::optional<std::string>> next();
-    // Allows long messages; call after the other side has proved the token.
+    // Allows long messages. The head calls this only after the member has proved the token.
     void allow_long_messages() { most_ = kMaxMessage; }
 
     int descriptor() const { return socket_.get(); }
@@ -45,7 +46,7 @@ class Link {
     std::unique_ptr<Opener> opener_;
 };
 
-// Moves the link until a message arrives. ETIMEDOUT, or ECONNRESET if the connection has ended.
+// Sends and receives until a message arrives. ETIMEDOUT, or ECONNRESET if the connection has ended.
 Result<std::string> await_message(Link& link, Deadline deadline);
 
 }  // namespace mcastcoll::hostset

@@ -42,7 +42,7 @@ class Watch {
 
     int run() {
         for (unsigned sample = 0; command_.times == 0 || sample <= command_.times; ++sample) {
-            if (const auto asked = look_.ask_for_news(); !asked) return complain(asked.error().message, 1);
+            if (const auto sent = look_.request_reports(); !sent) return complain(sent.error().message, 1);
             if (sample > 0) std::this_thread::sleep_for(std::chrono::duration<double>(command_.every));
             auto now = look_.take();
             if (!now) return complain(now.error().message, 1);

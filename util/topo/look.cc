@@ -55,18 +55,18 @@ Look::~Look() {
 
 Result<void> Look::send_request(const std::string& request) {
     if (host_set_ == nullptr) return {};
-    const auto answers = host_set_->exchange(request, kAnswer_s);
-    return answers ? Result<void>() : answers.error();
+    const auto exchanged = host_set_->exchange(request, kAnswer_s);
+    return exchanged ? Result<void>() : exchanged.error();
 }
 
-Result<void> Look::ask_for_news() {
+Result<void> Look::request_reports() {
     if (host_set_ == nullptr || host_set_->head_works()) request_here(folders_);
     return send_request(kRefresh);
 }
 
 Result<LoadedReports> Look::take() {
     if (host_set_ == nullptr) return load_reports(folders_);
-    if (const auto answers = send_request(kReports); !answers) return answers.error();
+    if (const auto sent = send_request(kReports); !sent) return sent.error();
     const auto gathered =
         host_set_->exchange(host_set_->head_works() ? as_bytes_of(read_reports(folders_)) : "", kAnswer_s);
     if (!gathered) return gathered.error();
@@ -85,9 +85,9 @@ Result<LoadedReports> Look::take() {
 
 Result<void> Look::serve() {
     for (;;) {
-        const auto answers = host_set_->exchange("", kRequestTimeout_s);
-        if (!answers) return answers.error();
-        const std::string request = answers.value()[0].value_or(kOver);
+        const auto received = host_set_->exchange("", kRequestTimeout_s);
+        if (!received) return received.error();
+        const std::string request = received.value()[0].value_or(kOver);
         if (request == kOver) return {};
         if (request == kRefresh) request_here(folders_);
         if (request != kReports) continue;

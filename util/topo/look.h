@@ -18,7 +18,7 @@ class Look {
 
     bool is_head() const { return host_set_ == nullptr || host_set_->is_head(); }
     // Requests new reports from all writers within the next seconds. An error: the host set is lost.
-    Result<void> ask_for_news();
+    Result<void> request_reports();
     // The reports of all hosts. A lost host is reported once.
     Result<LoadedReports> take();
     // Serves the head's requests until the head ends.

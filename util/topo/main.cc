@@ -125,10 +125,11 @@ void add_options(Arguments& arguments, Command& command) {
 int run(int argc, char** argv) {
     Arguments arguments(
         "mcastcoll-topo",
-        "Shows where processes are, the resulting trees of collectives, and the activity of jobs.\n\n  "
-        "mcastcoll-topo                        this host\n  mcastcoll-topo --job                  your jobs "
-        "here: levels, trees, counters\n  mcastcoll-topo --job --watch          your jobs, repeatedly: "
-        "rates, loss, repairs\n  mcastcoll-topo --hosts 8 --ranks 4    a group on synthetic hosts\n",
+        "Shows where processes are, the resulting trees of collectives, and the activity of jobs.\n\n"
+        "  mcastcoll-topo                        this host\n"
+        "  mcastcoll-topo --job                  your jobs here: levels, trees, counters\n"
+        "  mcastcoll-topo --job --watch          your jobs, repeatedly: rates, loss, repairs\n"
+        "  mcastcoll-topo --hosts 8 --ranks 4    a group on synthetic hosts\n",
         MCC_VERSION);
     Command command;
     add_options(arguments, command);

@@ -92,14 +92,15 @@ std::string reason(const levels::Row& row, const std::string& file) {
 
 std::string selection_as_text(const std::vector<levels::Row>& user, const std::string& file) {
     std::string text =
-        "# The first matching row decides. The table of a group's rank 0 applies to the whole group.\n# "
-        "Bytes: of the longest buffer of a member.\n# operation     members  hosts    bytes         "
-        "algorithm\n";
+        "# The first matching row decides. The table of a group's rank 0 applies to the whole group.\n"
+        "# Bytes: of the longest buffer of a member.\n"
+        "# operation     members  hosts    bytes         algorithm\n";
     for (const levels::Row& row : all_rows(user))
         text += fmt::format("{:<62}  # {}\n", levels::to_text(row), reason(row, file));
     return text +
-           "# On one host all operations use levels, that is shared memory. Operations without a matching "
-           "row\n# use levels, or messages if they move blocks.\n";
+           "# On one host all operations use levels, that is shared memory. "
+           "Operations without a matching row\n"
+           "# use levels, or messages if they move blocks.\n";
 }
 
 }  // namespace mcastcoll::topo

@@ -43,7 +43,7 @@ Result<void> Session::on_ordered(const FrameHeader& header, Bytes payload) {
             std::ranges::count_if(channel->early, is_control) >= kMaxControl)
             return violation("more control frames than a channel has");
         const auto [place, inserted] = channel->early.try_emplace(channel->expected + ahead);
-        if (!inserted) return violation("two frames with the same sequence number");
+        if (!inserted) return violation("two frames with the same order");
         place->second.type = header.type;
         if (!channel->discarding) place->second.payload.assign(payload.begin(), payload.end());
         ++counters_.early_frames;
@@ -89,7 +89,7 @@ Result<void> Session::process(Channel& channel, FrameType type, Bytes payload) {
         case FrameType::welcome:
             break;
     }
-    return violation("a frame without a sequence number");
+    return violation("a frame without an order");
 }
 
 Result<void> Session::on_open(Channel& channel, Bytes payload) {

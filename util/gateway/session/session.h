@@ -31,7 +31,7 @@ class Session {
     // Drops the whole state: channels are reset, streams are down.
     void abandon();
 
-    // Returns nothing if there are too many channels.
+    // Channels. open_channel() returns nothing if there are too many.
     std::optional<ChannelId> open_channel(Bytes preface);
     // Number of bytes that a frame passed to send() may have now. If 0, next_sendable() returns the channel
     // later.
