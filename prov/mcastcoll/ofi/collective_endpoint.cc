@@ -171,7 +171,7 @@ void CollectiveEndpoint::on_message(MutableBytes message) {
 
 void CollectiveEndpoint::dispatch(MutableBytes message, Nanoseconds time) {
     if (wire::peek_list(message)) {
-        // The message may be repeated as a datagram; if not, its destination was not this endpoint.
+        // False: no join here has this list, or the tag is invalid.
         if (!joins.on_join_message(message, time)) ++foreign_messages_;
         return;
     }

@@ -1,6 +1,6 @@
-// CollectiveEndpoint is the collective endpoint: the state of one libfabric endpoint for collectives. Owns
-// the service socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and
-// the groups. The first join opens the CollectiveEndpoint, so an application that never joins pays nothing.
+// The collective endpoint of one libfabric endpoint: its state for collectives. Owns the service socket, the
+// private inner endpoint, the multicast sockets, the watch over peers' processes, and the groups. The first
+// join opens the CollectiveEndpoint, so an application that never joins pays nothing.
 // The fabric's lock must be held in all calls, unless noted otherwise.
 #pragma once
 
