@@ -252,9 +252,9 @@ Result<void> place_by_sites_file(Settings& settings) {
 
 void define_params() {
     for (const Param& param : kParams) {
-        const bool told = *param.fallback == '\0';
+        const bool explained = *param.fallback == '\0';
         fi_param_define(&provider(), param.variable, param.type, "%s%s%s%s", param.help,
-                        told ? "" : " (default: ", param.fallback, told ? "" : ")");
+                        explained ? "" : " (default: ", param.fallback, explained ? "" : ")");
     }
 }
 
