@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 
 #include "base/types.h"
 
@@ -12,7 +13,7 @@ namespace mcastcoll {
 // memory.
 std::shared_ptr<void> map_undumped(std::size_t bytes);
 
-// A copy of a secret there.
+// Copies a secret to such memory; null without memory.
 template <typename T>
 std::shared_ptr<const T> make_undumped(const T& secret) {
     std::shared_ptr<void> pages = map_undumped(sizeof(T));

@@ -59,7 +59,7 @@ class Reliable {
     bool slept_on_ = false;
     Nanoseconds looked_at_{};
     bool sends_rows_ = true;
-    unsigned behind_ = 0;  // number of turns with unread packets
+    unsigned behind_ = 0;  // consecutive turns with unread packets
     std::vector<Group*> groups_;
     std::vector<std::byte> message_;
     ReceiveBatch batch_;

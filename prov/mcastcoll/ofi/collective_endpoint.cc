@@ -171,7 +171,7 @@ void CollectiveEndpoint::on_message(MutableBytes message) {
 
 void CollectiveEndpoint::dispatch(MutableBytes message, Nanoseconds time) {
     if (wire::peek_list(message)) {
-        // The message may be repeated as a datagram; if not, its destination was not this endpoint.
+        // False: no join here has this list, or the tag is invalid.
         if (!joins.on_join_message(message, time)) ++foreign_messages_;
         return;
     }
@@ -198,21 +198,22 @@ Nanoseconds CollectiveEndpoint::next_deadline() const {
     return next;
 }
 
-// Returns when hellos may be read again, if they must not end a sleep before then.
-Nanoseconds CollectiveEndpoint::await_service_socket() {
+// Lets the service socket end a sleep, except during a pause (ServicePace). Returns the end of the pause, or
+// kNever if there is none.
+Nanoseconds CollectiveEndpoint::set_service_wakes() {
     const Nanoseconds time = monotonic_now();
     const Nanoseconds until = service_pace_.rests_until(groups_.any_joining(), time);
-    const bool awaits = until <= time;
-    if (awaits != service_awaited_) wait_set.await_input(service_socket.descriptor(), awaits);
-    service_awaited_ = awaits;
-    return awaits ? kNever : until;
+    const bool wakes = until <= time;
+    if (wakes != service_wakes_) wait_set.set_wakes(service_socket.descriptor(), wakes);
+    service_wakes_ = wakes;
+    return wakes ? kNever : until;
 }
 
 bool CollectiveEndpoint::prepare_wait(bool may_pause) {
     progress(true);
     if (multicast && !multicast.transport().prepare_wait()) return false;
     if (!messenger->prepare_wait(may_pause)) return false;
-    const Nanoseconds next = std::min(next_deadline(), await_service_socket());
+    const Nanoseconds next = std::min(next_deadline(), set_service_wakes());
     slept_ = next > monotonic_now() && wait_set.set_alarm(next);
     return slept_;
 }

@@ -1,6 +1,6 @@
-// CollectiveEndpoint is the collective endpoint: the state of one libfabric endpoint for collectives. Owns
-// the service socket, the private inner endpoint, the multicast sockets, the watch over peers' processes, and
-// the groups. The first join opens the CollectiveEndpoint, so an application that never joins pays nothing.
+// The collective endpoint of one libfabric endpoint: its state for collectives. Owns the service socket, the
+// private inner endpoint, the multicast sockets, the watch over peers' processes, and the groups. The first
+// join opens the CollectiveEndpoint, so an application that never joins pays nothing.
 // The fabric's lock must be held in all calls, unless noted otherwise.
 #pragma once
 
@@ -65,7 +65,7 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     std::uint64_t foreign_datagrams() const {
         return joins.foreign_datagrams() + secrets.foreign_datagrams();
     }
-    Nanoseconds await_service_socket();
+    Nanoseconds set_service_wakes();
     void receive_multicasts(Nanoseconds now);
     void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
     Result<JoinRequest> make_join_request(const fi_collective_addr& address, void* context);
@@ -86,7 +86,7 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     group::PollSelector poll_selector_;
     Nanoseconds looked_around_at_{}, service_read_at_{};
     ServicePace service_pace_;
-    bool service_awaited_ = true, slept_ = false;
+    bool service_wakes_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0, strangers_ended_ = 0;
     // The private endpoint's address. Empty if source addresses cannot distinguish members from other hosts.
     std::optional<SocketAddress> listens_at_;

@@ -115,8 +115,8 @@ class OpenOperations {
     std::atomic<std::uint64_t> count_{0};
 };
 
-// The application identifies a group by its fi_addr. The class has more than 40 methods because it implements
-// the 25 methods of group::Port and five of group::Joins::Member, each in a line or two.
+// The application identifies a group by its fi_addr. The class has so many methods because it implements all
+// of group::Port and group::Joins::Member, most of them in a line or two.
 class Group final : public fid_mc, public group::Joins::Member, private group::Port {
   public:
     // `calls`: the applications' operations on the fid_mc.

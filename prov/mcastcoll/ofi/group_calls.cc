@@ -95,7 +95,7 @@ constexpr unsigned kTurnsBetween = 4;
 constexpr Nanoseconds kAwake = Nanoseconds::from_ms(2);
 // After this time a nap may include a pause of a millisecond in which only messages wake the thread: little
 // beside the wait so far.
-constexpr Nanoseconds kPatient = Nanoseconds::from_ms(10);
+constexpr Nanoseconds kPauseAfter = Nanoseconds::from_ms(10);
 constexpr int kNapMs = 1;
 constexpr int kNotOver = -1;
 
@@ -163,7 +163,7 @@ ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(v
 // Sleeps briefly. A member that does not lead its host waits in shared memory for data from its leader,
 // unless the operation exchanges blocks among all members. Other members wait for the network. Events of
 // either kind do not wake a thread waiting for the other kind, so naps are short.
-bool nap(Group& group, const int& over, bool patient) {
+bool nap(Group& group, const int& over, bool may_pause) {
     CollectiveEndpoint& collective_endpoint = CollectiveEndpoint::of(group);
     bool follows = false;
     host::Nap prepared;
@@ -172,7 +172,7 @@ bool nap(Group& group, const int& over, bool patient) {
         const group::LevelSet& levels = group.core().levels();
         follows = levels.host() != nullptr && !levels.placement().leads_host() && !levels.exchanges();
         if (follows) prepared = group.team().prepare_nap();
-        const bool may_sleep = collective_endpoint.prepare_wait(patient) && over == kNotOver &&
+        const bool may_sleep = collective_endpoint.prepare_wait(may_pause) && over == kNotOver &&
                                (!follows || group.team().awaited() == prepared.awaited);
         if (!may_sleep && follows) host::Team::end_nap(prepared);
         if (!may_sleep) return false;
@@ -211,7 +211,7 @@ ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(v
             idle_since = monotonic_now();
             idle = false;
         }
-        if (!idle || !nap(group, over, waited > kPatient)) ::sched_yield();
+        if (!idle || !nap(group, over, waited > kPauseAfter)) ::sched_yield();
     }
 }
 

@@ -20,11 +20,12 @@ bool is_unused_here(const SocketAddress& at) {
 }
 
 // True if all members have this host's address, but none of the other members is on this host. Not checked
-// for two members, because the other one may simply have died.
+// for two members, because the other one may simply have died, nor for more than kMaxProbed, because each
+// member costs a socket.
 bool is_shared_with_others(const std::vector<wire::ByteString>& members, const wire::ByteString& own) {
-    constexpr std::size_t kMaxAsked = 64;
+    constexpr std::size_t kMaxProbed = 64;
     const auto here = SocketAddress::from_bytes(own);
-    if (!here || members.size() < 3 || members.size() > kMaxAsked) return false;
+    if (!here || members.size() < 3 || members.size() > kMaxProbed) return false;
     return std::ranges::all_of(members, [&](const wire::ByteString& member) {
         if (member == own) return true;
         const auto there = SocketAddress::from_bytes(member);

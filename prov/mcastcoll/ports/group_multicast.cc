@@ -165,9 +165,9 @@ void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::u
 void GroupMulticast::flush() {
     const int error = queue_.flush(sockets_.transport(), outlets_, payload_bytes_);
     // The datagram cannot be sent at all. The receivers treat the datagram as lost and request a repair.
-    if (error == 0 || send_error_told_) return;
+    if (error == 0 || send_error_logged_) return;
     log_line(Level::warn, "{}: multicast fails: {}", group_name_, std::strerror(error));
-    send_error_told_ = true;
+    send_error_logged_ = true;
 }
 
 std::optional<BorrowedAddress> GroupMulticast::lend(const std::vector<wire::ByteString>& members,

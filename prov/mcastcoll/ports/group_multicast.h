@@ -23,7 +23,7 @@ struct BorrowedAddress {
 
 class GroupMulticast final : public group::Multicast {
   public:
-    // Finds a lending group for these members, given by their inner addresses.
+    // Finds an address to borrow for these members, given by their inner addresses.
     using Lender = std::function<std::optional<BorrowedAddress>(const std::vector<wire::ByteString>&)>;
 
     // wanted: the address scheme to use regardless of its cost. members: inner addresses by rank; they must
@@ -87,7 +87,7 @@ class GroupMulticast final : public group::Multicast {
     std::map<wire::ByteString, std::uint32_t> place_by_address_;  // filled at the first use
     MulticastQueue queue_;
     std::size_t payload_bytes_ = 0;
-    bool send_error_told_ = false;
+    bool send_error_logged_ = false;
 };
 
 }  // namespace mcastcoll::ofi

@@ -93,9 +93,9 @@ constexpr Param kParams[] = {
      "fail. This timeout is for hosts without power or network: the end of a process is detected at once"},
     {"peer_timeout", FI_PARAM_INT, "5000", Allowed(1, kMaxMs),
      "Reliable multicast messages only: milliseconds without progress after which a receiver is expelled, "
-     "and without a packet after which a sender with missing messages counts as lost"},
+     "and without a packet after which a sender whose messages are missing here counts as lost"},
     {"linger", FI_PARAM_INT, "2000", Allowed(0, kMaxMs),
-     "Maximum of milliseconds that closing an endpoint waits for members that may still need a repair"},
+     "Milliseconds that closing an endpoint waits at most for members that may still need a repair"},
     {"stall_timeout", FI_PARAM_INT, "0", Allowed(0, 2147483647),
      "Seconds without progress after which an operation and its group fail with FI_ETIMEDOUT; 0: never, "
      "because a process may compute for hours while others wait for it in a collective. The end of a process "
@@ -252,9 +252,9 @@ Result<void> place_by_sites_file(Settings& settings) {
 
 void define_params() {
     for (const Param& param : kParams) {
-        const bool told = *param.fallback == '\0';
+        const bool explained = *param.fallback == '\0';
         fi_param_define(&provider(), param.variable, param.type, "%s%s%s%s", param.help,
-                        told ? "" : " (default: ", param.fallback, told ? "" : ")");
+                        explained ? "" : " (default: ", param.fallback, explained ? "" : ")");
     }
 }
 

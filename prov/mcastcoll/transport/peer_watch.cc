@@ -358,7 +358,7 @@ void PeerWatch::give_up(Watch& watch, Nanoseconds now) {
 // Repeats due requests, gives up watches at their timeout, and reports dead peers.
 std::size_t PeerWatch::look_after(Nanoseconds now, std::span<Death> dead) {
     Nanoseconds due = kNever;
-    std::size_t told = 0;
+    std::size_t reported = 0;
     for (auto next = watches_.begin(); next != watches_.end();) {
         const auto at = next++;
         Watch& watch = at->second;
@@ -368,15 +368,15 @@ std::size_t PeerWatch::look_after(Nanoseconds now, std::span<Death> dead) {
             restart(watch, now);
         if (watch.state == State::kConnecting) due = std::min({due, watch.give_up, watch.try_again});
         if (watch.state != State::kDead) continue;
-        if (told == dead.size()) {
+        if (reported == dead.size()) {
             due = Nanoseconds{0};
             continue;
         }
-        dead[told++] = {watch.id, watch.error, std::move(watch.reason)};
+        dead[reported++] = {watch.id, watch.error, std::move(watch.reason)};
         watches_.erase(at);
     }
     due_ = due;
-    return told;
+    return reported;
 }
 
 std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {

@@ -27,9 +27,9 @@ Result<void> WaitSet::add(int descriptor) {
     return system_error(errno, fmt::format("cannot wait for descriptor {}", descriptor));
 }
 
-void WaitSet::await_input(int descriptor, bool awaits) const {
+void WaitSet::set_wakes(int descriptor, bool wakes) const {
     epoll_event event{};
-    event.events = awaits ? static_cast<std::uint32_t>(EPOLLIN) : 0;
+    event.events = wakes ? static_cast<std::uint32_t>(EPOLLIN) : 0;
     event.data.fd = descriptor;
     (void)epoll_ctl(descriptors_.get(), EPOLL_CTL_MOD, descriptor, &event);
 }

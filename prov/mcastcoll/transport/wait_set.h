@@ -13,7 +13,7 @@ class WaitSet {
     // Negative descriptors are ignored. After an error a sleeper would not wake for this descriptor.
     Result<void> add(int descriptor);
     // Sets whether input on this descriptor, which was added before, ends a sleep.
-    void await_input(int descriptor, bool awaits) const;
+    void set_wakes(int descriptor, bool wakes) const;
     // False: the alarm could not be set, so no thread may sleep.
     bool set_alarm(Nanoseconds time);
     // Sets the alarm only if `time` is earlier than the present alarm.
