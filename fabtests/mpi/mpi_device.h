@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+// Below the addresses that AddressSanitizer's allocator uses (0x600000000000).
 #define MCC_DEVICE_FIRST UINT64_C(0x200000000000)
 #define MCC_DEVICE_BYTES (UINT64_C(1) << 38)
 
