@@ -140,7 +140,8 @@ void Joins::on_datagram(Bytes datagram, const Source& source, Nanoseconds now) {
     }
 }
 
-// Stores a hello, or an earlier key request, for a future join. The tag is verified when the join is called.
+// Stores a hello, or the key request that precedes a hello, for a future join. The tag is verified when the
+// join is called.
 void Joins::on_unknown(Bytes datagram, const Source& source) {
     auto hello = wire::decode_hello(datagram);
     if (const auto request = wire::decode_key_request(datagram)) {

@@ -62,7 +62,7 @@ class JoinMemory {
     void keep_given_up(const wire::JoinId& id, const wire::ByteString& leader) {
         given_up_.keep({id, leader});
     }
-    // Returns an entry once.
+    // Returns the leader's address and removes the entry.
     std::optional<wire::ByteString> take_given_up(const wire::JoinId& id) {
         const auto of_this = [&](const GivenUp& one) { return one.id == id; };
         const GivenUp* found = given_up_.latest(of_this);
