@@ -296,8 +296,8 @@ const group::MemberList& Process::members() const {
 void Process::call() {
     joins_.add(*this);
     core_.start(world_.now);
-    joins_.deliver_early(*this, world_.now);
-    joins_.forget_early(id_);
+    joins_.deliver_pending_hellos(*this, world_.now);
+    joins_.forget_pending_hellos(id_);
 }
 
 void Process::deliver(Letter letter) {
