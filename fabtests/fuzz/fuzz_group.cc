@@ -109,7 +109,7 @@ class World final {
         auto& header = *reinterpret_cast<host::Header*>(memory.segment->data());
         const host::Rings rings(header, memory.shape, 0);
         for (std::uint32_t member = 0; member < memory.shape.members; ++member)
-            rings.card(member).pid = static_cast<std::uint32_t>(::getpid());
+            rings.record(member).pid = static_cast<std::uint32_t>(::getpid());
     }
 
   private:

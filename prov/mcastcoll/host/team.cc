@@ -117,7 +117,7 @@ bool Team::look_after_awaited() {
     if (!detector_.is_due(monotonic_now())) return false;
     const Rings& rings = context_.rings;
     const std::uint32_t whom = awaited();
-    const Stage stage = rings.card(whom).stage.load(std::memory_order_acquire);
+    const Stage stage = rings.record(whom).stage.load(std::memory_order_acquire);
     if (whom == self() || stage < Stage::attached) return false;
     if (stage != Stage::left && rings.is_alive(whom)) return false;
     const Advance outcome = formed() ? advance(context_, *window_.front()) : Advance::idle;
