@@ -109,7 +109,7 @@ class World final {
         auto& header = *reinterpret_cast<host::Header*>(memory.segment->data());
         const host::Rings rings(header, memory.shape, 0);
         for (std::uint32_t member = 0; member < memory.shape.members; ++member)
-            rings.card(member).pid = static_cast<std::uint32_t>(::getpid());
+            rings.record(member).pid = static_cast<std::uint32_t>(::getpid());
     }
 
   private:
@@ -296,8 +296,8 @@ const group::MemberList& Process::members() const {
 void Process::call() {
     joins_.add(*this);
     core_.start(world_.now);
-    joins_.deliver_early(*this, world_.now);
-    joins_.forget_early(id_);
+    joins_.deliver_pending_hellos(*this, world_.now);
+    joins_.forget_pending_hellos(id_);
 }
 
 void Process::deliver(Letter letter) {

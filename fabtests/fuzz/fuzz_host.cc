@@ -50,11 +50,11 @@ class Liars {
         rings_ = std::make_unique<Rings>(header_, Shape{members, kSlots, kSlotBytes}, self);
         for (std::uint32_t member = 0; member < members; ++member) {
             if (member == self) continue;
-            Card& card = rings_->card(member);
-            card.stage.store(Stage::probed);
-            card.nonce = nonce_;
-            card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
-            card.can_copy.store(1);
+            MemberRecord& record = rings_->record(member);
+            record.stage.store(Stage::probed);
+            record.nonce = nonce_;
+            record.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
+            record.can_copy.store(1);
         }
         // The members' process is this process, or none: an input must never touch another process. With two
         // members each may write into the peer's buffer, so the number is then kNoProcess.
@@ -108,8 +108,8 @@ class Liars {
                 area_of(liar()).left.step.store(fuzz::take_number(in_));
                 break;
             case 6:
-                rings_->card(liar()).leader = static_cast<std::uint32_t>(fuzz::take_number(in_));
-                rings_->card(liar()).stage.store(static_cast<Stage>(in_.between<unsigned>(0, 5)));
+                rings_->record(liar()).leader = static_cast<std::uint32_t>(fuzz::take_number(in_));
+                rings_->record(liar()).stage.store(static_cast<Stage>(in_.between<unsigned>(0, 5)));
                 break;
             case 7: {
                 Thresholds& from = header_.agreement.thresholds;
@@ -127,12 +127,12 @@ class Liars {
 
   private:
     MemberArea& area_of(std::uint32_t member) const {
-        return *reinterpret_cast<MemberArea*>(&rings_->card(member));
+        return *reinterpret_cast<MemberArea*>(&rings_->record(member));
     }
     Step rings_left() const { return area_of(self_).left.step.load(); }
     std::uint32_t liar() { return in_.between<std::uint32_t>(0, members_ - 1); }
     void keep_to_themselves() {
-        for (std::uint32_t member = 0; member < members_; ++member) rings_->card(member).pid = pid_;
+        for (std::uint32_t member = 0; member < members_; ++member) rings_->record(member).pid = pid_;
     }
 
     fuzz::Input& in_;
@@ -189,7 +189,7 @@ void as_another(fuzz::Input& in) {
     }
 }
 
-// Only member 0 decides the agreement, from the other members' entries (Card).
+// Only member 0 decides the agreement, from the other members' entries (MemberRecord).
 void as_the_first(fuzz::Input& in) {
     const auto members = in.between<std::uint32_t>(2, kMembers);
     Liars liars(in, 0, members);

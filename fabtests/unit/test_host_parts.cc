@@ -276,10 +276,10 @@ struct Said {
 int failure_after(Board& board, std::size_t bytes, std::initializer_list<Said> said) {
     std::vector<std::byte> sent(bytes), received(bytes);
     const std::uint64_t nonce = 1;
-    Card& card = board[1].rings.card(0);
-    card.pid = static_cast<std::uint32_t>(::getpid());
-    card.nonce = nonce;
-    card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce);
+    MemberRecord& record = board[1].rings.record(0);
+    record.pid = static_cast<std::uint32_t>(::getpid());
+    record.nonce = nonce;
+    record.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce);
     Operation operation{.kind = Kind::broadcast, .buffer = received.data(), .bytes = bytes};
     for (const Said& one : said) {
         const Offer offer{reinterpret_cast<std::uintptr_t>(sent.data()), bytes};
@@ -455,7 +455,7 @@ Test(host_parts, who_dies_while_its_memory_is_read_is_lost_to_all) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     ::waitpid(child, nullptr, 0);
-    board[0].rings.card(1).pid = static_cast<std::uint32_t>(child);
+    board[0].rings.record(1).pid = static_cast<std::uint32_t>(child);
     cr_assert_eq(board[0].memories.can_read_all(0, 2), false);
     std::uint64_t from = 1, to = 2;
     cr_assert_eq(board[0].memories.read(1, reinterpret_cast<std::uintptr_t>(&from),
@@ -486,13 +486,13 @@ Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
                  {0, 0, 99, false}, {7, 8, 0, false}, {0, 8, 0, false}, {7, 0, 0, false}};
     for (const auto& row : table) {
         Board board(100, 2, 128);
-        const std::uint64_t nonce = 0;  // as in an unused Card
+        const std::uint64_t nonce = 0;  // as in an unused MemberRecord
         for (std::uint32_t member = 0; member < 100; ++member) {
-            Card& card = board[0].rings.card(member);
-            card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce);
-            card.pid = static_cast<std::uint32_t>(
+            MemberRecord& record = board[0].rings.record(member);
+            record.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce);
+            record.pid = static_cast<std::uint32_t>(
                 member == (50 + row.away) % 100 && row.away > 0 ? child : ::getpid());
-            card.credentials = member == 0 ? row.of_first : row.credentials;
+            record.credentials = member == 0 ? row.of_first : row.credentials;
         }
         cr_assert_eq(board[50].memories.can_read_all(50, 100), row.can, "%lu of %lu, %u away",
                      row.credentials, row.of_first, row.away);

@@ -277,8 +277,8 @@ void GroupProcess::call(std::uint32_t group) {
     GroupMember& called = *members_.back();
     joins_.add(called);
     called.core().start(world_.now());
-    joins_.deliver_early(called, world_.now());
-    joins_.forget_early(called.join_id());
+    joins_.deliver_pending_hellos(called, world_.now());
+    joins_.forget_pending_hellos(called.join_id());
 }
 
 void GroupProcess::on_datagram(std::uint32_t from, Bytes bytes) {

@@ -51,7 +51,7 @@ class Group final : private levels::Owner {
     int error() const { return failure_.error; }
     // Names the lost member and how the loss was detected. Empty if no member is to blame.
     const std::string& failure_text() const { return failure_text_; }
-    // The message about the group's end for members that next_round later.
+    // The message about the group's end, also for members that request the outcome later.
     wire::Ended ended_message() const;
     // Returns the message with a tag under this group's own key. Join messages of two runs of the same
     // members with the same key file have the same tag key, so a recorded message would be accepted in a

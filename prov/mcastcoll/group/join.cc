@@ -92,11 +92,11 @@ void Join::on_collect(const wire::MessageHead& head) {
     acknowledged_ = true;
     std::vector<wire::Hello> hellos = gathering_.hellos();
     hellos.erase(hellos.begin());  // the parent has this member's own hello
-    tell_gathered(peer.value(), {head.answer_id(), self_, std::move(hellos)});
+    send_gathered(peer.value(), {head.answer_id(), self_, std::move(hellos)});
 }
 
 // Sends the hellos in messages of limited length, splitting lists that are too long in half.
-void Join::tell_gathered(Outbox::Peer to, wire::GatheredHellos gathered) {
+void Join::send_gathered(Outbox::Peer to, wire::GatheredHellos gathered) {
     if (gathered.hellos.size() <= wire::kMaxGatheredHellos) {
         wire::ByteString message = wire::encode(gathered);
         if (message.size() <= wire::kPartBytes || gathered.hellos.size() == 1)
@@ -105,8 +105,8 @@ void Join::tell_gathered(Outbox::Peer to, wire::GatheredHellos gathered) {
     const auto middle = gathered.hellos.begin() + static_cast<std::ptrdiff_t>(gathered.hellos.size() / 2);
     wire::GatheredHellos half{gathered.id, gathered.from, {middle, gathered.hellos.end()}};
     gathered.hellos.erase(middle, gathered.hellos.end());
-    tell_gathered(to, std::move(gathered));
-    tell_gathered(to, std::move(half));
+    send_gathered(to, std::move(gathered));
+    send_gathered(to, std::move(half));
 }
 
 bool Join::hello_is_of_another(const wire::Hello& hello) const {
@@ -164,12 +164,12 @@ bool Join::accept(const wire::Agreement& agreement) {
 void Join::fail(int error) {
     state_ = State::failed;
     if (leads()) port_.withdraw();
-    tell_senders(error);
+    inform_children(error);
 }
 
 // Informs the children, each by the id under which it knows the join. An unreachable child has its own
 // deadline.
-void Join::tell_senders(int error) {
+void Join::inform_children(int error) {
     std::map<wire::JoinId, std::vector<Outbox::Peer>> peers;
     for (const wire::Hello* hello : gathering_.received())
         if (auto peer = port_.peer(hello->peer.private_address)) peers[hello->id].push_back(peer.value());

@@ -84,10 +84,10 @@ class Join {
     bool under_way() const { return state_ == State::hello || state_ == State::surveying; }
     void send_hello(Nanoseconds now);
     bool take(const wire::Hello& hello);
-    void tell_gathered(Outbox::Peer to, wire::GatheredHellos hellos);
+    void send_gathered(Outbox::Peer to, wire::GatheredHellos gathered);
     void adopt_miscounted(Nanoseconds now);
     void pass_on_if_complete(Nanoseconds now);
-    void tell_senders(int error);
+    void inform_children(int error);
 
     const wire::JoinId id_;
     const Rank self_;

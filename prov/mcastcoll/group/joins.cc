@@ -78,14 +78,15 @@ const wire::JoinKey* Joins::key_of(std::uint64_t list) {
 }
 
 // Verifies a stored hello, which any host may have sent: its list was unknown at arrival.
-bool Joins::is_of(Member& member, const PendingHello& early) {
-    return wire::proven(early.datagram, member.key()) && member.comes_from(early.hello.rank, early.source);
+bool Joins::is_of(Member& member, const PendingHello& pending) {
+    return wire::proven(pending.datagram, member.key()) &&
+           member.comes_from(pending.hello.rank, pending.source);
 }
 
-void Joins::deliver_early(Member& member, Nanoseconds now) {
-    memory_.early().visit([&](const PendingHello& early) {
-        if (early.hello.id == member.join_id() && is_of(member, early))
-            member.core().on_join([&](Join& join) { join.on_hello(early.hello, now); }, now);
+void Joins::deliver_pending_hellos(Member& member, Nanoseconds now) {
+    memory_.pending_hellos().visit([&](const PendingHello& pending) {
+        if (pending.hello.id == member.join_id() && is_of(member, pending))
+            member.core().on_join([&](Join& join) { join.on_hello(pending.hello, now); }, now);
     });
 }
 
@@ -140,7 +141,8 @@ void Joins::on_datagram(Bytes datagram, const Source& source, Nanoseconds now) {
     }
 }
 
-// Stores a hello, or an earlier key request, for a future join. The tag is verified when the join is called.
+// Stores a hello, or the key request that precedes a hello, for a future join. The tag is verified when the
+// join is called.
 void Joins::on_unknown(Bytes datagram, const Source& source) {
     auto hello = wire::decode_hello(datagram);
     if (const auto request = wire::decode_key_request(datagram)) {
@@ -153,7 +155,7 @@ void Joins::on_unknown(Bytes datagram, const Source& source) {
         return;
     }
     ++early_datagrams_;
-    memory_.early().keep({*hello, {datagram.begin(), datagram.end()}, source});
+    memory_.pending_hellos().keep({*hello, {datagram.begin(), datagram.end()}, source});
 }
 
 void Joins::reply(const Source& source, const wire::Answer& answer) {
@@ -182,7 +184,7 @@ void Joins::on_hello(const wire::Hello& hello, Bytes datagram, const Source& sou
     if (const wire::Answer* failed = memory_.failed(hello.id)) return reply(source, *failed);
     // This process has not called the join yet. The hello is stored but not acknowledged, so the sender
     // repeats the hello in case this process drops it.
-    memory_.early().keep({hello, {datagram.begin(), datagram.end()}, source});
+    memory_.pending_hellos().keep({hello, {datagram.begin(), datagram.end()}, source});
 }
 
 void Joins::on_foreign(const wire::ForeignHello& foreign, const Source& source, Nanoseconds now) {
@@ -310,19 +312,19 @@ bool Joins::comes_late(const wire::Hello& hello) const {
 }
 
 const wire::Hello* Joins::miscounted_hello(Member& member, Rank rank) {
-    const PendingHello* found = memory_.early().latest([&](const PendingHello& early) {
-        return early.hello.id.list_hash == member.join_id().list_hash && early.hello.rank == rank &&
-               is_of(member, early) && !comes_late(early.hello);
+    const PendingHello* found = memory_.pending_hellos().latest([&](const PendingHello& pending) {
+        return pending.hello.id.list_hash == member.join_id().list_hash && pending.hello.rank == rank &&
+               is_of(member, pending) && !comes_late(pending.hello);
     });
     return found == nullptr ? nullptr : &found->hello;
 }
 
 const PendingHello* Joins::stray_hello(Member& member) {
-    return memory_.early().latest([&](const PendingHello& early) {
-        const wire::Hello& hello = early.hello;
+    return memory_.pending_hellos().latest([&](const PendingHello& pending) {
+        const wire::Hello& hello = pending.hello;
         return key_of(hello.id.list_hash) == nullptr && hello.members == member.members()->size() &&
                member.core().join().misses(hello.rank) &&
-               port_.may_be((*member.members())[index_of(hello.rank)], early.source);
+               port_.may_be((*member.members())[index_of(hello.rank)], pending.source);
     });
 }
 

@@ -47,7 +47,7 @@ using MemberList = std::shared_ptr<const std::vector<wire::ByteString>>;
 // here yet, and how finished joins and groups ended. The oldest entries are removed.
 class JoinMemory {
   public:
-    PendingHellos& early() { return early_; }
+    PendingHellos& pending_hellos() { return pending_hellos_; }
 
     // Records a failed join for members that still send hellos.
     void keep_failed(const wire::JoinId& id, int error) {
@@ -62,7 +62,7 @@ class JoinMemory {
     void keep_given_up(const wire::JoinId& id, const wire::ByteString& leader) {
         given_up_.keep({id, leader});
     }
-    // Returns an entry once.
+    // Returns the leader's address and removes the entry.
     std::optional<wire::ByteString> take_given_up(const wire::JoinId& id) {
         const auto of_this = [&](const GivenUp& one) { return one.id == id; };
         const GivenUp* found = given_up_.latest(of_this);
@@ -117,7 +117,7 @@ class JoinMemory {
     const KnownHellos* known_hellos(std::uint64_t list) const {
         return known_hellos_.latest([&](const KnownHellos& one) { return one.list == list; });
     }
-    PendingHellos early_;
+    PendingHellos pending_hellos_;
     Recent<KnownHellos, 64> known_hellos_;
     Recent<ListKey, 256> keys_;
     Recent<wire::Answer, 64> failed_;
@@ -165,8 +165,8 @@ class Joins {
     void add(Member& member) { members_[member.join_id().list_hash].push_back(&member); }
     // Called when the join is called and the members' addresses are known. Delivers the pending hellos for
     // this join.
-    void deliver_early(Member& member, Nanoseconds now);
-    void forget_early(const wire::JoinId& id) { memory_.early().forget(id); }
+    void deliver_pending_hellos(Member& member, Nanoseconds now);
+    void forget_pending_hellos(const wire::JoinId& id) { memory_.pending_hellos().forget(id); }
     // The group is done. If it has failed, this object answers members that still wait for the group.
     void remove(Member& member) noexcept;
     // The join of this member ended without a group.
@@ -199,7 +199,7 @@ class Joins {
     bool comes_late(const wire::Hello& hello) const;
     // Null: no member of such a list is known.
     const wire::JoinKey* key_of(std::uint64_t list);
-    static bool is_of(Member& member, const PendingHello& early);
+    static bool is_of(Member& member, const PendingHello& pending);
     void reply(const Source& source, const wire::Answer& answer);
     wire::ByteString prove(const wire::JoinId& id, Bytes message);
     void on_hello(const wire::Hello& hello, Bytes datagram, const Source& source, Nanoseconds now);

@@ -57,13 +57,13 @@ std::optional<MemberTable> MemberTable::view(SharedBytes shared) {
         rest = rest.subspan(numbers.size_bytes());
         return numbers;
     };
-    const auto told = take(kCounts);
+    const auto stored = take(kCounts);
     if (!whole) return {};
     // Another process of this host may write into the table meanwhile, so the counts are copied before they
     // are checked.
     std::array<std::uint32_t, kCounts> counts;
     for (std::size_t i = 0; i < counts.size(); ++i)
-        counts[i] = *static_cast<const volatile std::uint32_t*>(&told[i]);
+        counts[i] = *static_cast<const volatile std::uint32_t*>(&stored[i]);
     const auto places = levels::Places::view(take(counts[kPlaces]));
     if (!places || places->members() == 0) return {};
     MemberTable table(std::move(shared.owner), *places);

@@ -32,9 +32,9 @@ void add_beside(Ranks& to, levels::Ranks ranks, std::uint32_t rank) {
 
 // The members next to a dead leader: its host, and its neighbours among the host leaders of the segment and
 // among the segment leaders. Empty if the dead member led nothing.
-class Bereaved {
+class LeaderNeighbours {
   public:
-    Bereaved(const levels::Placement& placement, std::uint32_t dead) : dead_(dead) {
+    LeaderNeighbours(const levels::Placement& placement, std::uint32_t dead) : dead_(dead) {
         if (dead >= placement.members() || placement.host_leader(dead) != dead) return;
         Ranks leaders;
         for (std::uint32_t rank = 0; rank < placement.members(); ++rank) {
@@ -111,9 +111,9 @@ std::vector<std::uint32_t> whom_to_inform(const levels::Placement& placement, Ra
     Ranks whom;
     if (joined) {
         if (placement.leads_segment()) add_beside(whom, placement.segments(), self);
-        const Bereaved bereaved(placement, static_cast<std::uint32_t>(index_of(lost)));
-        const std::size_t most = bereaved.contains(self) ? placement.members() : kFewest;
-        for (const Ranks& ranks : bereaved.beyond_levels_of(placement))
+        const LeaderNeighbours neighbours(placement, static_cast<std::uint32_t>(index_of(lost)));
+        const std::size_t most = neighbours.contains(self) ? placement.members() : kFewest;
+        for (const Ranks& ranks : neighbours.beyond_levels_of(placement))
             whom.insert(whom.end(), ranks.begin(), ranks.begin() + std::min(ranks.size(), most));
     } else {
         Ranks all(placement.members());

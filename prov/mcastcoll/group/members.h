@@ -122,7 +122,7 @@ class StallTimer {
     // kNever: operations may stall forever.
     explicit StallTimer(Nanoseconds stall_timeout) : stall_timeout_(stall_timeout) {}
 
-    // The first operation was opened.
+    // An operation was opened while no other was open.
     void begin(Nanoseconds now) {
         moved_at_ = now;
         if (!late_.empty()) request_at_ = now + kRequestInterval;

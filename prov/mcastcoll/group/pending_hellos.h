@@ -55,20 +55,20 @@ class PendingHellos {
     void forget(const wire::JoinId& id) {
         for (auto one = entries_.begin(); one != entries_.end();) {
             const Place place = one++;
-            if (place->early.hello.id == id) forget(place);
+            if (place->pending.hello.id == id) forget(place);
         }
     }
     // Returns the latest hello for which the predicate holds, or null.
     template <typename Predicate>
     const PendingHello* latest(Predicate&& predicate) const {
         for (auto one = entries_.rbegin(); one != entries_.rend(); ++one)
-            if (predicate(one->early)) return &one->early;
+            if (predicate(one->pending)) return &one->pending;
         return nullptr;
     }
     // Visits from the latest to the oldest.
     template <typename Visit>
     void visit(Visit&& visit) const {
-        for (auto one = entries_.rbegin(); one != entries_.rend(); ++one) visit(one->early);
+        for (auto one = entries_.rbegin(); one != entries_.rend(); ++one) visit(one->pending);
     }
     std::size_t size() const { return entries_.size(); }
 
@@ -76,7 +76,7 @@ class PendingHellos {
     struct Entry;
     using Place = std::list<Entry>::iterator;
     struct Entry {
-        PendingHello early;
+        PendingHello pending;
         std::list<Place>::iterator in_source;
     };
 
@@ -91,9 +91,9 @@ class PendingHellos {
         return std::string(reinterpret_cast<const char*>(head), sizeof head) + text_of(one.source);
     }
     void forget(Place place) {
-        bytes_ -= place->early.bytes();
-        by_name_.erase(name_of(place->early));
-        const auto from = of_source_.find(text_of(place->early.source));
+        bytes_ -= place->pending.bytes();
+        by_name_.erase(name_of(place->pending));
+        const auto from = of_source_.find(text_of(place->pending.source));
         from->second.erase(place->in_source);
         if (from->second.empty()) of_source_.erase(from);
         entries_.erase(place);

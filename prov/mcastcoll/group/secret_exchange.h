@@ -52,7 +52,8 @@ class SecretExchange {
     const wire::KeyRequest& own() const { return own_; }
     const std::optional<wire::Key>& secret() const { return secret_; }
 
-    // Whether this member serves the requester; and the answer, sent as soon as this member has a credential.
+    // may_answer(): whether this member serves the requester. answer(): replies if this member has a
+    // credential, else ignores the request, which the requester repeats.
     bool may_answer(const wire::KeyRequest& request, const Source& source);
     void answer(const wire::KeyRequest& request, const Source& source, Nanoseconds now);
     // Takes a reply with its tag. Returns false if the reply matches no request of this member.
@@ -80,7 +81,7 @@ class SecretExchanges {
     void remove(SecretExchange& one) noexcept { std::erase(exchanges_, &one); }
     // Returns false if the datagram is no secret exchange, or concerns a list without an active join here.
     bool on_datagram(Bytes datagram, const Source& source, Nanoseconds now);
-    // Number of these datagrams with a sender that must not be answered.
+    // Number of requests from ranks that no member here serves, and of replies that match no request.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
 
   private:

@@ -98,10 +98,10 @@ void SurveyRound::lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now)
     }
     if (requests_.empty()) return;
     until_ = std::min(now + kSurveyTimeout, until);
-    request(now);
+    send_requests(now);
 }
 
-void SurveyRound::request(Nanoseconds now) {
+void SurveyRound::send_requests(Nanoseconds now) {
     request_again_at_ = now + kRequestAgain;
     for (const Request& request : requests_) {
         const Rank whom = sites_->representative(request.network);
@@ -162,7 +162,7 @@ void SurveyRound::on_surveyed(const wire::Surveyed& surveyed) {
 void SurveyRound::on_timeout(Nanoseconds now) {
     if (until_ <= now) requests_.clear();
     if (requests_.empty()) request_again_at_ = until_ = kNever;
-    if (request_again_at_ <= now) request(now);
+    if (request_again_at_ <= now) send_requests(now);
     if (!surveyor_ || surveyor_->next_deadline() > now) return;
     surveyor_->pump(now);
     report();

@@ -82,7 +82,7 @@ class SurveyRound {
         wire::Survey survey;
     };
     bool leads() const { return self_ == rank_of(0); }
-    void request(Nanoseconds now);
+    void send_requests(Nanoseconds now);
     void report();
 
     const wire::JoinId id_;

@@ -108,9 +108,8 @@ void fit_datagrams(wire::Welcome& welcome, const Hellos& hellos, const levels::P
             welcome.peers[rank].multicast_source = hello.verbs.source;
             continue;
         }
-        if (hello.datagram_bytes == 0 || hello.address_family != family)
-            continue;  // it will be found to
-                       // receive no multicast
+        // The engine will find that such a leader does not receive the multicast.
+        if (hello.datagram_bytes == 0 || hello.address_family != family) continue;
         datagram = std::min(datagram, hello.datagram_bytes);
         window = std::min(window, hello.window);
     }

@@ -13,10 +13,10 @@
 
 namespace mcastcoll::group {
 
-// The settings of a group, from environment variables and the AV set. Rank 0's hold for all members.
 inline constexpr unsigned kMaxChannels = 64;
 inline constexpr unsigned kMaxRootDelayUs = 100'000;
 
+// The settings of a group, from environment variables and the AV set. Rank 0's hold for all members.
 struct GroupSettings {
     engine::Repair repair = engine::Repair::pull;
     engine::Redundancy redundancy = engine::Redundancy::automatic;

@@ -60,7 +60,7 @@ Advance gather_blocks(Context& c, Operation& operation) {
 namespace {
 
 // From this piece size on, announcing each piece costs less than the members' waiting.
-constexpr std::size_t kTellFrom = 2048;
+constexpr std::size_t kAnnounceFrom = 2048;
 
 // Location of a step's blocks: side by side in the root's line or slot, or each in its receiver's slot.
 struct Layout {
@@ -80,7 +80,7 @@ void fill_blocks(Context& c, const Operation& operation, std::size_t offset, std
         const bool own = member == c.self;
         copy_bytes(own ? operation.buffer + offset : layout.place(c, operation, member, step, bytes),
                    operation.input + member * operation.bytes + offset, bytes);
-        if (!own && !layout.together && bytes >= kTellFrom)
+        if (!own && !layout.together && bytes >= kAnnounceFrom)
             c.rings.publish(step, Kind::scatter, false, member + 1);
     }
     c.rings.publish(step, Kind::scatter, true, c.size);

@@ -72,7 +72,7 @@ struct Bounds {
 // Copies directly between the memories of two processes (Linux: process_vm_readv, process_vm_writev).
 //
 // The kernel finds a process by its id, and process ids are reused. So each transfer also reads the peer's
-// nonce, a random word at an address from the peer's modex record: one call reads from one process only, and
+// nonce, a random word at an address from the peer's record: one call reads from one process only, and
 // another process does not have the word there. Members that are threads of one process use the same calls:
 // the kernel reports an invalid address as an error, while a memcpy would end the process.
 struct RemoteMemory {
@@ -101,13 +101,13 @@ class Memories {
 
     explicit Memories(Rings& rings) : rings_(rings) {}
 
-    // Whether this member can read from every member. The modex records must be complete. In large teams,
+    // Whether this member can read from every member. The members' records must be complete. In large teams,
     // tests the peers 1, 2, 4 ... places away if this member's credentials equal member 0's, and returns
     // false otherwise. Without conclusive credentials, tests every peer.
     bool can_read_all(std::uint32_t self, std::uint32_t size) const;
     RemoteMemory of(std::uint32_t member) const {
-        const Card& card = rings_.card(member);
-        return {card.pid, card.nonce_address, card.nonce};
+        const MemberRecord& record = rings_.record(member);
+        return {record.pid, record.nonce_address, record.nonce};
     }
     // Returns false if the team has failed: the owner of a failed operation's buffer may have reused it, so
     // the copied data are not reliable.

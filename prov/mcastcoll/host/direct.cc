@@ -126,7 +126,7 @@ Advance copy_blocks(Context& c, Operation& operation) {
 //     offer      all: addresses of the input and of the future result
 //     combine    piece by piece: the first member's, then the second's over it ...; a piece stays in the
 //                cache (reduce_scatter ends here)
-//     told       "my slice is done" (the line is published again, final)
+//     announce   "my slice is done" (the line is published again, final)
 //     collect    allreduce: the other slices, as they are done, out of their owners' results
 //     left       no member reads from this member any more
 //

@@ -127,24 +127,24 @@ Formation::Formation(const TeamConfig& config, const Found& found)
 }
 
 Result<void> Formation::arrive(Rings& rings) {
-    Card& card = rings.card(config_.self);
+    MemberRecord& record = rings.record(config_.self);
     Stage none = Stage::absent;
-    if (!card.stage.compare_exchange_strong(none, Stage::arriving, std::memory_order_acq_rel))
+    if (!record.stage.compare_exchange_strong(none, Stage::arriving, std::memory_order_acq_rel))
         return Error{EADDRINUSE,
                      fmt::format("{} already has a member {}", found_.segment->name(), config_.self)};
     if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&nonce_, 1))); !drawn)
         return drawn.error();
     const Process self = this_process();
-    card.pid = self.pid;
-    card.start_time = self.start_time;
-    card.nonce = nonce_;
-    card.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
-    card.cores = own_cores();
-    card.credentials = config_.size > Memories::kMaxAllMet ? own_credentials() : 0;
-    card.slots_address = reinterpret_cast<std::uintptr_t>(rings.slots_of(config_.self));
-    card.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);
+    record.pid = self.pid;
+    record.start_time = self.start_time;
+    record.nonce = nonce_;
+    record.nonce_address = reinterpret_cast<std::uintptr_t>(&nonce_);
+    record.cores = own_cores();
+    record.credentials = config_.size > Memories::kMaxAllMet ? own_credentials() : 0;
+    record.slots_address = reinterpret_cast<std::uintptr_t>(rings.slots_of(config_.self));
+    record.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);
     rings.enter();
-    card.stage.store(Stage::attached, std::memory_order_seq_cst);
+    record.stage.store(Stage::attached, std::memory_order_seq_cst);
     // Of several members arriving last at the same time at least one sees the complete team, and only a
     // member that does so rings: no member can continue before.
     if (all_are_at(Stage::attached, rings)) {
@@ -155,7 +155,7 @@ Result<void> Formation::arrive(Rings& rings) {
 }
 
 void Formation::leave(Rings& rings) {
-    rings.card(config_.self).stage.store(Stage::left, std::memory_order_seq_cst);
+    rings.record(config_.self).stage.store(Stage::left, std::memory_order_seq_cst);
     if (state_ != State::over && config_.self == 0) found_.segment->unlink();
     rings.alarm.published();
 }
@@ -164,7 +164,7 @@ bool Formation::all_are_at(Stage stage, Rings& rings) {
     if (counted_ != stage) counted_at_ = 0;
     counted_ = stage;
     for (; counted_at_ < config_.size; ++counted_at_) {
-        if (rings.card(counted_at_).stage.load(std::memory_order_seq_cst) >= stage) continue;
+        if (rings.record(counted_at_).stage.load(std::memory_order_seq_cst) >= stage) continue;
         rings.await(counted_at_);
         return false;
     }
@@ -173,14 +173,14 @@ bool Formation::all_are_at(Stage stage, Rings& rings) {
 
 void Formation::probe(Context& c) {
     const bool can_copy = config_.single_copy && c.memories.can_read_all(c.self, c.size);
-    Card& card = c.rings.card(c.self);
+    MemberRecord& record = c.rings.record(c.self);
     // For the measurement: in this core's cache, like data being sent.
     if (c.self == 1)
         std::memset(c.rings.slots_of(1), 1,
                     std::min<std::size_t>(c.rings.slots() * c.rings.slot_bytes(), kMeasuredBytes));
-    card.filled_on = current_core();
-    card.can_copy.store(can_copy ? 1 : 0, std::memory_order_relaxed);
-    card.stage.store(Stage::probed, std::memory_order_seq_cst);
+    record.filled_on = current_core();
+    record.can_copy.store(can_copy ? 1 : 0, std::memory_order_relaxed);
+    record.stage.store(Stage::probed, std::memory_order_seq_cst);
     state_ = State::probed;
     // Member 0 waits for all.
     if (all_are_at(Stage::probed, c.rings)) c.rings.alarm.ring_all();
@@ -190,10 +190,10 @@ void Formation::probe(Context& c) {
 // busy machine, the result would describe one core's cache.
 CopyCosts Formation::measure_costs(Context& c) const {
     if (c.size < 2 || header_.agreement.crowded != 0 || header_.agreement.single_copy == 0) return {};
-    const Card& card = c.rings.card(1);
-    if (card.filled_on == current_core()) return {};
+    const MemberRecord& record = c.rings.record(1);
+    if (record.filled_on == current_core()) return {};
     return measure_copies(c.memories.of(1), {c.rings.slots_of(1), c.rings.slots() * c.rings.slot_bytes()},
-                          card.slots_address);
+                          record.slots_address);
 }
 
 // Called on member 0.
@@ -202,10 +202,10 @@ void Formation::agree(Context& c) {
     CoreSet cores{};
     bool single_copy = true, membarrier = true;
     for (std::uint32_t member = 0; member < c.size; ++member) {
-        const Card& card = c.rings.card(member);
-        for (std::size_t i = 0; i < cores.size(); ++i) cores[i] |= card.cores[i];
-        single_copy = single_copy && card.can_copy.load(std::memory_order_relaxed) != 0;
-        membarrier = membarrier && card.has_membarrier.load(std::memory_order_relaxed) != 0;
+        const MemberRecord& record = c.rings.record(member);
+        for (std::size_t i = 0; i < cores.size(); ++i) cores[i] |= record.cores[i];
+        single_copy = single_copy && record.can_copy.load(std::memory_order_relaxed) != 0;
+        membarrier = membarrier && record.has_membarrier.load(std::memory_order_relaxed) != 0;
     }
     for (const std::uint64_t word : cores) agreement.cores += static_cast<std::uint32_t>(std::popcount(word));
     agreement.crowded = config_.crowding == TeamConfig::Crowding::measured
@@ -223,7 +223,7 @@ void Formation::agree(Context& c) {
     agreement.reduce_by_shares = config_.thresholds.share_from != 0;
     const Clusters::Ids leaders = Clusters::choose_leaders(
         agreement.crowded != 0 ? std::vector<Clusters::Ids>{} : config_.clusters, c.size);
-    for (std::uint32_t member = 0; member < c.size; ++member) c.rings.card(member).leader = leaders[member];
+    for (std::uint32_t member = 0; member < c.size; ++member) c.rings.record(member).leader = leaders[member];
     config_.clusters = {};
     agreement.ready.store(1, std::memory_order_release);
     c.rings.alarm.published();
@@ -232,7 +232,8 @@ void Formation::agree(Context& c) {
 void Formation::adopt(Context& c) {
     c.bounds = bounds_of(header_.agreement, c.size, c.rings.slot_bytes());
     Clusters::Ids leaders;
-    for (std::uint32_t member = 0; member < c.size; ++member) leaders.push_back(c.rings.card(member).leader);
+    for (std::uint32_t member = 0; member < c.size; ++member)
+        leaders.push_back(c.rings.record(member).leader);
     c.clusters = Clusters::of(c.self, leaders);
     c.rings.alarm.use_membarrier(header_.agreement.membarrier != 0);
     state_ = State::over;

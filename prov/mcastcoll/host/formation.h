@@ -1,6 +1,6 @@
-// Formation of a team: the segment, the members' modex records (`Card`) in it, and the agreement.
+// Formation of a team: the segment, the members' records (`MemberRecord`) in it, and the agreement.
 //
-// Each member announces its stages in its modex record: attached (its identity is complete), probed (its
+// Each member announces its stages in its record: attached (its identity is complete), probed (its
 // access to the other memories is known). When every member has attached, the segment's name is removed, so a
 // crash leaves no file behind. When every member has probed, member 0 writes the agreement. No call blocks:
 // operations posted earlier wait in the window.
@@ -75,7 +75,7 @@ class Formation {
 
     const Found& found() const { return found_; }
     Header& header() const { return header_; }
-    // Writes this member's modex record.
+    // Writes this member's record.
     Result<void> arrive(Rings& rings);
     bool is_over() const { return state_ == State::over; }
     // Does not block. Returns true when formation is over and bounds and clusters are set.

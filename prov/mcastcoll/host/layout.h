@@ -3,9 +3,10 @@
 // All operations of a team are divided into *steps*. Every member counts the same steps, since all post the
 // same operations. In a step a member may publish one message: a line in its ring of lines, with a flag word
 // and up to kInlineBytes of data, and for more data a slot in its ring of slots. In each step a line or slot
-// has one writer. Only the member itself writes the rest of its area:
+// has one writer. Only the member itself writes the rest of its area, except for its cluster's leader in the
+// record (member 0) and the bell (sleeping waiters):
 //
-//     header | member 0: card, left, lines[32], slots[R] | member 1: ... | ... | member 0's table
+//     header | member 0: record, left, lines[32], slots[R] | member 1: ... | ... | member 0's table
 //
 // A line of step s is reused in step s + 32, and a slot in step s + R, once every member's `left` counter has
 // passed step s.
@@ -67,9 +68,9 @@ enum class Stage : std::uint32_t { absent, arriving, attached, probed, left };
 inline constexpr unsigned kCores = 1024;
 using CoreSet = std::array<std::uint64_t, kCores / 64>;
 
-// A member's modex record. All fields except the stage are written before the stage becomes attached, unless
-// noted.
-struct alignas(kLineBytes) Card {
+// Describes one member to its peers. All fields except the stage are written before the stage becomes
+// attached, unless noted.
+struct alignas(kLineBytes) MemberRecord {
     std::atomic<Stage> stage;
     std::uint32_t pid;
     std::uint64_t start_time;
@@ -85,7 +86,7 @@ struct alignas(kLineBytes) Card {
     std::uint32_t filled_on;      // the core on which the member wrote its slots, needed by the measurement
     std::uint64_t slots_address;  // in the member's own mapping
 };
-static_assert(sizeof(Card) == 2 * kLineBytes);
+static_assert(sizeof(MemberRecord) == 2 * kLineBytes);
 
 // Written by sleeping waiters, and by the publisher that wakes them.
 struct Bell {
@@ -102,7 +103,7 @@ struct alignas(kLineBytes) Left {
 
 // Followed by the member's slots.
 struct MemberArea {
-    Card card;
+    MemberRecord record;
     Left left;
     std::array<Line, kLines> lines;
 };

@@ -75,8 +75,8 @@ std::uint64_t own_credentials() {
 }
 
 bool Memories::can_read_all(std::uint32_t self, std::uint32_t size) const {
-    const std::uint64_t own = rings_.card(self).credentials;
-    if (own != rings_.card(0).credentials) return false;
+    const std::uint64_t own = rings_.record(self).credentials;
+    if (own != rings_.record(0).credentials) return false;
     for (std::uint32_t away = 1; away < size; away += own == 0 ? 1 : away)
         if (!can_copy_from(of((self + away) % size))) return false;
     return true;

@@ -38,7 +38,7 @@ std::size_t Rings::bytes_for(const Shape& shape) {
 }
 
 bool Rings::is_alive(std::uint32_t member) const {
-    return host::is_alive(card(member).pid, card(member).start_time);
+    return host::is_alive(record(member).pid, record(member).start_time);
 }
 
 // Stops at the first member behind, and continues from there in the next call: a waiting member checks a

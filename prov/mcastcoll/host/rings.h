@@ -112,7 +112,7 @@ class Rings {
     // Members have posted different operations in one step.
     void mismatch() { alarm.fail(EMSGSIZE); }
 
-    Card& card(std::uint32_t member) const { return areas_[member].card; }
+    MemberRecord& record(std::uint32_t member) const { return areas_[member].record; }
     bool is_alive(std::uint32_t member) const;
     // The core on which the member last waited, plus one.
     std::atomic<std::uint32_t>& core(std::uint32_t member) const { return areas_[member].left.core; }

@@ -114,7 +114,7 @@ Result<std::shared_ptr<Segment>> Segment::create(const std::string& wanted, std:
         return Error{
             ENOSPC,
             fmt::format(
-                "{}: no room for {} bytes: {} bytes are free, and a segment takes at most a quarter of them",
+                "{}: no room for {} bytes: a segment takes at most a quarter of the {} bytes that are spare",
                 kFolder, bytes, room.value())};
     std::string name = wanted;
     if (name.empty()) {

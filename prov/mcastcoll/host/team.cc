@@ -117,7 +117,7 @@ bool Team::look_after_awaited() {
     if (!detector_.is_due(monotonic_now())) return false;
     const Rings& rings = context_.rings;
     const std::uint32_t whom = awaited();
-    const Stage stage = rings.card(whom).stage.load(std::memory_order_acquire);
+    const Stage stage = rings.record(whom).stage.load(std::memory_order_acquire);
     if (whom == self() || stage < Stage::attached) return false;
     if (stage != Stage::left && rings.is_alive(whom)) return false;
     const Advance outcome = formed() ? advance(context_, *window_.front()) : Advance::idle;
@@ -170,8 +170,8 @@ void Team::wait_turn(int (*meanwhile)(void*), void* argument, Nanoseconds longes
 void Team::notice_core() {
     const auto core = static_cast<std::uint32_t>(::sched_getcpu()) + 1;
     const Rings& rings = context_.rings;
-    std::atomic<std::uint32_t>& told = rings.core(self());
-    if (told.load(std::memory_order_relaxed) != core) told.store(core, std::memory_order_relaxed);
+    std::atomic<std::uint32_t>& last = rings.core(self());
+    if (last.load(std::memory_order_relaxed) != core) last.store(core, std::memory_order_relaxed);
     const bool shared = awaited() != self() && rings.core(awaited()).load(std::memory_order_relaxed) == core;
     if (backoff_.on_core(shared)) leave_core(static_cast<int>(core) - 1);
 }

@@ -73,7 +73,7 @@ std::uint64_t MessageLevel::allowance(const Peer& one) const {
 
 // A grant is due if it raises the credit then available by at least a quarter.
 bool MessageLevel::grant_due(const Peer& one) const {
-    if (one.first_grant_due) return true;
+    if (one.hello_due) return true;
     const std::uint32_t window = config_.window_bytes;
     if (one.allowed > one.used + max_borrowed_ + window - window / 4) return false;
     const std::uint64_t next = allowance(one);
@@ -83,7 +83,7 @@ bool MessageLevel::grant_due(const Peer& one) const {
 void MessageLevel::grant(Peer& one) {
     const std::uint64_t next = allowance(one);
     borrowed_ -= borrowed_by(one);
-    one.first_grant_due = false;
+    one.hello_due = false;
     one.allowed = std::max(one.allowed, next);
     borrowed_ += borrowed_by(one);
 }

@@ -48,7 +48,7 @@ void MessageLevel::enqueue_sends(const Transfer& transfer) {
 }
 
 void MessageLevel::send_hello(Peer& one) {
-    one.first_grant_due = moved_ = true;
+    one.hello_due = moved_ = true;
     enqueue(one);
 }
 

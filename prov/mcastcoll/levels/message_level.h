@@ -123,8 +123,8 @@ class MessageLevel : public Level {
         Queue<Turn> receives{};  // expected from it
         bool queued = false;     // in ready_
         bool watched = false;
-        bool has_granted = false;      // peer has sent a grant
-        bool first_grant_due = false;  // a grant to the peer is due
+        bool has_granted = false;  // the peer has sent a grant
+        bool hello_due = false;    // a grant to the peer is due as a hello, whatever its credit
     };
 
     MessageLevel(const MessageConfig& config, const MessageFormat& format);

@@ -13,7 +13,7 @@ SegmentLevel::SegmentLevel(engine::Engine& engine)
 }
 
 int SegmentLevel::post(LevelOperation& level_operation, Nanoseconds now) {
-    if (at(engine_.next_operation()) != nullptr) return EAGAIN;  // its operation is not complete yet
+    if (at(engine_.next_operation()) != nullptr) return EAGAIN;  // an earlier operation is still there
     const auto accepted = engine_.submit(level_operation, now);
     if (!accepted) return accepted.error().code;
     level_operation.handle = number_of(accepted.value());

@@ -52,8 +52,8 @@ void Group::enter(Nanoseconds now) {
     shared_.joins.add(*this);
     entered_ = true;
     core_->start(now);
-    shared_.joins.deliver_early(*this, now);
-    shared_.joins.forget_early(join_id());
+    shared_.joins.deliver_pending_hellos(*this, now);
+    shared_.joins.forget_pending_hellos(join_id());
 }
 
 // Until the secret is known, a placeholder group exists that sends no hellos but has a deadline and can be

@@ -103,14 +103,14 @@ void Map::name_levels() {
     for (std::size_t first = 0, next = 0; first < kLevels; first = next) {
         while (next < kLevels && parts(next) == parts(first)) ++next;
         const std::size_t host = index_of(Level::host);
-        const std::size_t speaker = first > host ? first : std::min(next - 1, host);
+        const std::size_t representative = first > host ? first : std::min(next - 1, host);
         for (std::size_t i = first; i < next; ++i) {
-            speakers_[i] = level_of(speaker);
+            representatives_[i] = level_of(representative);
             below_[i] = static_cast<std::uint8_t>(next);
         }
         if (parts(first) == members_) continue;
-        connecting_.add(level_of(speaker));
-        levels_.push_back(level_of(speaker));
+        connecting_.add(level_of(representative));
+        levels_.push_back(level_of(representative));
     }
 }
 
@@ -165,9 +165,9 @@ std::string Map::why(Level level) const {
         return "no member has a known " + std::string(name_of(level));
     if (members_ == 1) return "there is only one member";
     if (clusters(level) == members_) return "every " + std::string(name_of(level)) + " has a single member";
-    const std::string speaker(name_of(speakers_[index_of(level)]));
-    if (clusters(level) == 1) return "all members are in the same " + speaker;
-    return "divides as the " + speaker + " does";
+    const std::string representative(name_of(representatives_[index_of(level)]));
+    if (clusters(level) == 1) return "all members are in the same " + representative;
+    return "divides as the " + representative + " does";
 }
 
 std::vector<ReportedLevel> describe_levels(const Map& map) {

@@ -72,10 +72,10 @@ class Map {
     LevelSet known_;       // levels for which some member has a coordinate
     LevelSet connecting_;  // the same as levels_
     std::vector<Level> levels_;
-    std::array<Level, kLevels> speakers_{};      // by level: the representative of equal levels
-    std::array<std::uint8_t, kLevels> below_{};  // by level: the next different partition
-    std::vector<Partition> partitions_;          // of each level, then the single members
-    std::vector<Place> firsts_;                  // places, for titles
+    std::array<Level, kLevels> representatives_{};  // by level: stands for the levels that divide alike
+    std::array<std::uint8_t, kLevels> below_{};     // by level: the next different partition
+    std::vector<Partition> partitions_;             // of each level, then the single members
+    std::vector<Place> firsts_;                     // places, for titles
 };
 
 // A process's report to mcastcoll-topo about its groups (report.h).
