@@ -1,5 +1,5 @@
-// The receiving side of a datagram endpoint: posted buffers in order of posting, the sockets, whose datagrams
-// go straight into the buffers, and the queue pair, whose datagrams are copied. Datagrams without a posted
+// The receiving side of a datagram endpoint: posted buffers in order of posting, the sockets (datagrams go
+// straight into the buffers) and the queue pair (datagrams are copied). Datagrams without a posted
 // buffer wait in the kernel or the device and are lost when that is full.
 #pragma once
 

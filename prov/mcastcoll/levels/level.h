@@ -16,7 +16,7 @@ namespace mcastcoll::levels {
 
 using Kind = CollectiveKind;
 
-// An operation whose root is a member of this level.
+// An operation with a root among the members of this level.
 struct LevelOperation : Collective {
     std::uint64_t number = 0;  // of the operation in its group
 

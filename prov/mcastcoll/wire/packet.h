@@ -127,7 +127,7 @@ struct Decoded {
     Bytes payload;
 };
 
-// For a packet of at least kHeaderBytes whose kind is known.
+// For a packet of at least kHeaderBytes and of a known kind.
 bool has_right_checksum(Bytes packet, Checksum checksum);
 // Checks all fields that do not depend on the group. The payload is a view into the packet.
 Decoded decode(Bytes packet, Checksum checksum = Checksum::crc32c);
