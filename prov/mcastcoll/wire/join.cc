@@ -190,8 +190,10 @@ class Reader {
         rest_ = {};
     }
     void peer_table(Welcome& welcome) {
-        auto table = number<std::uint32_t>() == members_ ? unpack(rest_, members_) : std::nullopt;
-        good_ = good_ && table.has_value();
+        good_ = number<std::uint32_t>() == members_ && good_;
+        if (!good_) return;
+        auto table = unpack(rest_, members_);
+        good_ = table.has_value();
         if (!good_) return;
         welcome.peers = std::move(table->peers);
         welcome.range_of = std::move(table->range_of);
