@@ -20,7 +20,7 @@ def die_with_parent():
 
 
 def begin(dice):
-    """Start of a fault: during the job's start and first joins, or while the job works."""
+    """Seconds from the start of the ranks to a fault: during their first joins, or while they work."""
     return dice.uniform(0.5, 6) if dice.random() < 0.5 else dice.uniform(8, 20)
 
 
@@ -66,6 +66,14 @@ class Draw:
         return ", ".join(parts)
 
 
+def processes_of(program):
+    """Numbers of the processes whose first argument is this path."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            if file.read().split(b"\0")[0] == program.encode():
+                yield int(pid)
+
+
 class Trouble:
     """Load, stops and silences of one run, which end with the run."""
 
@@ -89,6 +97,10 @@ class Trouble:
 
     def start(self, at, seconds, begin, end):
         def run():
+            # A host that is silent before the launcher has reached it would only test the launcher.
+            while not self.ranks_started():
+                if self.over.wait(0.1):
+                    return
             if self.over.wait(at):
                 return
             try:
@@ -101,16 +113,15 @@ class Trouble:
         self.threads.append(threading.Thread(target=run))
         self.threads[-1].start()
 
+    def ranks_started(self):
+        return len(list(processes_of(self.program))) >= self.draw.ranks
+
     def signal_rank(self, rank, number):
         """Signals the process that runs this job's symbolic link with the rank in its environment."""
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if file.read().split(b"\0")[0] != self.program.encode():
-                        continue
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if f"OMPI_COMM_WORLD_RANK={rank}".encode() in file.read().split(b"\0"):
-                        os.kill(int(pid), number)
+        for pid in processes_of(self.program):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+                if f"OMPI_COMM_WORLD_RANK={rank}".encode() in file.read().split(b"\0"):
+                    os.kill(pid, number)
 
     def __exit__(self, *_):
         self.over.set()
@@ -190,11 +201,9 @@ class Runner:
 
     @staticmethod
     def end_ranks(program):
-        for pid in filter(str.isdigit, os.listdir("/proc")):
+        for pid in processes_of(program):
             with contextlib.suppress(OSError):
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if file.read().split(b"\0")[0] == program.encode():
-                        os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
     def lose(self, percent):
         command = [self.options.lab + "/loss"] + ([str(percent)] if percent else ["off"])

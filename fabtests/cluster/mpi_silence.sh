@@ -41,9 +41,12 @@ program=$BUILD/fabtests/cluster/mpi_silence
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$n"
 
+# A silence begins and ends on time on a busy machine, too: these commands run before all other processes.
+in_space() { chrt --fifo 1 ip netns exec "$@"; }
+
 # Drops every packet, including ARP: incoming packets at the host's own device, outgoing ones at its switch's port.
 drop_all() { # drop_all NAMESPACE DEVICE
-    ip netns exec "$1" nft -f - <<END
+    in_space "$1" nft -f - <<END
 table netdev silence-$2 {
     chain in { type filter hook ingress device $2 priority -20; policy drop; }
 }
@@ -60,8 +63,8 @@ silence() { # silence WHERE
 speak() {
     local host
     for host in $(seq -f h%g 0 $((n - 1))); do
-        ip netns exec "$VC-$host" nft delete table netdev silence-eth0 2>/dev/null
-        ip netns exec "$VC-sw0" nft delete table netdev "silence-$host" 2>/dev/null
+        in_space "$VC-$host" nft delete table netdev silence-eth0 2>/dev/null
+        in_space "$VC-sw0" nft delete table netdev "silence-$host" 2>/dev/null
     done
 }
 start_job() { # start_job STACK PML PHASE OPTION..: the job is $job
