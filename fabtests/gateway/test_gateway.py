@@ -407,7 +407,7 @@ def case_a_session_comes_back():
 
 
 def case_a_dead_session_is_an_error_in_time():
-    with Lab(relay=True, options=["--patience", "2"]).start().up() as lab:
+    with Lab(relay=True, options=["--session-timeout", "2"]).start().up() as lab:
         relay, server = lab.relays["beta"], Server(echo)
         with lab.connect(server.address) as sock:
             sock.sendall(b"x")
@@ -429,7 +429,7 @@ def case_a_dead_session_is_an_error_in_time():
 
 
 def case_silent_streams_are_broken():
-    with Lab(relay=True, options=["--silence", "1", "--patience", "3"]).start().up(4) as lab:
+    with Lab(relay=True, options=["--silence", "1", "--session-timeout", "3"]).start().up(4) as lab:
         relay = lab.relays["beta"]
         relay.silent = relay.refusing = True
         wait_for("they are given up", lambda: lab.session("alpha")["state"] == "down" and lab.session("beta")["state"] == "down")
@@ -439,7 +439,7 @@ def case_silent_streams_are_broken():
 
 
 def case_a_killed_gateway_is_an_error_and_comes_back():
-    with Lab(options=["--patience", "2"]).start().up() as lab:
+    with Lab(options=["--session-timeout", "2"]).start().up() as lab:
         server = Server(echo)
         for victim, left in (("beta", "alpha"), ("alpha", "beta")):
             sock = lab.connect(server.address)

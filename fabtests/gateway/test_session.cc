@@ -34,7 +34,6 @@ struct End {
     std::uint64_t peer_name = 0;
     bool reset_at_end = false, finished = false, peer_finished = false, gone = false, was_reset = false;
     bool reading = true;
-    unsigned patience = 0;  // reads a little at a time
 };
 
 struct Settings {

@@ -53,7 +53,7 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
         const std::size_t step = faults.byte_by_byte ? 1 : bytes.size();
         for (std::size_t at = 0; at < bytes.size(); at += step) {
             send_all(far, bytes.data() + at, step);
-            // In total a little under the library's patience, or over it: both must work.
+            // In total a little under the library's timeout, or over it: both must work.
             if (faults.byte_by_byte) sleep_ms(3);
         }
     }

@@ -22,11 +22,11 @@ struct Settings {
     sites::Endpoint listen;
     std::optional<wire::Key> key;  // derived from the key file
     std::size_t memory_mib = 512, max_connections = 16384, max_pending = 1024;
-    Nanoseconds heartbeat;  // interval of heartbeats on an idle stream
-    Nanoseconds silence;    // after which a stream counts as broken
-    Nanoseconds patience;   // timeout of a session without streams
-    Nanoseconds drain;      // time limit for connections to end at shutdown
-    Nanoseconds spin;       // time to poll for work before sleeping
+    Nanoseconds heartbeat;        // interval of heartbeats on an idle stream
+    Nanoseconds silence;          // after which a stream counts as broken
+    Nanoseconds session_timeout;  // timeout of a session without streams
+    Nanoseconds drain;            // time limit for connections to end at shutdown
+    Nanoseconds spin;             // time to poll for work before sleeping
     bool verbose = false;
 
     const sites::Site& own_site() const { return sites.sites[own]; }

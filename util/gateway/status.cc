@@ -171,7 +171,7 @@ const std::string& Gateway::status(bool json) {
 }
 
 Result<std::string> ask_status(const sites::Endpoint& gateway, bool json) {
-    constexpr int kPatienceMs = 3000;
+    constexpr int kTimeoutMs = 3000;
     constexpr std::size_t kMost = 16 << 20;
     auto socket = connect_to(gateway);
     if (!socket) return socket.error();
@@ -179,7 +179,7 @@ Result<std::string> ask_status(const sites::Endpoint& gateway, bool json) {
     const auto failed = [&](int code) { return system_error(code, "no status from " + gateway.to_string()); };
     const auto wait_for = [&](short events) {
         pollfd one{descriptor, events, 0};
-        return poll(&one, 1, kPatienceMs) == 1;
+        return poll(&one, 1, kTimeoutMs) == 1;
     };
     if (!wait_for(POLLOUT)) return failed(ETIMEDOUT);
     if (const auto error = option_of<int>(descriptor, SOL_SOCKET, SO_ERROR); error != 0)

@@ -36,8 +36,8 @@ std::array<std::byte, gateway::kPrefaceSize> preface_of(int fd, const sites::End
 }
 
 // State of a connection attempt: 0 if connected, EINPROGRESS, or the error.
-int outcome_of(int fd, int patience_ms) noexcept {
-    if (!wait_for(fd, POLLOUT, patience_ms)) return EINPROGRESS;
+int outcome_of(int fd, int timeout_ms) noexcept {
+    if (!wait_for(fd, POLLOUT, timeout_ms)) return EINPROGRESS;
     const int error = option_of(fd, SO_ERROR);
     return error < 0 ? errno : error;
 }
@@ -173,9 +173,9 @@ Found take_preface(int fd, sites::Endpoint& source) noexcept {
 }
 
 Found wait_for_preface(int fd, sites::Endpoint& source) noexcept {
-    if (!wait_for(fd, POLLIN, kPatience_ms)) return Found::nothing;
+    if (!wait_for(fd, POLLIN, kTimeout_ms)) return Found::nothing;
     Found found = take_preface(fd, source);
-    for (int i = 0; i < 2 * kPatience_ms && found == Found::nothing; i++) {
+    for (int i = 0; i < 2 * kTimeout_ms && found == Found::nothing; i++) {
         pause_a_little();
         found = take_preface(fd, source);
     }
@@ -199,7 +199,7 @@ int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoin
     int error = result == 0 ? 0 : errno;
     const int told = error;
     // After a signal, or after SO_SNDTIMEO, the kernel continues to connect.
-    if (error == EINPROGRESS) error = outcome_of(fd, kPatience_ms);
+    if (error == EINPROGRESS) error = outcome_of(fd, kTimeout_ms);
     if (error != 0 && error != EINPROGRESS && error != EINTR) {
         errno = error;
         return -1;
