@@ -9,7 +9,7 @@
 
 #include "sim/group_world.h"
 #include "sim/scenario.h"
-#include "sim/shared_plan.h"
+#include "sim/shared_group.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::sim;
@@ -23,9 +23,9 @@ GroupOptions everybody(std::uint32_t hosts, std::uint32_t each, std::uint32_t si
     for (std::uint32_t process = 0; process < hosts * each; ++process)
         options.host_of.push_back(process / each);
     for (std::uint32_t host = 0; host < hosts; ++host) options.site_of.push_back(host % sites);
-    GroupPlan& plan = options.groups.emplace_back();
-    plan.members.resize(hosts * each);
-    std::iota(plan.members.begin(), plan.members.end(), 0U);
+    GroupSetup& setup = options.groups.emplace_back();
+    setup.members.resize(hosts * each);
+    std::iota(setup.members.begin(), setup.members.end(), 0U);
     return options;
 }
 
@@ -171,24 +171,24 @@ Test(groups, a_message_that_is_received_twice_counts_once) {
 
 Test(groups, every_member_of_every_group_gives_something_else) {
     const GroupOptions options = everybody(1, 3'000, 1);
-    GroupPlan plan = options.groups[0];
-    plan.script = {{.kind = Kind::allreduce, .bytes = 16}};
+    GroupSetup setup = options.groups[0];
+    setup.script = {{.kind = Kind::allreduce, .bytes = 16}};
     std::set<std::vector<std::byte>> contents;
     for (const std::uint64_t group : {1, 2, 3})
         for (const std::uint32_t rank : {0U, 1U, 999U, 1'000U, 1'001U, 1'999U, 2'000U, 2'999U})
-            contents.insert(SharedPlan(group, plan).given(0, rank));
+            contents.insert(SharedGroup(group, setup).given(0, rank));
     cr_assert_eq(contents.size(), 3 * 8);
 }
 
 Test(groups, what_all_must_have_is_there_once) {
-    GroupPlan plan = everybody(2, 3, 1).groups[0];
-    plan.script = all_kinds(6);
-    SharedPlan shared(1, plan);
-    for (std::size_t operation = 0; operation < plan.script.size(); ++operation) {
-        const Kind kind = plan.script[operation].kind;
+    GroupSetup setup = everybody(2, 3, 1).groups[0];
+    setup.script = all_kinds(6);
+    SharedGroup shared(1, setup);
+    for (std::size_t operation = 0; operation < setup.script.size(); ++operation) {
+        const Kind kind = setup.script[operation].kind;
         const bool parts = kind == Kind::scatter || kind == Kind::alltoall || kind == Kind::reduce_scatter;
         const bool for_root = kind == Kind::reduce || kind == Kind::gather;
-        const SharedPlan::Content one = shared.expected(operation, 1), other = shared.expected(operation, 2);
+        const SharedGroup::Content one = shared.expected(operation, 1), other = shared.expected(operation, 2);
         cr_assert_eq(one == other, !parts && !for_root, "%s", levels::name_of(kind).data());
     }
 }

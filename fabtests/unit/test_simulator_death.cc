@@ -85,7 +85,7 @@ Test(death, of_a_member_served_point_to_point) {
     for (std::uint32_t victim = 0; victim < 6; ++victim)
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = options_of(6, engine::Repair::pull, seed);
-            options.plans[0].no_socket = {false, true, false, true, true, false};
+            options.setups[0].no_socket = {false, true, false, true, true, false};
             options.deaths = {{.host = victim, .after = seed * 7}};
             Bereaved(options, mixed_script(seed, 6, 30, 100000));
         }

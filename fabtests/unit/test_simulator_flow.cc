@@ -75,10 +75,10 @@ Test(pacing, nobody_starves) {
         Options options = slow_options(repair, 1);
         std::vector<Step> large(11, broadcast(1, 8));
         large[0] = broadcast(0, kLarge);
-        Plan other{.config = options.group(), .script = std::vector<Step>(50, broadcast(2, 100))};
+        EngineSetup other{.config = options.group(), .script = std::vector<Step>(50, broadcast(2, 100))};
         other.config.key = GroupKey{99};
         options.in_flight = 11;
-        options.plans.push_back(other);
+        options.setups.push_back(other);
         const Ran world(options, large);
         const Nanoseconds whole = world.duration(0);
         cr_assert_leq(world.span(1, 10).value, whole.value / 4, "small ones behind the large one");

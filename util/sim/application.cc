@@ -26,11 +26,11 @@ World::Content World::expected_content(std::uint32_t group, std::uint64_t step) 
     auto& known = groups_[group].expected[step];
     Content content = known.lock();
     if (content == nullptr) {
-        const Plan& plan = options_.plans[group];
-        const Step& what = plan.script[step];
+        const EngineSetup& setup = options_.setups[group];
+        const Step& what = setup.script[step];
         content = std::make_shared<const std::vector<std::byte>>(
             engine::reduces(what.kind)
-                ? reduced(group, step, what, plan.config.members, plan.config.tree_arity)
+                ? reduced(group, step, what, setup.config.members, setup.config.tree_arity)
                 : content_of(group, step, what.bytes));
         known = content;
     }
@@ -39,7 +39,7 @@ World::Content World::expected_content(std::uint32_t group, std::uint64_t step) 
 
 bool World::can_post(const Member& member) const {
     return member.joined && !member.failed && !member.closed &&
-           member.posted.size() < options_.plans[member.group].script.size() &&
+           member.posted.size() < options_.setups[member.group].script.size() &&
            member.posted.size() < member.completed + options_.in_flight;
 }
 
@@ -153,7 +153,7 @@ void World::member_joined(std::uint32_t index) {
 // Begins the next separated operation, or the close after the last.
 void World::begin_step(std::uint32_t number) {
     const Group& group = groups_[number];
-    const std::vector<Step>& script = options_.plans[number].script;
+    const std::vector<Step>& script = options_.setups[number].script;
     const std::size_t step = begun(number);
     const Nanoseconds start = now() + options_.settle;
     if (step == script.size()) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "shared_plan.h"
+#include "shared_group.h"
 #include "simulation.h"
 #include "wire/protection.h"
 
@@ -13,7 +13,7 @@ namespace mcastcoll::sim {
 struct GroupOptions : Conditions {       // the model's layout follows from the other options
     std::vector<std::uint32_t> host_of;  // of each process
     std::vector<std::uint32_t> site_of;  // of each host
-    std::vector<GroupPlan> groups;       // each process joins its groups in this order
+    std::vector<GroupSetup> groups;      // each process joins its groups in this order
     wire::JoinKey key;                   // of all groups; empty: no authentication
     wire::Security security = wire::Security::off;
     // Share of received packets preceded by a copy forged by a stranger, with a valid checksum; a message is

@@ -18,8 +18,8 @@ constexpr Nanoseconds kHeardAgainWithin = Nanoseconds::from_ms(10);
 // awaited peer may itself wait for the next in the same way.
 constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(5'000);
 
-bool has(const GroupPlan& plan, std::uint32_t process) {
-    return std::find(plan.members.begin(), plan.members.end(), process) != plan.members.end();
+bool has(const GroupSetup& setup, std::uint32_t process) {
+    return std::find(setup.members.begin(), setup.members.end(), process) != setup.members.end();
 }
 
 // One more for a restarted process.
@@ -48,8 +48,8 @@ GroupOptions one_group(Model model) {
 
 std::uint64_t most_steps(const GroupOptions& options) {
     std::uint64_t steps = kLeastSteps;
-    for (const GroupPlan& plan : options.groups)
-        steps += kStepsPerOperation * plan.members.size() * (plan.script.size() + 10);
+    for (const GroupSetup& setup : options.groups)
+        steps += kStepsPerOperation * setup.members.size() * (setup.script.size() + 10);
     return steps;
 }
 
@@ -223,16 +223,16 @@ void GroupWorld::retire(std::unique_ptr<GroupMember> member) {
 void GroupWorld::step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
                                 bool joined) {
     completions_ += joined ? 0 : 1;
-    const GroupPlan& plan = options_.groups[group];
-    if (!plan.settle) return;
+    const GroupSetup& setup = options_.groups[group];
+    if (!setup.settle) return;
     const Nanoseconds at = std::max(now(), network_.busy_until(endpoint));
-    if (!mark_done(group, rank, at) || begun(group) == plan.script.size()) return;
-    const auto living = std::ranges::count_if(plan.members, [this](std::uint32_t member) {
+    if (!mark_done(group, rank, at) || begun(group) == setup.script.size()) return;
+    const auto living = std::ranges::count_if(setup.members, [this](std::uint32_t member) {
         return slots_[endpoint_now(member)].process != nullptr;
     });
-    begin(group, plan.members.size(), static_cast<std::size_t>(living), now() + *plan.settle);
-    for (const std::uint32_t member : plan.members)
-        schedule(endpoint_now(member), now() + *plan.settle, [](GroupProcess&) {});
+    begin(group, setup.members.size(), static_cast<std::size_t>(living), now() + *setup.settle);
+    for (const std::uint32_t member : setup.members)
+        schedule(endpoint_now(member), now() + *setup.settle, [](GroupProcess&) {});
 }
 
 std::size_t GroupWorld::may_post(std::uint32_t group) const {
@@ -265,7 +265,7 @@ void GroupWorld::start_again(std::uint32_t process) {
         if (has(options_.groups[group], process)) start(next, group, now());
 }
 
-// Applies the faults of the plan at their time.
+// Applies the faults of the options at their time.
 void GroupWorld::trigger_events() {
     const auto due = [&](const std::optional<HostEvent>& event, bool& done) {
         if (!event || done || (now() < event->at && completions_ < event->after)) return false;
@@ -295,14 +295,14 @@ std::string GroupWorld::run() {
 }
 
 // Whether a group has a reason to fail.
-bool GroupWorld::affected(const GroupPlan& plan) const {
+bool GroupWorld::affected(const GroupSetup& setup) const {
     const bool stalls = paused_ && options_.stall_timeout <= options_.pause_length;
-    return stalls || (died_ && has(plan, death_->host)) ||
-           (restarted_ && has(plan, options_.restart->host)) ||
-           (gave_up_ && has(plan, options_.gives_up->host)) ||
-           (options_.no_memory && has(plan, *options_.no_memory)) ||
-           (options_.never_calls && has(plan, *options_.never_calls)) ||
-           (options_.other_secret && has(plan, *options_.other_secret));
+    return stalls || (died_ && has(setup, death_->host)) ||
+           (restarted_ && has(setup, options_.restart->host)) ||
+           (gave_up_ && has(setup, options_.gives_up->host)) ||
+           (options_.no_memory && has(setup, *options_.no_memory)) ||
+           (options_.never_calls && has(setup, *options_.never_calls)) ||
+           (options_.other_secret && has(setup, *options_.other_secret));
 }
 
 std::string GroupWorld::judge() const {
