@@ -19,7 +19,7 @@ done
 command -v mpirun.openmpi >/dev/null || { skip "needs Open MPI: run util/install-deps"; finish; }
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_bcast_check mpi_coll_check mpi_forming_trouble mpi_idup mpi_many_nonblocking mpi_short_lived; do
+for program in mpi_bcast_check mpi_coll_check mpi_forming_fault mpi_idup mpi_many_nonblocking mpi_short_lived; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 work=$(mktemp -d)
@@ -118,7 +118,7 @@ trouble() { # trouble LOG OPTIONS...: options of mpirun, after -- those of the p
     shift
     while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
-    on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout "${join_ms:-1000}" "${options[@]}" "$programs/mpi_forming_trouble" "$@"
+    on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout "${join_ms:-1000}" "${options[@]}" "$programs/mpi_forming_fault" "$@"
 }
 # Longer than a join may take: the agreement after the join has no limit.
 trouble stops -- --stop 7500
@@ -137,7 +137,7 @@ else
     fail "all ranks stop while a group forms: code $code"
 fi
 trouble dies "${outlive[@]}" --
-ended=$(grep -c 'mpi_forming_trouble: rank [0-2] of 4: code [1-9]' "$work/dies" || true)
+ended=$(grep -c 'mpi_forming_fault: rank [0-2] of 4: code [1-9]' "$work/dies" || true)
 if [ "$code" != 124 ] && [ "$ended" = 3 ]; then
     pass "a rank dies while a group forms: the others get an error"
 else

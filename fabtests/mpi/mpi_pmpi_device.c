@@ -36,9 +36,9 @@ int PMPI_Unpack(const void* from, int bytes, int* at, void* to, int count, MPI_D
 #pragma GCC visibility pop
 
 static bool is_left(const Case* c) {
-    const bool order = c->plan.op->op == MPI_MAX || c->plan.op->op == MPI_MIN;
-    return c->kind == kAllgatherv || c->kind == kReduceScatter || c->plan.count == 0 ||
-           (order && c->plan.type->name[0] == 'u');
+    const bool order = c->drawn.op->op == MPI_MAX || c->drawn.op->op == MPI_MIN;
+    return c->kind == kAllgatherv || c->kind == kReduceScatter || c->drawn.count == 0 ||
+           (order && c->drawn.type->name[0] == 'u');
 }
 
 int main(int argc, char** argv) {
