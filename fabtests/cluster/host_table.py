@@ -51,10 +51,10 @@ def head_of(table):
             *(["ratio", "we are"] if "ours" in table["stacks"] else [])]
 
 
-def turns_text(table):
-    """Number of turns of the cells, counted for the stack with the most."""
-    turns = {max((len(row["rounds_us"]) for row in cell["stacks"].values() if row), default=0) for cell in table["cells"]}
-    return str(max(turns)) if len(turns) == 1 else f"{min(turns)} to {max(turns)}"
+def repetitions_text(table):
+    """Number of repetitions of the cells, counted for the stack with the most."""
+    repetitions = {max((len(row["rounds_us"]) for row in cell["stacks"].values() if row), default=0) for cell in table["cells"]}
+    return str(max(repetitions)) if len(repetitions) == 1 else f"{min(repetitions)} to {max(repetitions)}"
 
 
 def count(words):
@@ -66,11 +66,11 @@ def summary(table):
     words = [judge(cell)["verdict"] for cell in table["cells"]]
     least = [judge(cell, lambda row: min(row["rounds_us"]))["verdict"] for cell in table["cells"]]
     host = table["host"]
-    lines = [f"{host['cores']} cores, {turns_text(table)} turns of {host['seconds']:g} s for each stack and cell, medians of medians in us, "
+    lines = [f"{host['cores']} cores, {repetitions_text(table)} repetitions of {host['seconds']:g} s for each stack and cell, medians of medians in us, "
              f"until the last rank has ended."]
     if "ours" in table["stacks"]:
         lines[0] += " Ratio: ours over the best peer."
-        lines.append(f"Of {len(words)} cells we are {count(words)}; by each stack's quickest turn instead: {count(least)}.")
+        lines.append(f"Of {len(words)} cells we are {count(words)}; by each stack's quickest repetition instead: {count(least)}.")
     lines += [f"Ours says: {note}" for note in host.get("ours_says", [])]
     return lines
 

@@ -49,7 +49,7 @@ def arguments():
     p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
     p.add_argument("--margin", type=number(0, 100, float), default=5.0, metavar="P",
                    help="percent by which an alternative must be faster than the first one (5)")
-    add_times(p, "turns of each alternative (5)", seconds=0.2)
+    add_times(p, "repetitions of each alternative (5)", seconds=0.2)
     return p
 
 

@@ -67,8 +67,8 @@ def words(text):
 
 def add_times(p, rounds, seconds):
     p.add_argument("--rounds", type=number(1, 1000), default=5, metavar="R", help=rounds)
-    p.add_argument("--seconds", type=number(0.01, 600, float), default=seconds, metavar="S", help=f"seconds of each turn ({seconds})")
-    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="seconds after which a turn counts as hung (60)")
+    p.add_argument("--seconds", type=number(0.01, 600, float), default=seconds, metavar="S", help=f"seconds of each repetition ({seconds})")
+    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="seconds after which a repetition counts as hung (60)")
     p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="seconds for the whole run: fewer rounds if time is short")
 
 

@@ -368,7 +368,7 @@ static struct perf_result measure(struct bench* b, const char* text) {
 }
 
 // Drives progress for a moment before this rank sleeps in read(): peers may depend on the last messages of
-// the turn.
+// the repetition.
 static void settle(void) {
     for (int i = 0; i < 100; ++i) {
         int flag;

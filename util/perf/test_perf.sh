@@ -39,7 +39,7 @@ refuses "give some of allgather, allreduce" ./mcastcoll-tune.py --table provider
 refuses "no folder for" ./mcastcoll-tune.py --table provider --out /nowhere/x
 
 # A busy machine may suspend a rank for seconds: limits are only against hangs, and a stack that is a hundred times slower in its
-# first turn rightly gets no second turn.
+# first repetition rightly gets no second repetition.
 fabric() {
     timeout 900 "$perf" --level fabric --timeout 300 --members 3 --operation broadcast,barrier,allreduce --sizes 8,4K --rounds 2 --seconds 0.05 \
         --stacks fi-hosts,fi-blocking --csv "$work/a.csv" --json "$work/a.json" || return
