@@ -172,7 +172,7 @@ lift "$VC-h1" inet
 lift "$VC-h2" inet
 if look "no multicast at all" --hosts h0,h1,h2 --listen 0; then
     expect "no multicast at all" 1 none-receives:limits
-    grep -q '"verdict": "mcastcoll will be slower here' "$work/report" || fail "no multicast at all: it is not said to work"
+    grep -q '"diagnosis": "mcastcoll will be slower here' "$work/report" || fail "no multicast at all: it is not said to work"
 fi
 lift "$sw" bridge
 "$LAB/loss" 10 >/dev/null

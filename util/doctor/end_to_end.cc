@@ -139,11 +139,11 @@ GroupProcess::~GroupProcess() {
         }
         ::poll(nullptr, 0, 10);
     }
-    pass_on_log();
+    print_log();
 }
 
 // Copies output other than libfabric's log to standard error, such as a sanitizer's report.
-void GroupProcess::pass_on_log() const {
+void GroupProcess::print_log() const {
     for (const std::string& line : lines_of(log_))
         if (!line.starts_with(kLogLine)) (void)!::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -14,7 +14,7 @@ constexpr std::uint32_t kUsualMtu = 1500;
 constexpr std::uint64_t kLeastWindow = 32;  // datagrams: the number taken by one system call
 
 void judge_buffers(Judging& judging) {
-    const auto asked_too_little = [](const Host& host) {
+    const auto requested_too_little = [](const Host& host) {
         return host.network.socket_error.empty() && host.network.window < kLeastWindow &&
                host.network.buffer_granted >= 2 * host.network.buffer_wanted &&
                host.network.buffer_wanted != 0;
@@ -57,7 +57,7 @@ void judge_buffers(Judging& judging) {
                             host.network.buffer_wanted),
                 {}};
         });
-    judging.find_where(asked_too_little, [](const Host& host) {
+    judging.find_where(requested_too_little, [](const Host& host) {
         return Finding{"buffer-tiny",
                        Severity::limits,
                        fmt::format("Sockets buffer only {}.", size_text(host.network.buffer_wanted)),

@@ -64,7 +64,7 @@ void add_options(Arguments& arguments, Command& command) {
 int show_status(const Command& command) {
     auto endpoint = sites::Endpoint::parse(command.status);
     if (!endpoint) return complain("--status: " + endpoint.error().message, 2);
-    auto page = ask_status(endpoint.value(), command.json);
+    auto page = request_status(endpoint.value(), command.json);
     if (!page) return complain(page.error().message, 1);
     fmt::print("{}", page.value());
     return 0;

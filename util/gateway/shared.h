@@ -37,7 +37,7 @@ struct Settings {
 
 // Counters of the gateway, in addition to the counters of each session.
 struct GatewayCounters {
-    std::uint64_t accepted = 0, garbage = 0, hello_timeouts = 0, evicted = 0, strangers = 0;
+    std::uint64_t accepted = 0, garbage = 0, hello_timeouts = 0, evicted = 0, foreign_connections = 0;
     std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
                   over_limit = 0, false_sources = 0, out_of_reach = 0;
     std::uint64_t connections = 0, targets = 0, targets_failed = 0, session_down = 0, status_pages = 0;

@@ -134,7 +134,7 @@ void watch(int fd, std::uint64_t cookie) noexcept {
 
 // Whether the same socket connects to the same target again, as programs do to query the state of a
 // connection.
-bool asks_again(std::uint64_t cookie, const sites::Endpoint& target) noexcept {
+bool connects_again(std::uint64_t cookie, const sites::Endpoint& target) noexcept {
     const Locked locked;
     const Connection* const known = find(cookie);
     if (known == nullptr || known->peer == target) return known != nullptr;
@@ -187,7 +187,7 @@ Found wait_for_preface(int fd, sites::Endpoint& source) noexcept {
 int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoint& target) noexcept {
     Connection made;
     made.cookie = cookie_of(fd);
-    const bool again = asks_again(made.cookie, target);
+    const bool again = connects_again(made.cookie, target);
     const int result = real_connect_to(fd, gateway);
     if (again) {
         const KeepErrno keep;
@@ -197,7 +197,7 @@ int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoin
         return result;
     }
     int error = result == 0 ? 0 : errno;
-    const int told = error;
+    const int first_error = error;
     // After a signal, or after SO_SNDTIMEO, the kernel continues to connect.
     if (error == EINPROGRESS) error = outcome_of(fd, kTimeout_ms);
     if (error != 0 && error != EINPROGRESS && error != EINTR) {
@@ -216,7 +216,7 @@ int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoin
     Connection* const kept = find(made.cookie);
     const int sent = error == 0 ? flush(fd, *kept) : EAGAIN;
     if (sent == EAGAIN) watch(fd, made.cookie);
-    errno = sent == EAGAIN || sent == 0 ? told : sent;
+    errno = sent == EAGAIN || sent == 0 ? first_error : sent;
     return errno == 0 ? 0 : -1;
 }
 
