@@ -101,11 +101,11 @@ static int open_tun(const char* netns, const char* name) {
 }
 
 static struct counters* map_counters(const char* path) {
-    static struct counters nobody_reads[2];
-    if (path == NULL) return nobody_reads;
+    static struct counters unread[2];
+    if (path == NULL) return unread;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || ftruncate(fd, sizeof nobody_reads)) die(path);
-    void* at = mmap(NULL, sizeof nobody_reads, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || ftruncate(fd, sizeof unread)) die(path);
+    void* at = mmap(NULL, sizeof unread, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) die(path);
     close(fd);
     return at;

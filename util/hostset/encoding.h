@@ -66,7 +66,7 @@ class Opener {
   public:
     Opener(const wire::Key& key, std::size_t most) : key_(key), most_(most) {}
     void allow(std::size_t most) { most_ = most; }
-    void feed(std::string_view bytes) { waiting_.append(bytes); }
+    void append(std::string_view bytes) { waiting_.append(bytes); }
     // Returns the next complete message, or nothing. An error is final: the message is too long, or its tag
     // is wrong.
     Result<std::optional<std::string>> next();

@@ -70,9 +70,9 @@ void compute(struct run* run, double milliseconds);
 int neighbour(const struct run* run, int rows, int columns);
 void exchange(struct run* run, int to, int from, size_t bytes);  // both at once
 void exchange_many(struct run* run, const int* peers, int count,
-                   size_t bytes);                               // with each peer, all at once
-void pass_on(struct run* run, int to, int from, size_t bytes);  // receives, then sends
-void exchange_all(struct run* run, size_t bytes);               // alltoall, `bytes` per rank
-void sum_up(struct run* run, size_t bytes);                     // allreduce
+                   size_t bytes);                                        // with each peer, all at once
+void receive_and_send(struct run* run, int to, int from, size_t bytes);  // receives, then sends
+void exchange_all(struct run* run, size_t bytes);                        // alltoall, `bytes` per rank
+void sum_up(struct run* run, size_t bytes);                              // allreduce
 
 #endif

@@ -32,7 +32,7 @@ refuses "bytes up to 1G" $perf --sizes 8,x
 refuses "bytes up to 1G" $perf --sizes 2G
 refuses "give multiples of 8" $perf --operation allreduce --sizes 12
 refuses "give a number from 2 to 63" $perf --ranks 1
-refuses "give some of mcastcoll" $perf --stacks nobody
+refuses "give some of mcastcoll" $perf --stacks unknown
 refuses "is not a launcher: give openmpi" $perf --stack 'x=slurm a'
 refuses "this host" $perf --level fabric --hosts 2
 refuses "give some of allgather, allreduce" ./mcastcoll-tune.py --table provider --out "$work/x" --operation barrier

@@ -13,7 +13,7 @@ constexpr Nanoseconds kTimeLimit = Nanoseconds::from_ms(120'000);
 constexpr std::uint64_t kLeastSteps = 20'000'000;
 constexpr std::uint64_t kStepsPerOperation = 2'000;
 // Long enough for a join to be over, and short enough for the group to be at work.
-constexpr Nanoseconds kHeardAgainWithin = Nanoseconds::from_ms(10);
+constexpr Nanoseconds kRepeatedWithin = Nanoseconds::from_ms(10);
 // The longest wait for a failed member after the join: for 100 ms a member does not request a watch, and each
 // awaited peer may itself wait for the next in the same way.
 constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(5'000);
@@ -99,7 +99,7 @@ void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
 
 namespace {
 
-// The stranger has all information except the key.
+// The forger has all information except the key.
 std::vector<std::byte> forge(Bytes packet) {
     const Unmetered own;
     std::vector<std::byte> forged(packet.begin(), packet.end());
@@ -163,7 +163,7 @@ void GroupWorld::on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes b
 void GroupWorld::on_sent(std::uint32_t from, std::uint32_t to) {
     progress(from, [&](GroupProcess& process) {
         process.sent();
-        if (network_.dead(to) && options_.tells_failed_sends) process.on_peer_lost(address_at(to));
+        if (network_.dead(to) && options_.reports_failed_sends) process.on_peer_lost(address_at(to));
     });
 }
 
@@ -177,7 +177,7 @@ void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes
     const Unmetered own;
     network_.send_message(endpoint, endpoint_of(to), header, payload);
     if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.messages_doubled)) return;
-    schedule(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
+    schedule(endpoint_of(to), now() + random_.up_to(kRepeatedWithin),
              [copy = std::vector(header.begin(), header.end())](GroupProcess& process) {
                  process.on_message(copy);
              });

@@ -289,7 +289,7 @@ GroupOptions draw_groups(std::uint64_t seed) {
     draw_busy_hosts(own, one_of(own, processes), options.faults);
     options.model.wan.latency = Nanoseconds::from_us(pick<std::int64_t>(random, {200, 20'000}));
     options.messages_at_once = random.between(1, 32);
-    options.tells_failed_sends = random.chance(0.5);
+    options.reports_failed_sends = random.chance(0.5);
     options.watch_delay = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 100, 1'000}));
     if (random.chance(0.2)) options.no_multicast = one_of(random, processes);
     options.calls_within = Nanoseconds::from_us(pick<std::int64_t>(random, {1, 1'000, 1'000'000}));
