@@ -29,7 +29,7 @@ EXTRA_DIST += \
 	%reldir%/install/files \
 	%reldir%/install/install.sh \
 	%reldir%/install/packages.sh \
-	%reldir%/install/verdicts.sh \
+	%reldir%/install/outcomes.sh \
 	%reldir%/install/scratch_system.sh
 EXTRA_DIST += %reldir%/README.md
 

@@ -21,8 +21,8 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-constexpr std::array kNames{"kill",     "kill in a join", "stop", "stop in a join", "cable",  "hears not",
-                            "says not", "lossy",          "mtu",  "datagrams",      "memory", "descriptors",
+constexpr std::array kNames{"kill",      "kill in a join", "stop", "stop in a join", "cable",  "receives not",
+                            "sends not", "lossy",          "mtu",  "datagrams",      "memory", "descriptors",
                             "clocks"};
 
 // Sequence of numbers drawn from one seed.
@@ -40,8 +40,8 @@ class Draw {
 void draw_amount(Round& round, Draw& next) {
     switch (round.fault) {
         case Fault::cable:
-        case Fault::hears_not:
-        case Fault::says_not:
+        case Fault::receives_not:
+        case Fault::sends_not:
             // Well below the time after which a silent peer counts as dead.
             round.hold_ms = next(5, 1000);
             break;
@@ -127,7 +127,7 @@ Outcome play(const Round& round, const Options& options, std::string& figures) {
     if (board->words[kErrors] != 0)
         figures = fmt::format("; {} errors{}", board->words[kErrors].load(),
                               round.kills() ? fmt::format(", the last {} ms after the death",
-                                                          board->words[kHeardUs].load() / 1000)
+                                                          board->words[kErrorUs].load() / 1000)
                                             : std::string());
     return outcome;
 }

@@ -18,7 +18,7 @@ def judge(cell, of=lambda row: row["median_us"]):
     best = min(peers, key=peers.get) if peers else None
     ratio = of(ours) / peers[best] if ours and best else None
     word = "-" if ratio is None else "ahead" if ratio < 1 else "within 10 %" if ratio <= WITHIN else "behind"
-    return {"best_peer": best, "ratio": ratio, "verdict": word}
+    return {"best_peer": best, "ratio": ratio, "outcome": word}
 
 
 def time_text(row):
@@ -30,12 +30,12 @@ def time_text(row):
 
 def rows_of(table):
     for cell in table["cells"]:
-        verdict = judge(cell)
+        outcome = judge(cell)
         name = cell["operation"] + (f" {size_text(cell['bytes'])}" if cell["bytes"] else "")
         row = [name, str(cell["ranks"]), *(time_text(cell["stacks"].get(stack)) for stack in table["stacks"]),
-               NAMES.get(verdict["best_peer"], "-")]
+               NAMES.get(outcome["best_peer"], "-")]
         if "ours" in table["stacks"]:
-            row += [f"{verdict['ratio']:.2f}" if verdict["ratio"] else "-", verdict["verdict"]]
+            row += [f"{outcome['ratio']:.2f}" if outcome["ratio"] else "-", outcome["outcome"]]
         yield row
 
 
@@ -63,8 +63,8 @@ def count(words):
 
 
 def summary(table):
-    words = [judge(cell)["verdict"] for cell in table["cells"]]
-    least = [judge(cell, lambda row: min(row["rounds_us"]))["verdict"] for cell in table["cells"]]
+    words = [judge(cell)["outcome"] for cell in table["cells"]]
+    least = [judge(cell, lambda row: min(row["rounds_us"]))["outcome"] for cell in table["cells"]]
     host = table["host"]
     lines = [f"{host['cores']} cores, {repetitions_text(table)} repetitions of {host['seconds']:g} s for each stack and cell, medians of medians in us, "
              f"until the last rank has ended."]
@@ -81,14 +81,14 @@ def write_csv(table, path):
         out.writerow(["operation", "bytes", "ranks", "stack", "median_us", "p10_us", "p90_us", "quickest_us", "samples", "way",
                       "best_peer", "ratio"])
         for cell in table["cells"]:
-            verdict = judge(cell)
+            outcome = judge(cell)
             for stack, row in cell["stacks"].items():
                 figures = [""] * 6
                 if row:
                     times = [row["median_us"], row["p10_us"], row["p90_us"], min(row["rounds_us"])]
                     figures = [f"{t:.3f}" for t in times] + [row["samples"], row["way"]]
-                ratio = f"{verdict['ratio']:.3f}" if stack == "ours" and verdict["ratio"] else ""
-                out.writerow([cell["operation"], cell["bytes"], cell["ranks"], stack, *figures, verdict["best_peer"], ratio])
+                ratio = f"{outcome['ratio']:.3f}" if stack == "ours" and outcome["ratio"] else ""
+                out.writerow([cell["operation"], cell["bytes"], cell["ranks"], stack, *figures, outcome["best_peer"], ratio])
 
 
 def main():

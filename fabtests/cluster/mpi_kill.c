@@ -229,7 +229,7 @@ int main(int argc, char** argv) {
     int in_time = ms >= 0 && ms <= o.within_ms;
     printf("rank %d: error %.1f ms after the death, in round %d: %s%s\n", rank, ms, round - 1, text,
            in_time  ? ""
-           : ms < 0 ? " (nobody had died)"
+           : ms < 0 ? " (no rank had died)"
                     : " (too late)");
     fflush(stdout);
     // Open MPI's mpirun ends all ranks when a rank has ended without MPI_Finalize, which would wait for the

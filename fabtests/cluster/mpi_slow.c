@@ -43,7 +43,7 @@ typedef struct {
 static const char kHelp[] =
     "usage: mpirun -n 4 ... mpi_slow [options]\n"
     "  --size BYTES    of the large broadcast from rank 0, with K, M or G [64M]\n"
-    "  --slow RANK     who reads slowly, not 0 [nobody]\n"
+    "  --slow RANK     which reads slowly, not 0 [none]\n"
     "  --share PERCENT of the time that the slow rank may run [1]\n"
     "  --period US     in which it has its share [20000]\n"
     "  --alone N       small broadcasts before the large one [300]\n"

@@ -150,8 +150,8 @@ class End {
         ssize_t got = fi_eq_read(eq_.get(), &event, &entry, sizeof entry, 0);
         if (got == -FI_EAVAIL) {
             fi_eq_err_entry error{};
-            const ssize_t told = fi_eq_readerr(eq_.get(), &error, 0);
-            if (told <= 0 || error.err <= 0) complain("fi_eq_readerr: {}, error {}", told, error.err);
+            const ssize_t result = fi_eq_readerr(eq_.get(), &error, 0);
+            if (result <= 0 || error.err <= 0) complain("fi_eq_readerr: {}, error {}", result, error.err);
             throw Refused{"the join", -error.err};
         }
         if (got == -FI_EAGAIN) return false;

@@ -61,7 +61,7 @@ inline void combine_words(void* out, const void* one, const void* other, std::si
 
 // A member's call, with exactly the necessary memory, so that sanitizers detect accesses beyond it.
 struct Call {
-    Collective asked;
+    Collective request;
     std::vector<std::byte> buffer, input;
 
     // The bytes of a reduction are a multiple of the element size.
@@ -79,15 +79,15 @@ struct Call {
         if ((kind == Kind::reduce || kind == Kind::gather) && !is_root) result = 0;
         buffer.resize(result);
         input.resize(own);
-        asked = {.kind = kind,
-                 .root = rank_of(root),
-                 .buffer = buffer.data(),
-                 .bytes = bytes,
-                 .input = input.data(),
-                 .combiner = {combine_words, 8}};
+        request = {.kind = kind,
+                   .root = rank_of(root),
+                   .buffer = buffer.data(),
+                   .bytes = bytes,
+                   .input = input.data(),
+                   .combiner = {combine_words, 8}};
         const bool same =
             kind == Kind::allreduce || kind == Kind::alltoall || (kind == Kind::reduce && is_root);
-        if (in_place && same) asked.input = asked.buffer;
+        if (in_place && same) request.input = request.buffer;
     }
 };
 

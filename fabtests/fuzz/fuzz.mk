@@ -119,7 +119,7 @@ EXTRA_DIST += \
 	%reldir%/corpus/group/deep-4 \
 	%reldir%/corpus/group/deep-5 \
 	%reldir%/corpus/group/deep-6 \
-	%reldir%/corpus/group/fail-names-nobody \
+	%reldir%/corpus/group/fail-names-no-member \
 	%reldir%/corpus/host/deep-1 \
 	%reldir%/corpus/host/deep-2 \
 	%reldir%/corpus/host/deep-3 \

@@ -731,7 +731,7 @@ def case_a_session_speaks_tls():
     with Lab(key=KEY).start("beta") as lab:
         lab.page("beta")
 
-        def greet(identity, key, *options):
+        def handshake(identity, key, *options):
             command = [openssl, "s_client", "-connect", "%s:%d" % lab.gateways["beta"], "-psk_identity", identity, "-psk", key.hex(),
                        "-ign_eof", "-quiet", *options]
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -743,13 +743,13 @@ def case_a_session_speaks_tls():
                 client.kill()
             return answer
         identity, key = shared_key(KEY, "alpha", "beta")
-        welcome = greet(identity, key, "-tls1_3")
+        welcome = handshake(identity, key, "-tls1_3")
         assert welcome[0] == 10 and welcome[32:40] == struct.pack(">Q", 5), welcome
         assert lab.counter("beta", "wrong_keys") == 0
         # The same key under another name or in an older TLS, another pair's key, and another gateway's hello.
-        assert greet("alpha", key, "-tls1_3") == b"" and greet(identity, key, "-tls1_2") == b""
+        assert handshake("alpha", key, "-tls1_3") == b"" and handshake(identity, key, "-tls1_2") == b""
         other, others_key = shared_key(KEY, "alpha", "gamma")
-        assert greet(identity, others_key, "-tls1_3") == b"" and greet(other, others_key, "-tls1_3") == b""
+        assert handshake(identity, others_key, "-tls1_3") == b"" and handshake(other, others_key, "-tls1_3") == b""
         assert lab.counter("beta", "wrong_keys") == 4
 
 

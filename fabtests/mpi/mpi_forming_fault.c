@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
     settings.size = size;
     const int self = getpid();
     MPI_Allgather(&self, 1, MPI_INT, settings.processes, 1, MPI_INT, MPI_COMM_WORLD);
-    MPI_Barrier(MPI_COMM_WORLD);  // forms a group without trouble, which opens the provider
+    MPI_Barrier(MPI_COMM_WORLD);  // forms a group without a fault, which opens the provider
     MPI_Comm_dup(MPI_COMM_WORLD, &late);
     MPI_Comm_set_name(late, "late");
     MPI_Comm_set_errhandler(late, MPI_ERRORS_RETURN);

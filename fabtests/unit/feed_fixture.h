@@ -47,7 +47,7 @@ class Node final : public Feed::Host {
 
     Feed& feed() { return *feed_; }
     MemberId id() const { return id_; }
-    void hear(Bytes packet, const Place& source, Nanoseconds now) {
+    void receive(Bytes packet, const Place& source, Nanoseconds now) {
         awake = true;
         feed_->on_packet(decode(packet).value(), packet, source, now);
     }
@@ -132,7 +132,7 @@ class Network {
             packets_.erase(first);
             const auto header = decode(bytes);
             cr_assert(header.ok());
-            if (to->alive) to->hear(bytes, place(header.value().from), now());
+            if (to->alive) to->receive(bytes, place(header.value().from), now());
         }
         now_ = end;
         for (const auto& node : nodes_) {

@@ -51,7 +51,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     Nanoseconds deadline = kNever;
     Nanoseconds over_at = kNever;  // the latest end: an abort may follow a welcome
     std::size_t hellos_sent = 0, echoes_sent = 0;
-    std::size_t heard = 0;        // hellos and messages received
+    std::size_t received = 0;     // hellos and messages received
     unsigned failing_hellos = 0;  // for lack of memory
     std::vector<std::string> sentences;
     group::RoundTrips measured;

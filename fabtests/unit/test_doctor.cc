@@ -151,12 +151,12 @@ const Case kHostCases[] = {
          h.querier.received = std::string();
          h.querier.waited_s = 130;
      })},
-    {"no querier, where one would ask often", "querier-missing", Severity::limits,
+    {"no querier, where one would query often", "querier-missing", Severity::limits,
      [](Facts& c) {
          c.query_interval_s = 2;
          for (auto& host : c.hosts) host->querier.received = std::string();
      }},
-    {"no querier, where one would ask seldom", "no-query-received", Severity::note,
+    {"no querier, where one would query seldom", "no-query-received", Severity::note,
      [](Facts& c) {
          c.query_interval_s = 250;
          for (auto& host : c.hosts) host->querier.received = std::string(), host->querier.waited_s = 130;

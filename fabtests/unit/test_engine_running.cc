@@ -140,7 +140,7 @@ struct Electing {
 
 }  // namespace
 
-Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
+Test(elections, rank_0_judges_when_all_are_received_and_have_voted) {
     Electing leader(0, 3);
     leader.request(1, 0);
     leader.elections.on_timeout();
@@ -166,10 +166,12 @@ Test(elections, probes_of_the_next_may_come_before_its_go) {
     leaf.probe(0, 2);  // not the next
     leaf.probe(0, 1);
     leaf.go(1);
-    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 1, "the only other one was heard");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 1,
+              "the only other one was received");
     cr_assert_eq(leaf.messages(wire::Kind::vote), 0U, "once");
     leaf.go(2);
-    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 0, "nobody was heard in this one");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 0,
+              "no member was received in this one");
     leaf.core.now = leaf.elections.next_deadline();
     leaf.elections.on_timeout();
     cr_assert_eq(leaf.messages(wire::Kind::vote), 1U, "time is up");
@@ -261,7 +263,7 @@ Test(elections, one_request_goes_on) {
 Test(elections, rank_0_holds_them_ever_less_often) {
     Electing leader(0, 2);
     leader.request(1, 0);
-    cr_assert_eq(leader.messages(), 0U, "there is nobody to tell");
+    cr_assert_eq(leader.messages(), 0U, "there is no member to inform");
     Nanoseconds least{};
     for (std::uint64_t number = 1; number <= 3; ++number) {
         const Nanoseconds begin = leader.elections.next_deadline();
@@ -304,7 +306,7 @@ Test(deadlines, follow_what_was_measured) {
     slot.operation.kind = CollectiveKind::broadcast;
     cr_assert_eq(deadlines.silence(slot), config.lossless_silence, "nothing is lost");
     cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * least.value,
-                 "of somebody who is more patient still");
+                 "of a member with a longer timeout");
     losses.adopt({.lacking = 100, .worst = 100});
     cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
@@ -382,7 +384,7 @@ Test(turns, pass_from_one_operation_to_the_next) {
     cr_assert(offer(2));
 }
 
-Test(notices, tell_of_operations_first_and_of_each_once) {
+Test(notices, name_operations_first_and_each_once) {
     Notices notices{Ring<Notices::Completion>(2), Ring<OperationId>(1)};
     Effect effect;
     notices.left = true;

@@ -263,7 +263,7 @@ Test(exchange_level, members_that_contradict_each_other_fail) {
 }
 
 // One member has no data to exchange, and is done before the other's block arrives.
-Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
+Test(exchange_level, a_contradiction_with_nothing_open_is_a_failure) {
     std::vector<std::byte> input(400), buffer(400);
     for (const bool early : {false, true}) {
         ExchangeLevel sender = member(0), receiver = member(1);
@@ -371,7 +371,7 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
 }
 
 // A member may leave after sending its share: no further message goes to this member.
-Test(exchange_level, no_grant_to_who_has_sent_all) {
+Test(exchange_level, no_grant_to_a_member_that_has_sent_all) {
     ExchangeLevel root = member(0, 3), done = member(1, 3);
     const std::size_t bytes = 900 << 10;
     std::vector<std::byte> input(bytes), buffer(3 * bytes);
@@ -393,7 +393,7 @@ Test(exchange_level, no_grant_to_who_has_sent_all) {
 }
 
 // A message to a departed member is reported, even if no operation waits for it.
-Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
+Test(exchange_level, a_lost_member_is_missed_when_something_is_sent_to_it) {
     ExchangeLevel root = member(0, 2);
     std::vector<std::byte> input(16), buffer(8);
     LevelOperation level_operation = level_operation_of(Kind::scatter, input, buffer, 8);
@@ -407,7 +407,7 @@ Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
     cr_assert(root.needs(1));
 }
 
-Test(exchange_level, who_is_late_is_watched) {
+Test(exchange_level, a_late_member_is_watched) {
     ExchangeLevel root = member(0, 3);
     std::vector<std::byte> input(8), buffer(24);
     LevelOperation level_operation = level_operation_of(Kind::gather, input, buffer, 8);

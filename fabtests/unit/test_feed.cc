@@ -8,7 +8,7 @@ using namespace mcastcoll::feed_test;
 
 TestSuite(feed, .timeout = 120);
 
-Test(feed, everybody_gets_everything_from_everybody) {
+Test(feed, every_member_receives_all_from_every_member) {
     for (const double loss : {0.0, 5.0, 20.0, 40.0}) {
         Network network(3, loss);
         std::vector<Node*> nodes;
@@ -117,7 +117,7 @@ Test(feed, a_sender_that_dies_with_a_debt_is_reported) {
 }
 
 // The beginning of a message of many packets has arrived, and no packet is known to be missing.
-Test(feed, who_sleeps_learns_of_a_sender_that_dies_in_a_message) {
+Test(feed, a_sleeping_receiver_detects_a_sender_that_dies_in_a_message) {
     Network network(9, 0);
     Node& dies = network.add(true, false);
     Node& receiver = network.add(false, true);
@@ -134,7 +134,7 @@ Test(feed, who_sleeps_learns_of_a_sender_that_dies_in_a_message) {
     cr_assert_eq(receiver.losses[0], Loss::silent);
 }
 
-Test(feed, who_sleeps_expels_a_receiver_that_died) {
+Test(feed, a_sleeping_sender_expels_a_receiver_that_died) {
     Network network(10, 0);
     Node& publisher = network.add(true, false);
     Node& receiver = network.add(false, true);
@@ -150,7 +150,7 @@ Test(feed, who_sleeps_expels_a_receiver_that_died) {
     cr_assert_eq(receiver.next.at(publisher.id()), 1);
 }
 
-Test(feed, a_sender_that_pauses_expels_nobody_and_goes_on) {
+Test(feed, a_sender_that_pauses_expels_no_member_and_goes_on) {
     Network network(6, 0);
     Node& publisher = network.add(true, false);
     Node& receiver = network.add(false, true);
@@ -252,7 +252,7 @@ Test(feed_gap_timer, a_hole_is_reported_again_less_and_less_often) {
     cr_assert(gap.deadline() == kNever);
 }
 
-Test(feed_members, who_has_gone_is_not_found) {
+Test(feed_members, a_member_that_left_is_not_found) {
     Members members;
     members.add(id(1), {}, ms(0));
     Member& second = members.add(id(2), {}, ms(0));
@@ -281,14 +281,14 @@ Test(feed_members, the_slowest_receiver_is_waited_for) {
     cr_assert_eq(members.least_room(50), 50);
 }
 
-Test(feed_members, the_longest_silent_makes_room_if_nobody_waits_for_it) {
+Test(feed_members, the_longest_silent_makes_room_unless_awaited) {
     Members members;
     for (std::uint64_t i = 1; i <= Members::kMaxMembers; ++i) {
         cr_assert(!members.full());
         members.add(id(i), {}, ms(static_cast<std::int64_t>(i))).answered = true;
     }
     cr_assert(members.full());
-    cr_assert_null(members.evict(ms(1) + kPeerTimeout, kPeerTimeout), "nobody was silent for long enough");
+    cr_assert_null(members.evict(ms(1) + kPeerTimeout, kPeerTimeout), "no member was silent for long enough");
     const auto evicted = members.evict(ms(2) + kPeerTimeout, kPeerTimeout);
     cr_assert(evicted != nullptr && evicted->id == id(1));
     cr_assert(!members.full() && members.find(id(1)) == nullptr);
@@ -299,7 +299,7 @@ Test(feed_members, the_longest_silent_makes_room_if_nobody_waits_for_it) {
     cr_assert_null(members.evict(ms(5000), kPeerTimeout));
 }
 
-Test(feed_members, a_pause_counts_against_nobody) {
+Test(feed_members, a_pause_counts_against_no_member) {
     Members members;
     Member& member = members.add(id(1), {}, ms(10));
     member.moved = ms(95);

@@ -41,7 +41,7 @@ std::uint64_t messages_in_a_second(Network& network, Node& sender, Disturb distu
 
 TestSuite(feed_strangers, .timeout = 120);
 
-Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
+Test(feed_strangers, packets_without_a_valid_tag_are_dropped) {
     Network network(11, 0);
     network.key = kKey;
     Node& sender = network.add(true, true);
@@ -56,9 +56,9 @@ Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
         header.to = kind < 3 ? kAllMembers : node.id();
         header.number = header.oldest = 1;
         header.serial = 1000 + kind;
-        node.hear(make(header, 30), place(sender.id()), network.now());
+        node.receive(make(header, 30), place(sender.id()), network.now());
         header.from = MemberId{5};
-        node.hear(make(header, 30), place(MemberId{5}), network.now());
+        node.receive(make(header, 30), place(MemberId{5}), network.now());
         cr_assert_eq(node.feed().counters().unproven, forged += 2, "kind %u", kind);
     }
     cr_assert_eq(node.feed().receivers(), 1);
@@ -69,7 +69,7 @@ Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
 }
 
 // Without a key any host can request repairs, again and again: the number of retransmissions is limited.
-Test(feed_strangers, who_asks_for_everything_again_gets_some_of_it) {
+Test(feed_strangers, repeated_reports_are_answered_within_a_budget) {
     Network network(14, 0);
     Node& sender = network.add(true, false);
     Node& node = network.add(false, true);
@@ -84,8 +84,8 @@ Test(feed_strangers, who_asks_for_everything_again_gets_some_of_it) {
         Header header{.kind = Kind::report, .flags = 0, .size = 64, .group = 7, .from = node.id()};
         header.to = sender.id();
         header.number = header.oldest = 1;
-        sender.hear(make(header, kBitmapBytes), place(node.id()),
-                    network.now() + Nanoseconds::from_ms(static_cast<std::int64_t>(ms)));
+        sender.receive(make(header, kBitmapBytes), place(node.id()),
+                       network.now() + Nanoseconds::from_ms(static_cast<std::int64_t>(ms)));
     }
     const std::uint64_t repaired = sender.feed().counters().repaired;
     cr_assert_gt(repaired, kAtOnce, "%zu", static_cast<std::size_t>(repaired));
@@ -111,7 +111,7 @@ Test(feed_strangers, no_byte_of_a_packet_can_be_changed) {
             const bool meant = header.ok() && header.value().group == 7 && header.value().from != node.id() &&
                                (header.value().to == kAllMembers || header.value().to == node.id());
             if (!meant) continue;
-            node.hear(other, place(header.value().from), network.now());
+            node.receive(other, place(header.value().from), network.now());
             cr_assert_eq(node.feed().counters().unproven, ++changed, "byte %zu", at);
         }
     cr_assert(changed > 50);
@@ -141,7 +141,7 @@ Test(feed_strangers, no_two_packets_have_the_same_sender_and_serial) {
     cr_assert(again > 100, "packets were repaired");
 }
 
-Test(feed_strangers, members_with_different_keys_do_not_hear_each_other) {
+Test(feed_strangers, members_with_different_keys_do_not_receive_each_other) {
     Network network(14, 0);
     std::vector<Node*> nodes;
     for (const auto& key : {std::optional(kKey), std::optional(kOther), std::optional<wire::Key>()}) {
@@ -159,7 +159,7 @@ Test(feed_strangers, members_with_different_keys_do_not_hear_each_other) {
 }
 
 // Replays every recorded packet to every member, with the original source.
-Test(feed_strangers, what_is_repeated_is_not_taken_again) {
+Test(feed_strangers, replayed_packets_are_dropped) {
     Network network(15, 5);
     network.key = kKey;
     network.recording = true;
@@ -172,7 +172,7 @@ Test(feed_strangers, what_is_repeated_is_not_taken_again) {
         for (int i = 0; i < 5 && repeated < network.recorded.size(); ++i) {
             const Packet packet = network.recorded[repeated++];
             for (Node* one : {&sender, &node})
-                one->hear(packet, place(decode(packet).value().from), network.now());
+                one->receive(packet, place(decode(packet).value().from), network.now());
         }
         network.step();
     }
@@ -183,7 +183,7 @@ Test(feed_strangers, what_is_repeated_is_not_taken_again) {
 }
 
 // A sender has left; its recorded packets are replayed to a later receiver.
-Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
+Test(feed_strangers, messages_of_former_members_are_not_delivered_again) {
     Network network(16, 0);
     network.key = kKey;
     network.recording = true;
@@ -201,8 +201,8 @@ Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
         for (const Packet& packet : recorded) {
             const Header header = decode(packet).value();
             if (header.from != left.id()) continue;
-            comes.hear(packet, place(left.id()), network.now());
-            stays.hear(packet, place(left.id()), network.now());
+            comes.receive(packet, place(left.id()), network.now());
+            stays.receive(packet, place(left.id()), network.now());
             network.step();
         }
     network.run_ms(500);
@@ -213,7 +213,7 @@ Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
 
 // Joins of unknown senders, once and a thousand times per second; without a key, so that only the missing
 // answer distinguishes them from members.
-Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
+Test(feed_strangers, a_member_without_an_answer_slows_a_sender_by_less_than_half) {
     for (const int every : {10'000, 10}) {  // steps
         Network network(17, 0);
         Node& sender = network.add(true, false);
@@ -226,8 +226,8 @@ Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
         for (int second = 0; second < 3; ++second)
             disturbed += messages_in_a_second(network, sender, [&] {
                 if (step++ % every != 0) return;
-                const MemberId nobody{1000 + 2 * joins++};
-                sender.hear(join_of(nobody, kReceives), place(nobody), network.now());
+                const MemberId unknown{1000 + 2 * joins++};
+                sender.receive(join_of(unknown, kReceives), place(unknown), network.now());
             });
         cr_assert(joins >= (every == 10 ? 3000U : 3U));
         cr_assert(disturbed / 3 > alone / 2, "%lu instead of %lu", disturbed / 3, alone);
@@ -240,7 +240,7 @@ Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
 
 // The member receives, but its messages are lost for a while. The data kept for it have expired by then, and
 // the member is informed.
-Test(feed_strangers, who_answers_too_late_is_told) {
+Test(feed_strangers, a_late_answer_gets_expelled) {
     Network network(18, 0);
     Node& sender = network.add(true, false);
     Node& other = network.add(false, true);
@@ -265,7 +265,7 @@ Test(feed_strangers, a_member_is_where_it_has_answered) {
     network.run_ms(100);
     const Place elsewhere = place(MemberId{99});
     for (const Kind kind : {Kind::leave, Kind::expelled, Kind::join, Kind::beat, Kind::report})
-        node.hear(
+        node.receive(
             make({.kind = kind, .flags = 3, .size = 64, .group = 7, .from = sender.id(), .number = 5}, 0),
             elsewhere, network.now());
     cr_assert_eq(node.feed().counters().misplaced, 5);
@@ -277,13 +277,13 @@ Test(feed_strangers, a_member_is_where_it_has_answered) {
 }
 
 // A table full of senders that have never answered still has room for a member.
-Test(feed_strangers, who_has_not_answered_makes_room) {
+Test(feed_strangers, a_member_without_an_answer_makes_room) {
     Network network(20, 0);
     Node& sender = network.add(true, false);
     network.run_ms(100);
     for (std::uint64_t i = 0; i < 2 * Members::kMaxMembers; ++i) {
-        const MemberId nobody{1000 + i};
-        sender.hear(join_of(nobody, kReceives | kSends), place(nobody), network.now());
+        const MemberId unknown{1000 + i};
+        sender.receive(join_of(unknown, kReceives | kSends), place(unknown), network.now());
     }
     cr_assert_eq(sender.feed().receivers(), Members::kMaxMembers);
     Node& node = network.add(false, true);
@@ -335,7 +335,7 @@ Test(feed_store, all_senders_together_have_a_bound) {
 }
 
 // A packet without room counts as missing, and is accepted when it is sent again.
-Test(feed_store, what_had_no_room_is_asked_for) {
+Test(feed_store, data_without_room_is_requested) {
     constexpr std::size_t kBytes = 100;
     Store store(600, 1);
     Incoming one(16, kBytes, 0, store);

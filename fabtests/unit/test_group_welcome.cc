@@ -184,22 +184,23 @@ Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
         std::vector<levels::MemberPlace> places;
         for (std::uint32_t rank = 0; rank < hosts * ranks; ++rank)
             places.push_back({0, dealt ? rank % hosts : rank / ranks, 0});
-        std::vector<std::size_t> told_at(places.size(), SIZE_MAX);
-        std::vector<std::uint32_t> told{0};
-        told_at[0] = 0;
-        for (std::size_t next = 0; next < told.size(); ++next) {
-            const Below below = whom_to_welcome(levels::Placement(told[next], places));
+        std::vector<std::size_t> welcomed_at(places.size(), SIZE_MAX);
+        std::vector<std::uint32_t> welcomed{0};
+        welcomed_at[0] = 0;
+        for (std::size_t next = 0; next < welcomed.size(); ++next) {
+            const Below below = whom_to_welcome(levels::Placement(welcomed[next], places));
             std::vector<std::uint32_t> whom = below.leaders;
             whom.insert(whom.end(), below.on_host.begin(), below.on_host.end());
             cr_assert_leq(whom.size(), 32U);
             for (const std::uint32_t rank : whom) {
-                cr_assert_eq(told_at[rank], SIZE_MAX, "rank %u is told twice", rank);
-                told_at[rank] = told_at[told[next]] + 1;
-                told.push_back(rank);
+                cr_assert_eq(welcomed_at[rank], SIZE_MAX, "rank %u is reported twice", rank);
+                welcomed_at[rank] = welcomed_at[welcomed[next]] + 1;
+                welcomed.push_back(rank);
             }
         }
-        cr_assert_eq(told.size(), places.size());
-        cr_assert_eq(*std::max_element(told_at.begin(), told_at.end()), steps, "%u of %u", hosts, ranks);
+        cr_assert_eq(welcomed.size(), places.size());
+        cr_assert_eq(*std::max_element(welcomed_at.begin(), welcomed_at.end()), steps, "%u of %u", hosts,
+                     ranks);
     }
 }
 

@@ -57,7 +57,7 @@ Test(join_memory, pending_hellos_of_a_place_are_bounded) {
     }
 }
 
-Test(join_memory, a_join_that_was_given_up_is_told_of_once) {
+Test(join_memory, an_abandoned_join_is_reported_once) {
     JoinMemory memory;
     memory.keep_given_up({7, 0}, wire::ByteString{std::byte{3}});
     cr_assert_not(memory.take_given_up({7, 1}).has_value());

@@ -22,7 +22,7 @@ Test(service_pace, a_joining_endpoint_reads_all_it_can) {
 }
 
 // No hello, one less than the limit, and exactly the limit.
-Test(service_pace, who_does_not_reads_some_and_rests) {
+Test(service_pace, without_a_waiting_join_reads_are_limited) {
     for (const bool works : {false, true}) {
         const unsigned most = works ? ServicePace::kMaxAtWork : Rendezvous::kReceiveLimit;
         for (const unsigned there : {0U, most - 1, most}) {
@@ -42,7 +42,7 @@ Test(service_pace, who_does_not_reads_some_and_rests) {
     }
 }
 
-Test(service_pace, who_has_heard_a_stranger_rests) {
+Test(service_pace, foreign_datagrams_cause_a_pause) {
     ServicePace pace;
     pace.has_read(1, Rendezvous::kReceiveLimit, true, kNow);
     cr_assert_eq(pace.may_read(false, false, kNow), 0);

@@ -142,7 +142,7 @@ Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
 }
 
 // A late member looks like a loss to the members that wait for it. Without losses, no member sends a NAK.
-Test(faults, nobody_asks_where_nothing_is_lost) {
+Test(faults, no_naks_without_loss) {
     for (std::uint64_t seed : seeds(1, 4)) {
         Options options = options_of(8, engine::Repair::pull, seed);
         options.in_flight = 1;
@@ -189,7 +189,7 @@ Test(faults, each_fragment_for_each_receiver) {
             }
 }
 
-Test(faults, one_member_hears_nothing_after_the_join) {
+Test(faults, one_member_receives_nothing_after_the_join) {
     for (engine::Repair repair : kPolicies)
         for (std::uint32_t receiver = 0; receiver < 5; ++receiver)
             for (std::uint64_t seed : seeds(1, 2)) {
@@ -310,7 +310,7 @@ Test(canary, a_lost_reliable_message_is_noticed) {
     }
 }
 
-Test(canary, members_that_disagree_are_told) {
+Test(canary, members_that_disagree_get_an_error) {
     for (engine::Repair repair : kPolicies) {
         Options options = options_of(3, repair, 1);
         options.time_limit = Nanoseconds::from_ms(3000);

@@ -70,7 +70,7 @@ Test(pacing, only_a_slow_member_makes_it_slow) {
 
 // Small broadcasts of the group, and a second group on the same hosts, complete while the large broadcast is
 // under way.
-Test(pacing, nobody_starves) {
+Test(pacing, no_operation_starves) {
     for (engine::Repair repair : kPolicies) {
         Options options = slow_options(repair, 1);
         std::vector<Step> large(11, broadcast(1, 8));

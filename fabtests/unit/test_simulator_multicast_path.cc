@@ -30,12 +30,12 @@ struct Outage {
 };
 
 const Outage kOutages[] = {
-    {"everybody", [](Rank, Rank) { return true; }, {}, {}, false},
+    {"all members", [](Rank, Rank) { return true; }, {}, {}, false},
     {"one receiver", [](Rank, Rank to) { return to == rank_of(4); }, {4}, {}, true},
     {"rank 0 receives nothing", [](Rank, Rank to) { return to == rank_of(0); }, {0}, {}, true},
     {"from one sender", [](Rank from, Rank) { return from == rank_of(2); }, {}, {2}, true},
     {"from rank 0", [](Rank from, Rank) { return from == rank_of(0); }, {}, {0}, true},
-    {"half do not hear", [](Rank, Rank to) { return index_of(to) % 2 == 1; }, {1, 3, 5}, {}, true},
+    {"half do not receive", [](Rank, Rank to) { return index_of(to) % 2 == 1; }, {1, 3, 5}, {}, true},
     {"one is cut off",
      [](Rank from, Rank to) { return from == rank_of(3) || to == rank_of(3); },
      {3},

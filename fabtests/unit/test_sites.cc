@@ -140,7 +140,7 @@ Test(sites, ours_enters_each_machine_once) {
         }
 }
 
-Test(sites, trees_reach_everybody_once) {
+Test(sites, trees_reach_every_member_once) {
     const Model model = model_of({{2, 3}, {4, 1, 2}, {1}}, true);
     const std::uint32_t ranks = ranks_of(model);
     for (const TreeShape shape : kTreeShapes)

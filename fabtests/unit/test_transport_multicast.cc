@@ -290,7 +290,7 @@ Test(transport_multicast, runs_cross_a_cable) {
     runs_cross_a_cable(true);
 }
 
-Test(transport_multicast, runs_cross_a_cable_to_who_takes_datagrams) {
+Test(transport_multicast, runs_cross_a_cable_to_receivers_of_datagrams) {
     runs_cross_a_cable(false);
 }
 
@@ -339,7 +339,7 @@ Test(transport_multicast, only_what_is_too_long_of_a_run_is_dropped) {
     cr_assert_eq(receiver->hub->counters().datagrams_received, 6);
 }
 
-Test(transport_multicast, without_loop_the_host_does_not_hear_itself) {
+Test(transport_multicast, without_loop_the_host_does_not_receive_itself) {
     enter_network_namespace();
     for (const int family : {4, 6}) {
         auto options = multicast_options("mc0", family);

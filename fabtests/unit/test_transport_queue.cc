@@ -81,7 +81,7 @@ Test(multicast_queue, everything_goes_out_once_in_order_whatever_the_room) {
         }
 }
 
-Test(multicast_queue, what_can_never_be_sent_is_told_and_left_out) {
+Test(multicast_queue, packets_that_cannot_be_sent_are_reported_and_left_out) {
     const auto to = outlets(1);
     Narrow transport;
     transport.room = 100;

@@ -1,4 +1,4 @@
-#include "functional/forge_strangers.h"
+#include "functional/forge_foreign.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -119,7 +119,7 @@ ByteString old_echo(const sockaddr_in& answer_to) {
 
 }  // namespace
 
-void send_hellos_as_members(Board& board, unsigned members, StrangerWords words) {
+void send_hellos_as_members(Board& board, unsigned members, ForeignWords words) {
     if (!await(board, words.ready)) return;
     std::uint64_t answers = 0;
     std::vector<std::vector<Descriptor>> places;
@@ -141,10 +141,10 @@ void send_hellos_as_members(Board& board, unsigned members, StrangerWords words)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     board.words[words.done] = 1;
-    if (answers > 0) fail("{} of a stranger's datagrams were answered", answers);
+    if (answers > 0) fail("{} foreign datagrams were answered", answers);
 }
 
-void send_echoes(Board& board, const Options& options, unsigned members, StrangerWords words) {
+void send_echoes(Board& board, const Options& options, unsigned members, ForeignWords words) {
     if (!await(board, words.ready)) return;
     std::vector<pid_t> processes;
     for (unsigned rank = 0; rank < members; ++rank) processes.push_back(board.places[rank].pid);
@@ -174,7 +174,7 @@ void send_echoes(Board& board, const Options& options, unsigned members, Strange
         pollfd entry{lure.get(), POLLIN, 0};
         caught += poll(&entry, 1, 0) > 0;
     }
-    if (caught > 0) fail("members connected to {} addresses that a stranger named", caught);
+    if (caught > 0) fail("members connected to {} addresses that a foreign host named", caught);
 }
 
 }  // namespace mcastcoll::fabtest

@@ -1,4 +1,4 @@
-#include "functional/reliable_strangers.h"
+#include "functional/reliable_foreign.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,9 +20,9 @@ constexpr unsigned kSenders = 64;
 constexpr std::uint64_t kAhead = 2000;
 constexpr std::size_t kPayload = 1000;
 
-class Stranger {
+class ForeignSender {
   public:
-    Stranger(Board& board, const sockaddr_in& group, AssaultWords words)
+    ForeignSender(Board& board, const sockaddr_in& group, AssaultWords words)
         : board_(board),
           group_(group),
           words_(words),
@@ -33,12 +33,12 @@ class Stranger {
         CHECK(setsockopt(socket_, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof loopback) == 0);
         CHECK(setsockopt(listener_, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership) == 0);
     }
-    ~Stranger() {
+    ~ForeignSender() {
         close(socket_);
         close(listener_);
     }
-    Stranger(const Stranger&) = delete;
-    Stranger& operator=(const Stranger&) = delete;
+    ForeignSender(const ForeignSender&) = delete;
+    ForeignSender& operator=(const ForeignSender&) = delete;
 
     void run() {
         for (;;) {
@@ -150,7 +150,7 @@ class Stranger {
 }  // namespace
 
 void assail(Board& board, const sockaddr_in& group, AssaultWords words) {
-    Stranger(board, group, words).run();
+    ForeignSender(board, group, words).run();
 }
 
 }  // namespace mcastcoll::fabtest

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Evaluates mpi_all.sh's table against the goals: a line 'ok|FAIL|skip TEXT' for each.
 
-usage: all_verdict.py TABLE.json SLACK
+usage: all_check.py TABLE.json SLACK
 """
 import json
 import sys
@@ -54,8 +54,8 @@ def main():
         return 2
     with open(sys.argv[1]) as file:
         table = json.load(file)
-    for verdict, text in judge(table, float(sys.argv[2])):
-        print(verdict, text)
+    for outcome, text in judge(table, float(sys.argv[2])):
+        print(outcome, text)
     return 0
 
 
