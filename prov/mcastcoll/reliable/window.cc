@@ -1,9 +1,9 @@
-#include "feed/window.h"
+#include "reliable/window.h"
 
 #include <cassert>
 #include <new>
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 constexpr std::size_t kMaxBytesInRow = 65000;
@@ -186,4 +186,4 @@ std::size_t Incoming::missing(MutableBytes bitmap) {
     return used;
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

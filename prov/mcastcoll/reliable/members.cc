@@ -1,10 +1,10 @@
-#include "feed/members.h"
+#include "reliable/members.h"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 constexpr Nanoseconds kReportFirst = Nanoseconds::from_us(500);
@@ -104,4 +104,4 @@ std::size_t Members::least_room(std::size_t packets) const {
     return packets;
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

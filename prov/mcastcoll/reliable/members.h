@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "feed/window.h"
+#include "reliable/window.h"
 #include "wire/taken_numbers.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 
 // Time of a report about a hole in a sender's packets: delayed, because reordering is no loss, then repeated
 // with growing pauses while nothing changes.
@@ -106,4 +106,4 @@ class Members {
     std::vector<std::unique_ptr<Member>> all_;
 };
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable
