@@ -172,7 +172,7 @@ Test(welcome, packets_are_proven_by_gmac_where_all_would_and_they_have_several_h
 }
 
 // Each host is informed once, by a host that already has the welcome, and no host informs many.
-Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
+Test(welcome, it_is_forwarded_down_a_tree_of_hosts) {
     const struct {
         std::uint32_t hosts, ranks;
         bool dealt;  // ranks assigned to one host after the other

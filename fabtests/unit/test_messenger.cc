@@ -314,7 +314,7 @@ Test(messenger, foreign_connections_that_end_take_no_receives_with_them) {
 
 Test(foreign_connections, are_looked_for_where_nothing_comes) {
     constexpr auto at = [](std::int64_t ms) { return Nanoseconds::from_ms(ms); };
-    ofi::StrangerPace pace;
+    ofi::ForeignConnectionPace pace;
     pace.received(at(5000));
     cr_assert(pace.next_look() == at(6000));
     pace.has_looked(false, at(6000));

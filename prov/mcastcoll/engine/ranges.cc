@@ -14,7 +14,7 @@ constexpr double kRelay = 2.0;
 // Members of the parent outside the subset receive and drop every datagram. This costs the root nothing, and
 // costs those members more, the more of them there are. Addressing the whole parent for a few members counts
 // as this many sends.
-constexpr double kForeign = 20.0;
+constexpr double kOutside = 20.0;
 // An additional address in the whole network counts as this many sends.
 constexpr double kNewAddress = 8.0;
 
@@ -56,9 +56,9 @@ std::string_view name_of(AddressScheme scheme) {
 
 AddressCosts address_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {
     assert(subset_members > 0 && subset_members <= parent_members && ranges > 0);
-    const double foreign = parent_members - subset_members;
+    const double outside = parent_members - subset_members;
     // Depth of the tree: each level of messages doubles the number of ranges that have the fragment.
-    return {.parent = 1 + kForeign * foreign / parent_members,
+    return {.parent = 1 + kOutside * outside / parent_members,
             .chained = static_cast<double>(ranges),
             .tree = 1 + kRelay * std::bit_width(ranges - 1),
             .own = 1 + kNewAddress};

@@ -360,7 +360,7 @@ void CollectiveEndpoint::write_statistics() const {
     add("turns", turns_);
     add("group_visits", visits_);
     add("foreign_datagrams", foreign_datagrams());
-    add("strangers_ended", strangers_ended_);
+    add("foreign_connections_ended", foreign_connections_ended_);
     add("suspicions", watch.suspicions());
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);

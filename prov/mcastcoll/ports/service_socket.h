@@ -20,8 +20,8 @@ class ServicePace {
         if (rests_until(joining, now) > now) return 0;
         return works && !joining ? kMaxAtWork : Rendezvous::kReceiveLimit;
     }
-    void has_read(std::size_t count, unsigned of, bool strangers, Nanoseconds now) {
-        if (strangers || (of > 0 && count >= of)) paused_until_ = now + kPause;
+    void has_read(std::size_t count, unsigned of, bool foreign, Nanoseconds now) {
+        if (foreign || (of > 0 && count >= of)) paused_until_ = now + kPause;
     }
     // End of the pause; `now` if there is none.
     Nanoseconds rests_until(bool joining, Nanoseconds now) const {

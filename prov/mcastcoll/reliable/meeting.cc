@@ -1,4 +1,4 @@
-// How the members of a Protocol meet. Strangers can forge an id or replay packets, so each member has to
+// How the members of a Protocol meet. Foreign hosts can forge an id or replay packets, so each member has to
 // answer a fresh packet before it counts as present.
 #include <algorithm>
 

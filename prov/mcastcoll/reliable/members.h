@@ -52,7 +52,7 @@ struct Member {
     Place place;  // fixed once the member has answered
     Nanoseconds last_received;
     // The member has answered a recent packet of this member. So the member exists now, and its packets are
-    // no replay by a stranger.
+    // no replay by a foreign host.
     bool answered = false;
     std::uint64_t answers_from = 0;  // lowest serial of this member's packets to which it can answer
     std::uint64_t introduced = 0;    // serial of the member's last join or welcome

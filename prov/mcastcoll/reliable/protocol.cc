@@ -76,7 +76,7 @@ bool Protocol::is_from(Member& member, const Header& header, const Place& source
         ++counters_.misplaced;
         return false;
     }
-    // Without a key serials are not checked: a stranger could use up the serials of a member.
+    // Without a key serials are not checked: a foreign host could use up the serials of a member.
     if (!proof_.on() || header.kind == Kind::data || member.serials.take(header.serial)) return true;
     ++counters_.replayed;
     return false;

@@ -14,7 +14,7 @@ struct Config {
     std::size_t payload = 1200;  // bytes of data in a packet, at most kMaxPayload
     std::size_t room = 512;      // packets that fit in this member's receive buffer
     Nanoseconds peer_timeout = Nanoseconds::from_ms(5000);
-    // Of this group alone; none: strangers cannot be distinguished from members.
+    // Of this group alone; none: foreign hosts cannot be distinguished from members.
     std::optional<wire::Key> key{};
     std::size_t memory = std::size_t{64} << 20;  // bytes for out-of-order packets of all senders together
 };
