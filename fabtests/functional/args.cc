@@ -290,48 +290,48 @@ void bad_blocks(Member& me) {
 
 // Every pair of datatype and operator is supported or not supported exactly as fi_atomic(3) defines.
 template <typename Query>
-void query_reductions(const Query& query) {
+void query_reductions(const Query& run_query) {
     fi_collective_attr attr{};
     for (const Datatype& type : datatypes()) {
-        CHECK_RETURNS(0, query(FI_ALLGATHER, type.type, FI_NOOP, 0, attr));
+        CHECK_RETURNS(0, run_query(FI_ALLGATHER, type.type, FI_NOOP, 0, attr));
         CHECK(attr.datatype_attr.size == type.bytes && attr.datatype_attr.count > 0);
         for (const fi_collective_op operation : {FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER}) {
             for (const Operator& op : operators()) {
                 const int wanted = type.allows(op.op) ? 0 : -FI_EOPNOTSUPP;
-                if (const int result = query(operation, type.type, op.op, 0, attr); result != wanted)
+                if (const int result = run_query(operation, type.type, op.op, 0, attr); result != wanted)
                     fail("fi_query_collective of reductions of {} with {} returned {} instead of {}",
                          type.name, op.name, describe(result), describe(wanted));
                 if (wanted == 0) CHECK(attr.datatype_attr.size == type.bytes && attr.max_members >= 256);
             }
             for (const fi_op op : {FI_NOOP, FI_ATOMIC_READ, FI_ATOMIC_WRITE, FI_CSWAP})
-                CHECK_RETURNS(-FI_EOPNOTSUPP, query(operation, type.type, op, 0, attr));
+                CHECK_RETURNS(-FI_EOPNOTSUPP, run_query(operation, type.type, op, 0, attr));
         }
     }
     for (const fi_collective_op operation : {FI_ALLREDUCE, FI_REDUCE})
-        CHECK_RETURNS(-FI_EOPNOTSUPP, query(operation, FI_VOID, FI_SUM, 0, attr));
+        CHECK_RETURNS(-FI_EOPNOTSUPP, run_query(operation, FI_VOID, FI_SUM, 0, attr));
 }
 
 void query(Member& me) {
-    const auto query = [&](fi_collective_op operation, fi_datatype type, fi_op op, std::uint64_t flags,
-                           fi_collective_attr& attr) {
+    const auto run_query = [&](fi_collective_op operation, fi_datatype type, fi_op op, std::uint64_t flags,
+                               fi_collective_attr& attr) {
         attr = {};
         attr.op = op;
         attr.datatype = type;
         return fi_query_collective(me.domain(), operation, &attr, flags);
     };
     fi_collective_attr attr{};
-    CHECK_RETURNS(0, query(FI_BROADCAST, FI_UINT8, FI_NOOP, 0, attr));
+    CHECK_RETURNS(0, run_query(FI_BROADCAST, FI_UINT8, FI_NOOP, 0, attr));
     CHECK(attr.max_members >= 256 || !me.options().is_mcastcoll());
-    CHECK_RETURNS(0, query(FI_BARRIER, FI_VOID, FI_NOOP, 0, attr));
+    CHECK_RETURNS(0, run_query(FI_BARRIER, FI_VOID, FI_NOOP, 0, attr));
     CHECK(attr.max_members >= 256 || !me.options().is_mcastcoll());
     if (!me.options().is_mcastcoll()) return;
     for (const fi_datatype type : {FI_INT8, FI_DOUBLE, FI_LONG_DOUBLE_COMPLEX})
-        CHECK_RETURNS(0, query(FI_BROADCAST, type, FI_NOOP, 0, attr));
+        CHECK_RETURNS(0, run_query(FI_BROADCAST, type, FI_NOOP, 0, attr));
     for (const fi_collective_op operation : {FI_ALLTOALL, FI_REDUCE_SCATTER, FI_SCATTER, FI_GATHER})
-        CHECK_RETURNS(0, query(operation, FI_UINT64, FI_SUM, 0, attr));
-    query_reductions(query);
-    CHECK(query(static_cast<fi_collective_op>(15), FI_UINT8, FI_NOOP, 0, attr) < 0);
-    CHECK(query(FI_BROADCAST, static_cast<fi_datatype>(200), FI_NOOP, 0, attr) < 0);
+        CHECK_RETURNS(0, run_query(operation, FI_UINT64, FI_SUM, 0, attr));
+    query_reductions(run_query);
+    CHECK(run_query(static_cast<fi_collective_op>(15), FI_UINT8, FI_NOOP, 0, attr) < 0);
+    CHECK(run_query(FI_BROADCAST, static_cast<fi_datatype>(200), FI_NOOP, 0, attr) < 0);
     CHECK(fi_query_collective(me.domain(), FI_BROADCAST, nullptr, 0) < 0);
 }
 
@@ -339,7 +339,7 @@ void query(Member& me) {
 // if the inner provider accepts them.
 void device_memory(Member& me) {
     using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
-    const auto query = [](std::uint64_t caps) {
+    const auto run_query = [](std::uint64_t caps) {
         const Info hints(fi_allocinfo(), &fi_freeinfo);
         hints->caps = caps;
         hints->mode = ~std::uint64_t{0};
@@ -351,13 +351,13 @@ void device_memory(Member& me) {
         const int result = fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found);
         return std::pair(result, Info(result == 0 ? found : nullptr, &fi_freeinfo));
     };
-    const auto [without, info] = query(FI_MSG | FI_HMEM);
+    const auto [without, info] = run_query(FI_MSG | FI_HMEM);
     CHECK_RETURNS(0, without);
     CHECK((info->caps & FI_HMEM) != 0 && (info->caps & FI_COLLECTIVE) == 0);
-    CHECK_RETURNS(-FI_ENODATA, query(FI_MSG | FI_HMEM | FI_COLLECTIVE).first);
-    CHECK_RETURNS(-FI_ENODATA, query(FI_HMEM | FI_COLLECTIVE).first);
+    CHECK_RETURNS(-FI_ENODATA, run_query(FI_MSG | FI_HMEM | FI_COLLECTIVE).first);
+    CHECK_RETURNS(-FI_ENODATA, run_query(FI_HMEM | FI_COLLECTIVE).first);
     for (const std::uint64_t caps : {std::uint64_t{FI_MSG | FI_COLLECTIVE}, std::uint64_t{0}}) {
-        const auto [with, both] = query(caps);
+        const auto [with, both] = run_query(caps);
         CHECK_RETURNS(0, with);
         CHECK((both->caps & FI_COLLECTIVE) != 0 && (both->caps & FI_HMEM) == 0);
     }

@@ -93,7 +93,7 @@ constexpr unsigned kForeignHosts = 4;  // members of the cases with non-members
 constexpr ForeignWords kForeign{kRoundsDone, kThrown, kMembersDone};
 // Descriptors for a non-member's connections to a member: the accepted connections and the descriptors
 // serving each.
-constexpr std::size_t kForForeign = 16;
+constexpr std::size_t kForeignDescriptors = 16;
 
 // A group works while non-members send like members of the group, and so does the next group.
 void beside_foreign(Member& me) {
@@ -127,7 +127,7 @@ void beside_foreign(Member& me) {
         if (me.board().abandoned) fail("the foreign sender has failed");
     }
     me.idle(std::chrono::milliseconds(200));
-    if (open_descriptors() > descriptors + kForForeign)
+    if (open_descriptors() > descriptors + kForeignDescriptors)
         fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
     const auto next = me.join(set.get());
     work(*next, 1);

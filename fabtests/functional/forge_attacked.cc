@@ -35,7 +35,7 @@ struct Attack {
 constexpr unsigned kJoins = 3, kRounds = 300;
 constexpr std::chrono::milliseconds kLateBy{500};
 // Descriptors that serve connections which a non-member makes.
-constexpr std::size_t kForForeign = 16;
+constexpr std::size_t kForeignDescriptors = 16;
 
 // A member working under attack, which reports failures.
 class Target {
@@ -59,7 +59,7 @@ class Target {
             groups_.push_back(me_.join(set_.get()));
             for (unsigned round = 0; round < 8; ++round) work(*groups_.back());
             // The attacker may hold its connections a little longer.
-            const std::size_t most = descriptors + kForForeign;
+            const std::size_t most = descriptors + kForeignDescriptors;
             if (!me_.wait_until(std::chrono::seconds(20), [&] { return open_descriptors() <= most; }))
                 fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
         }

@@ -112,19 +112,19 @@ Test(root_sync, the_drawn_member_reports_unless_it_has_received) {
     Bench bench(config);
     bench.join();
     const engine::RootSynchronizer draws(config);
-    std::size_t entered = 0, expected = 0;
+    std::size_t reports = 0, expected = 0;
     for (std::uint64_t id = 0; id < 40; ++id) {
         ByteString buffer(10);
         const bool received = id % 4 == 0;
         if (received) bench.datagram(bench.fragment(0, id, 0, content(10)));
         expected += !received && draws.drawn(id, rank_of(0)) == rank_of(2);
         cr_assert(bench.broadcast(0, buffer).ok());
-        entered += count(bench.drain(), Kind::entered);
+        reports += count(bench.drain(), Kind::entered);
         if (!received) bench.datagram(bench.fragment(0, id, 0, content(10)));
         bench.drain();
     }
-    cr_assert_eq(entered, expected);
-    cr_assert_gt(entered, 5U);
+    cr_assert_eq(reports, expected);
+    cr_assert_gt(reports, 5U);
 }
 
 Test(root_sync, adaptive_climbs_with_losses_and_gives_up_useless_steps) {

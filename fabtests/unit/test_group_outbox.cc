@@ -38,7 +38,7 @@ wire::ByteString message_of(std::size_t bytes, int content) {
     return wire::ByteString(bytes, static_cast<std::byte>(content));
 }
 
-std::vector<Outbox::Peer> peers(std::size_t count) {
+std::vector<Outbox::Peer> first_peers(std::size_t count) {
     std::vector<Outbox::Peer> peers(count);
     std::iota(peers.begin(), peers.end(), Outbox::Peer{1});
     return peers;
@@ -51,7 +51,7 @@ Test(outbox, a_message_for_255_reaches_each_once_through_room_for_one_less_exact
         Outbox outbox;
         Peers peers;
         peers.large_room = room;
-        outbox.post(peers(255), message_of(20000, 7));
+        outbox.post(first_peers(255), message_of(20000, 7));
         std::size_t rounds = 0;
         for (; outbox.flush(peers); ++rounds) peers.acknowledge();
         cr_assert_eq(rounds, (255 + room - 1) / room);
@@ -94,11 +94,11 @@ Test(outbox, a_withdrawn_message_is_sent_no_further) {
     Peers peers;
     peers.large_room = 2;
     peers.small_room = 8;
-    outbox.post(peers(3), message_of(1000, 1), 5);
+    outbox.post(first_peers(3), message_of(1000, 1), 5);
     outbox.post({9}, message_of(8, 2), 6);
     cr_assert(outbox.flush(peers));
     outbox.withdraw(5);
-    outbox.post(peers(3), message_of(8, 3), 5);
+    outbox.post(first_peers(3), message_of(8, 3), 5);
     cr_assert(outbox.flush(peers));
     cr_assert(outbox.empty());
     cr_assert_eq(peers.received.size(), 2 + 1 + 3);
@@ -112,10 +112,10 @@ Test(outbox, sending_may_post_and_withdraw) {
     peers.on_send = [&](Outbox::Peer to) {
         if (to != 2) return;
         outbox.withdraw(5);
-        outbox.post(peers(2), message_of(8, 3));
+        outbox.post(first_peers(2), message_of(8, 3));
         peers.on_send = nullptr;
     };
-    outbox.post(peers(50), message_of(1000, 1), 5);
+    outbox.post(first_peers(50), message_of(1000, 1), 5);
     cr_assert(outbox.flush(peers));
     cr_assert(outbox.empty());
     cr_assert_eq(peers.received.size(), 2 + 2);

@@ -193,7 +193,7 @@ Test(welcome, it_is_forwarded_down_a_tree_of_hosts) {
             whom.insert(whom.end(), below.on_host.begin(), below.on_host.end());
             cr_assert_leq(whom.size(), 32U);
             for (const std::uint32_t rank : whom) {
-                cr_assert_eq(welcomed_at[rank], SIZE_MAX, "rank %u is reported twice", rank);
+                cr_assert_eq(welcomed_at[rank], SIZE_MAX, "rank %u is welcomed twice", rank);
                 welcomed_at[rank] = welcomed_at[welcomed[next]] + 1;
                 welcomed.push_back(rank);
             }
