@@ -29,8 +29,8 @@ constexpr std::array kNames{"kill",      "kill in a join", "stop", "stop in a jo
 class Draw {
   public:
     explicit Draw(std::uint64_t seed) : seed_(seed) {}
-    unsigned operator()(unsigned least, unsigned most) {
-        return least + static_cast<unsigned>(mix(seed_, 0xfa17, ++count_) % (most - least + 1));
+    unsigned operator()(unsigned min, unsigned max) {
+        return min + static_cast<unsigned>(mix(seed_, 0xfa17, ++count_) % (max - min + 1));
     }
 
   private:
@@ -115,10 +115,10 @@ namespace {
 Outcome play(const Round& round, const Options& options, std::string& figures) {
     // The bounded parts of a round, in this order: joins, a failing operation, and the work after the
     // failure.
-    const unsigned most_s = ((round.groups + 1) * kJoinTimeoutMs + kHostTimeoutMs + 5 * kBusyMs) / 1000;
+    const unsigned max_s = ((round.groups + 1) * kJoinTimeoutMs + kHostTimeoutMs + 5 * kBusyMs) / 1000;
     const Preparation preparation(round, options.cluster);
     SharedBoard board;
-    Team team{.processes = round.members + 1, .timeout_s = most_s, .victims = {}};
+    Team team{.processes = round.members + 1, .timeout_s = max_s, .victims = {}};
     if (round.kills()) team.victims.push_back(round.victim);
     const Outcome outcome = run_team(team, *board, [&](unsigned index) {
         return index == round.members ? inject_fault(round, options.cluster, *board)

@@ -81,11 +81,11 @@ static double death_ms_ago(void) {
     return n == (ssize_t)sizeof t ? (double)(now_ns() - t) / 1e6 : -1;
 }
 
-static int parse_number(const char* text, const char* name, int least) {
+static int parse_number(const char* text, const char* name, int min) {
     char* end;
     long value = strtol(text, &end, 10);
-    if (end == text || *end || value < least || value > 1 << 30) {
-        fprintf(stderr, "mpi_kill: --%s '%s' must be a number from %d\n", name, text, least);
+    if (end == text || *end || value < min || value > 1 << 30) {
+        fprintf(stderr, "mpi_kill: --%s '%s' must be a number from %d\n", name, text, min);
         exit(64);
     }
     return (int)value;

@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     MPI_Comm comm;
-    uint64_t least;           // broadcasts before the last round
+    uint64_t min;             // broadcasts before the last round
     const atomic_bool* over;  // continues until this is set on the root
     float* samples;           // us
     uint64_t count;
@@ -154,7 +154,7 @@ static void* broadcast_small(void* argument) {
             buffer[b] = rank == root ? pattern_byte(s->count, b) : 0xa5;
         if (rank == 0 && root == 0)
             buffer[0] =
-                (s->count >= s->least && atomic_load(s->over)) || s->count + (uint64_t)size >= kMaxSamples;
+                (s->count >= s->min && atomic_load(s->over)) || s->count + (uint64_t)size >= kMaxSamples;
         const double start = now_us();
         const int rc = MPI_Bcast(buffer, (int)sizeof buffer, MPI_BYTE, root, s->comm);
         s->samples[s->count] = (float)(now_us() - start);

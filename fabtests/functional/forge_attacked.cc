@@ -59,8 +59,8 @@ class Target {
             groups_.push_back(me_.join(set_.get()));
             for (unsigned round = 0; round < 8; ++round) work(*groups_.back());
             // The attacker may hold its connections a little longer.
-            const std::size_t most = descriptors + kForeignDescriptors;
-            if (!me_.wait_until(std::chrono::seconds(20), [&] { return open_descriptors() <= most; }))
+            const std::size_t max = descriptors + kForeignDescriptors;
+            if (!me_.wait_until(std::chrono::seconds(20), [&] { return open_descriptors() <= max; }))
                 fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
         }
         me_.meet();

@@ -92,8 +92,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         } else if (what == 12) {
             member.engine.close(member.now);
         } else {
-            const auto most = in.flag() ? Nanoseconds::from_ms(100) : Nanoseconds::from_us(300);
-            member.now = member.now + Nanoseconds{in.between<std::int64_t>(0, most.value)};
+            const auto max = in.flag() ? Nanoseconds::from_ms(100) : Nanoseconds::from_us(300);
+            member.now = member.now + Nanoseconds{in.between<std::int64_t>(0, max.value)};
             if (member.engine.next_deadline() <= member.now) member.engine.on_timeout(member.now);
         }
         member.drain();

@@ -45,8 +45,8 @@ class World final {
         const Nanoseconds end = now + Nanoseconds::from_ms(3000);
         for (unsigned turns = 0; turns < 1500 && now < end; ++turns) {
             if (in.remaining_bytes() > 0 && in.any<std::uint8_t>() % 4 == 0) lie();
-            const std::size_t most = mail.size();
-            for (std::size_t i = 0; i < most; ++i) {
+            const std::size_t max = mail.size();
+            for (std::size_t i = 0; i < max; ++i) {
                 const Letter letter = std::move(mail.front());
                 mail.pop_front();
                 processes[letter.to]->deliver(letter);
@@ -281,7 +281,7 @@ group::JoinParameters Process::parameters() const {
             .policy = policy,
             .selection = rows[world_.selection],
             .means = {.message_bytes = group::kMessageBytes,
-                      .most_open = kMaxOpen,
+                      .max_open = kMaxOpen,
                       .memory = {},
                       .stall_timeout = Nanoseconds::from_ms(500)}};
 }
@@ -347,8 +347,8 @@ wire::Hello Process::own_hello() const {
     hello.rank = rank_of(rank_);
     hello.members = world_.members;
     hello.address_family = 4;
-    hello.datagram_bytes = group::kLeastDatagram;
-    hello.window = group::kLeastWindow;
+    hello.datagram_bytes = group::kMinDatagram;
+    hello.window = group::kMinWindow;
     hello.room = 1;
     hello.peer.private_address = hello.peer.watch_point = address_of(rank_);
     topology::Place place;

@@ -145,7 +145,7 @@ class Member final : private Owner {
     static ExchangeConfig exchange_config(const Placement& placement) {
         ExchangeConfig config{config_of(placement)};
         config.memory_bytes = 8192;
-        config.most_window_bytes = 2048;
+        config.max_window_bytes = 2048;
         return config;
     }
     void on_complete(std::uint64_t cookie, int, Nanoseconds) override {

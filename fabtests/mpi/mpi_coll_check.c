@@ -84,9 +84,9 @@ static bool check_barrier(const Part* part, uint64_t key, bool waits) {
 
 // Operations left to Open MPI: a user-defined operator, and a pair type.
 static bool check_left(const Part* part, uint64_t key) {
-    enum { kMost = 100 };
-    int32_t input[kMost], result[kMost];
-    const int count = 1 + (int)(key % kMost);
+    enum { kMax = 100 };
+    int32_t input[kMax], result[kMax];
+    const int count = 1 + (int)(key % kMax);
     bool good = true;
     MPI_Op own;
     MPI_Op_create(user_xor, 1, &own);

@@ -200,12 +200,12 @@ bool pmpi_check_call(const Call* p, const Part* part) {
     bool good = true;
     for (int reference = 0; reference < 2; ++reference) {
         // Room for the counts and gaps, and for inputs in the result buffer.
-        const size_t most = (p->count + 4) * (size_t)part->size;
+        const size_t max = (p->count + 4) * (size_t)part->size;
         const size_t in_elements = p->operation == kReduceScatter || p->operation == kAllgatherv
-                                       ? most
+                                       ? max
                                        : p->count * blocks_in(p, part);
         const size_t out_elements = pmpi_is_reduction(p->operation) || p->operation == kAllgatherv
-                                        ? most
+                                        ? max
                                         : p->count * blocks_out(p, part);
         in[reference] = take(p, p->in, in_elements);
         out[reference] = take(p, p->out, out_elements);

@@ -42,7 +42,7 @@ static bool is_left(const Case* c) {
 }
 
 int main(int argc, char** argv) {
-    enum { kRounds = 150, kMost = 64 << 10 };
+    enum { kRounds = 150, kMax = 64 << 10 };
     static Device device;
     MPI_Init(&argc, &argv);
     Part world = part_of(MPI_COMM_WORLD, 0);
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
         char what[200];
         const uint64_t key = next_random(&state);
         world.device = world.rank % 2 == 1 ? &device : NULL;
-        case_draw(&c, &world, (Kind)(i % kKinds), key, kMost, true);
+        case_draw(&c, &world, (Kind)(i % kKinds), key, kMax, true);
         if (is_left(&c)) {
             free(c.counts);
             continue;

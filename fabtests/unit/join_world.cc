@@ -27,7 +27,7 @@ JoinProcess::JoinProcess(JoinWorld& world, Rank self, wire::JoinId id, std::uint
       world_(world),
       self_(self),
       id_(id),
-      most_under_way_(world.network_.messages_at_once) {
+      max_under_way_(world.network_.messages_at_once) {
     hello.id = id;
     hello.rank = self;
     hello.members = static_cast<std::uint32_t>(world.size());

@@ -20,7 +20,7 @@ ByteString copy(const Ballots& ballots) {
 }
 
 std::vector<bool> all_but(std::uint32_t members, std::vector<std::uint32_t> speakers) {
-    std::vector<bool> received(Speakers::most(members), true);
+    std::vector<bool> received(Speakers::max(members), true);
     for (std::uint32_t speaker : speakers) received[speaker] = false;
     return received;
 }
@@ -67,7 +67,7 @@ Test(election, a_suspected_member_probes_once) {
                 const bool extra = usual.place(rank_of(suspected)) == engine::kNoSpeaker;
                 cr_assert(!extra || n > engine::kAllProbeUpTo);
                 cr_assert_eq(speakers.count(), usual.count() + extra);
-                cr_assert_leq(speakers.count(), Speakers::most(n));
+                cr_assert_leq(speakers.count(), Speakers::max(n));
                 const std::uint32_t place = speakers.place(rank_of(suspected));
                 cr_assert(place < speakers.count() && speakers.rank(place) == rank_of(suspected));
             }

@@ -145,9 +145,9 @@ Test(watermark, requests_each_once_and_answers_when_known) {
     Member middle(1, 3);
     middle.finish(4);
     middle.checkpoint.await();
-    const Nanoseconds least =
-        std::max(middle.core.config.least_silence, Nanoseconds{2 * middle.core.round_trip.mean().value});
-    cr_assert(middle.checkpoint.next_deadline() == kPartSoon + least, "while nothing was measured");
+    const Nanoseconds min =
+        std::max(middle.core.config.min_silence, Nanoseconds{2 * middle.core.round_trip.mean().value});
+    cr_assert(middle.checkpoint.next_deadline() == kPartSoon + min, "while nothing was measured");
     middle.core.now = middle.checkpoint.next_deadline();
     middle.checkpoint.on_timeout();
     cr_assert(middle.messages() == (Messages{{kRequest, 0, 0}}));

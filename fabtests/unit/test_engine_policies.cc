@@ -14,7 +14,7 @@ namespace {
 engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t members) {
     engine::GroupConfig config = config_of(self, members);
     config.repair = repair;
-    config.least_silence = config.least_tail = config.least_gap = config.lossless_silence = {};
+    config.min_silence = config.min_tail = config.min_gap = config.lossless_silence = {};
     return config;
 }
 
@@ -113,14 +113,14 @@ static std::int64_t nak_delay_us(const std::vector<std::int64_t>& took_us) {
 // On busy cores a barrier takes many round trips. The NAK is sent when a barrier takes longer than usual, and
 // still soon if repairs of other members have delayed most of the recent ones.
 Test(policies, a_barrier_is_not_requested_before_its_usual_time) {
-    const std::int64_t least = config_of(2, 8).least_silence.value / 1000;
-    cr_assert_eq(nak_delay_us({}), least);
-    cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 20)), least);
+    const std::int64_t min = config_of(2, 8).min_silence.value / 1000;
+    cr_assert_eq(nak_delay_us({}), min);
+    cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 20)), min);
     cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 500)), 625);
     std::vector<std::int64_t> repaired(16, 2000);
     std::fill_n(repaired.begin(), 5, 100);
     const std::int64_t delay = nak_delay_us(repaired);
-    cr_assert(delay >= least && delay <= 4 * 100 + 5, "%ld us", static_cast<long>(delay));
+    cr_assert(delay >= min && delay <= 4 * 100 + 5, "%ld us", static_cast<long>(delay));
 }
 
 Test(policies, push_waits_longer_and_forwards_once) {
@@ -457,11 +457,11 @@ Test(automatic_policy, the_others_learn_nothing) {
 
 Test(automatic_policy, usual_times_ignore_a_few_long_ones) {
     engine::RecentTimes times;
-    const Nanoseconds least = Nanoseconds::from_us(1), most = Nanoseconds::from_ms(10);
-    cr_assert(times.deadline(least, most) == least);
+    const Nanoseconds min = Nanoseconds::from_us(1), max = Nanoseconds::from_ms(10);
+    cr_assert(times.deadline(min, max) == min);
     for (int i = 0; i < 64; ++i)
         times.sample(i % 8 == 0 ? Nanoseconds::from_ms(5) : Nanoseconds::from_us(100));
-    cr_assert(times.deadline(least, most) == Nanoseconds::from_us(125));
+    cr_assert(times.deadline(min, max) == Nanoseconds::from_us(125));
     for (int i = 0; i < 3; ++i) times.sample(Nanoseconds::from_ms(5));
-    cr_assert(times.deadline(least, most) > Nanoseconds::from_ms(5), "three are no exception any more");
+    cr_assert(times.deadline(min, max) > Nanoseconds::from_ms(5), "three are no exception any more");
 }

@@ -264,10 +264,10 @@ Test(elections, rank_0_holds_them_ever_less_often) {
     Electing leader(0, 2);
     leader.request(1, 0);
     cr_assert_eq(leader.messages(), 0U, "there is no member to inform");
-    Nanoseconds least{};
+    Nanoseconds min{};
     for (std::uint64_t number = 1; number <= 3; ++number) {
         const Nanoseconds begin = leader.elections.next_deadline();
-        cr_assert_geq(begin - leader.core.now, least);
+        cr_assert_geq(begin - leader.core.now, min);
         leader.core.now = begin;
         leader.elections.on_timeout();
         cr_assert_eq(leader.core.counters.elections, number);
@@ -276,8 +276,8 @@ Test(elections, rank_0_holds_them_ever_less_often) {
         leader.request(1, number);  // the request waits for the end of the election
         leader.vote(1, number);
         cr_assert_eq(leader.core.reachability.version(), 0U, "it ends in the same map");
-        least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
-                                                   : 2 * least.value};
+        min = Nanoseconds{min == Nanoseconds{} ? leader.core.config.min_election_interval.value
+                                               : 2 * min.value};
     }
     Electing without(0, 2, false);
     without.request(1, 0);
@@ -290,32 +290,31 @@ Test(elections, beacons_are_rare) {
     cr_assert_eq(mute.multicasts(), 1U);
     mute.elections.want_beacon();
     cr_assert_eq(mute.multicasts(), 0U);
-    mute.core.now = kBegin + mute.core.config.least_beacon_interval;
+    mute.core.now = kBegin + mute.core.config.min_beacon_interval;
     mute.elections.want_beacon();
     cr_assert_eq(mute.multicasts(), 1U);
 }
 
 Test(deadlines, follow_what_was_measured) {
     const GroupConfig config = running_config(8);
-    RoundTrip round_trip(config.initial_rtt, {}, config.most_silence);
+    RoundTrip round_trip(config.initial_rtt, {}, config.max_silence);
     RedundancyPolicy losses(config);
     Deadlines deadlines(config, round_trip, losses);
     cr_assert_eq(deadlines.gap().value, config.initial_rtt.value / 4);
-    const Nanoseconds least = config.least_silence, late = Nanoseconds::from_us(800);
+    const Nanoseconds min = config.min_silence, late = Nanoseconds::from_us(800);
     Slot slot(config, 0);
     slot.operation.kind = CollectiveKind::broadcast;
     cr_assert_eq(deadlines.silence(slot), config.lossless_silence, "nothing is lost");
-    cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * least.value,
-                 "of a member with a longer timeout");
+    cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * min.value, "of a member with a longer timeout");
     losses.adopt({.lacking = 100, .worst = 100});
-    cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
+    cr_assert_eq(deadlines.silence(slot), min, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
     cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);
     slot.reception.ever = true;
     slot.reception.longest_gap = Nanoseconds::from_us(400);
     cr_assert_eq(deadlines.silence(slot).value, 2 * slot.reception.longest_gap.value, "by its own gaps");
     cr_assert_eq(deadlines.root_nak(3),
-                 Nanoseconds{std::max(config.least_tail.value, 3 * config.initial_rtt.value / 2)});
+                 Nanoseconds{std::max(config.min_tail.value, 3 * config.initial_rtt.value / 2)});
     for (int i = 0; i < 8; ++i) deadlines.on_root_nak_answer(Nanoseconds::from_us(500));
     cr_assert_gt(deadlines.root_nak(3), Nanoseconds::from_us(500));
 }

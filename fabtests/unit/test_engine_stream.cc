@@ -164,7 +164,7 @@ Test(streaming, silence_of_a_root_that_lacks_bytes_causes_a_nak_for_one_fragment
     const struct {
         std::uint32_t received;
         bool lacks;  // whether the root lacks bytes
-        std::size_t least, most;
+        std::size_t min, max;
     } rows[] = {{0, false, 1, 1}, {1, true, 1, 1}, {10, true, 1, 1}, {10, false, 54, 54}, {60, true, 1, 1}};
     const ByteString sent = content(kStreamed);
     for (const auto& row : rows) {
@@ -178,8 +178,8 @@ Test(streaming, silence_of_a_root_that_lacks_bytes_causes_a_nak_for_one_fragment
         }
         cr_assert_eq(bench.engine.arrived(kFirst), std::uint64_t{row.received} * kStreamFragment);
         const auto fragments = requested(bench.pass(Nanoseconds::from_ms(90)));
-        cr_assert_geq(fragments.size(), row.least, "after %u", row.received);
-        cr_assert_leq(fragments.size(), row.most, "after %u", row.received);
+        cr_assert_geq(fragments.size(), row.min, "after %u", row.received);
+        cr_assert_leq(fragments.size(), row.max, "after %u", row.received);
         cr_assert_eq(fragments.front(), row.received);
     }
 }

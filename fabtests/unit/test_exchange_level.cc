@@ -196,11 +196,11 @@ Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
 
 // A number that does not fit into the header is refused rather than truncated.
 Test(exchange_level, numbers_that_are_too_large) {
-    for (const auto& [members, most] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
+    for (const auto& [members, max] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
         std::vector<std::byte> input(members), buffer(members);
         ExchangeLevel level = member(0, members);
-        LevelOperation last = level_operation_of(Kind::alltoall, input, buffer, 1, most);
-        LevelOperation beyond = level_operation_of(Kind::alltoall, input, buffer, 1, most + 1);
+        LevelOperation last = level_operation_of(Kind::alltoall, input, buffer, 1, max);
+        LevelOperation beyond = level_operation_of(Kind::alltoall, input, buffer, 1, max + 1);
         cr_assert_eq(level.post(beyond, {}), EOVERFLOW);
         cr_assert_eq(level.post(last, {}), 0);
     }
@@ -343,7 +343,7 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
             kMembers, level_operation_of(Kind::gather, input, buffer, kBlock, operation));
         for (std::uint32_t rank = 0; rank < kMembers; ++rank)
             cr_assert_eq(levels[rank].post(level_operations[rank], linear, {}), 0);
-        std::uint64_t most = 0, longest = 0;
+        std::uint64_t max = 0, longest = 0;
         while (!level_operations[0].done) {
             for (Outgoing message; levels[0].poll_outgoing(message);) {
                 const std::uint64_t total = wire::decode(letter(message)).header.total;
@@ -353,7 +353,7 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
             }
             const std::uint64_t all = std::accumulate(promised.begin() + 1, promised.end(), std::uint64_t{0});
             cr_assert_leq(all, (kMembers - 1) * kWindow + config.borrowed_credit_bytes);
-            most = std::max(most, all);
+            max = std::max(max, all);
             longest = std::max(longest, *std::max_element(promised.begin(), promised.end()));
             const auto sender = static_cast<std::uint32_t>(1 + random() % (kMembers - 1));
             Outgoing message;
@@ -364,7 +364,7 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
             levels[0].progress({});
         }
         cr_assert_eq(longest, config.long_window_bytes);
-        cr_assert_gt(most, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is lent");
+        cr_assert_gt(max, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is lent");
         cr_assert_eq(levels[0].counters().bad_pieces, 0);
         for (std::uint32_t rank = 1; rank < kMembers; ++rank) cr_assert_leq(promised[rank], kWindow);
     }

@@ -278,7 +278,7 @@ struct Member {
          .settings = {.security = security},
          .policy = policy,
          .selection = {},
-         .means = {.message_bytes = 65536 + 128, .most_open = 16, .memory = {}, .stall_timeout = kNever}},
+         .means = {.message_bytes = 65536 + 128, .max_open = 16, .memory = {}, .stall_timeout = kNever}},
         process};
 };
 

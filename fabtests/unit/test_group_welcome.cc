@@ -56,11 +56,11 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
     struct Bound {
         const char* what;
         std::function<void(wire::Welcome&, std::uint32_t)> set;
-        std::uint32_t least, most;
+        std::uint32_t min, max;
     };
     const Bound bounds[] = {
-        {"fragment", [](auto& one, auto value) { one.fragment_bytes = value; }, kLeastFragment, kMaxFragment},
-        {"window", [](auto& one, auto value) { one.window = value; }, kLeastWindow, kMaxWindow},
+        {"fragment", [](auto& one, auto value) { one.fragment_bytes = value; }, kMinFragment, kMaxFragment},
+        {"window", [](auto& one, auto value) { one.window = value; }, kMinWindow, kMaxWindow},
         {"channels", [](auto& one, auto value) { one.channels = value; }, 1, kMaxChannels},
         {"delay", [](auto& one, auto value) { one.root_delay_us = value; }, 0, kMaxRootDelayUs},
         {"repair", [](auto& one, auto value) { one.repair = static_cast<std::uint8_t>(value); }, 0,
@@ -76,9 +76,9 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
         const auto with = [&](std::uint32_t value) {
             return accepts([&](wire::Welcome& welcome) { bound.set(welcome, value); });
         };
-        cr_assert(with(bound.least) && with(bound.most), "%s", bound.what);
-        cr_assert_not(with(bound.most + 1), "%s", bound.what);
-        if (bound.least > 0) cr_assert_not(with(bound.least - 1), "%s", bound.what);
+        cr_assert(with(bound.min) && with(bound.max), "%s", bound.what);
+        cr_assert_not(with(bound.max + 1), "%s", bound.what);
+        if (bound.min > 0) cr_assert_not(with(bound.min - 1), "%s", bound.what);
     }
     cr_assert_not(accepts([](wire::Welcome& welcome) { welcome.selection.clear(); }));
     cr_assert_not(accepts([](wire::Welcome& welcome) { welcome.selection.front() ^= std::byte{0xff}; }));
@@ -129,8 +129,8 @@ Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
     };
     cr_assert_null(hindrance(0, [](auto&) {}).why);
     cr_assert_null(hindrance(2, [](auto& offer) { offer = {}; }).why, "it leads no host");
-    cr_assert_null(hindrance(3, [](auto& offer) { offer.datagram_bytes = kLeastDatagram; }).why);
-    const Hindrance small = hindrance(3, [](auto& offer) { offer.datagram_bytes = kLeastDatagram - 1; });
+    cr_assert_null(hindrance(3, [](auto& offer) { offer.datagram_bytes = kMinDatagram; }).why);
+    const Hindrance small = hindrance(3, [](auto& offer) { offer.datagram_bytes = kMinDatagram - 1; });
     cr_assert_str_eq(small.why, "has none");
     cr_assert_eq(small.rank, 3U);
     cr_assert_str_eq(hindrance(1, [](auto& offer) { offer.room = 0; }).why, "can join no more groups");

@@ -93,10 +93,10 @@ fi_addr_t address_of(Messenger& from, const Messenger& to) {
 class Pair {
   public:
     explicit Pair(const char* provider = kTcp) : info_(provider), peer_(address_of(*from_, *to_)) {}
-    // Sends messages of this size while there is room, at most `most`; returns how many.
-    std::size_t send(std::size_t most, std::size_t bytes) {
+    // Sends messages of this size while there is room, at most `max`; returns how many.
+    std::size_t send(std::size_t max, std::size_t bytes) {
         std::size_t sent = 0;
-        for (; sent < most && from_->can_send(account_); ++sent) {
+        for (; sent < max && from_->can_send(account_); ++sent) {
             std::vector<std::byte> message(bytes, std::byte(number_ % 251));
             std::memcpy(message.data(), &number_, sizeof number_);
             from_->send(account_, peer_, Bytes(message).first(8), Bytes(message).subspan(8));

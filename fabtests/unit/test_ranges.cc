@@ -188,13 +188,13 @@ Test(ranges, the_cheapest_is_chosen) {
         const AddressChoice choice = choose_scheme(subset, members, true);
         const bool few = choice.cover.size() <= kMaxRanges;
         const AddressCosts& costs = choice.costs;
-        double least = std::min(costs.parent, costs.own);
-        if (few) least = std::min({least, costs.chained, costs.tree});
+        double min = std::min(costs.parent, costs.own);
+        if (few) min = std::min({min, costs.chained, costs.tree});
         const double chosen = choice.scheme == AddressScheme::parent    ? costs.parent
                               : choice.scheme == AddressScheme::own     ? costs.own
                               : choice.scheme == AddressScheme::chained ? costs.chained
                                                                         : costs.tree;
-        cr_assert_eq(chosen, least);
+        cr_assert_eq(chosen, min);
         cr_assert(few || choice.scheme == AddressScheme::parent || choice.scheme == AddressScheme::own);
         seen.insert(choice.scheme);
     }

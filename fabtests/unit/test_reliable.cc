@@ -277,8 +277,8 @@ Test(reliable_members, the_slowest_receiver_is_waited_for) {
     }
     cr_assert_eq(members.receivers(), 2);
     cr_assert_eq(members.acked_by_all(9), 4, "the first receives nothing");
-    cr_assert_eq(members.least_room(512), 200);
-    cr_assert_eq(members.least_room(50), 50);
+    cr_assert_eq(members.min_room(512), 200);
+    cr_assert_eq(members.min_room(50), 50);
 }
 
 Test(reliable_members, the_longest_silent_makes_room_unless_awaited) {

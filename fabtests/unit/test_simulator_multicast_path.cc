@@ -196,8 +196,7 @@ Test(multicast_path, a_leader_of_many) {
 Test(multicast_path, a_mute_member_of_many_is_found_in_its_turn) {
     const std::uint32_t members = 257, root = 3, mute = 8;
     Options options = large_outage_options(members);
-    options.group().least_election_interval = options.group().most_election_interval =
-        Nanoseconds::from_ms(1);
+    options.group().min_election_interval = options.group().max_election_interval = Nanoseconds::from_ms(1);
     const Outage outage{"a member that is no root",
                         [](Rank from, Rank to) {
                             return from == rank_of(mute) || (from == rank_of(root) && to == rank_of(5));

@@ -177,7 +177,7 @@ Test(transport_hub, without_descriptors_sockets_are_shared_and_then_there_is_no_
 
 Test(transport_hub, the_set_limit_counts_addresses) {
     auto options = multicast_options("lo", 4);
-    options.most_memberships = 2;
+    options.max_memberships = 2;
     auto hub = must(MulticastHub::open(options));
     const Membership one = must(hub->join(nth(options, 0)));
     cr_assert(hub->has_room());

@@ -141,10 +141,10 @@ std::vector<std::vector<std::string>> run_shapes(std::size_t max_payload) {
          std::initializer_list<std::size_t>{1, 2, 3, 31, 32, 33, 44, 45, 64, 65, 96, 97, 100}) {
         using SizeOf = std::size_t (*)(std::size_t at, std::size_t count, std::size_t full);
         for (const SizeOf size_of : std::initializer_list<SizeOf>{
-                 [](std::size_t, std::size_t, std::size_t most) { return most; },
+                 [](std::size_t, std::size_t, std::size_t max) { return max; },
                  [](std::size_t, std::size_t, std::size_t) -> std::size_t { return 1; },
-                 [](std::size_t at, std::size_t all, std::size_t most) { return at + 1 < all ? most : 1; },
-                 [](std::size_t at, std::size_t all, std::size_t most) { return at + 1 < all ? most : 0; },
+                 [](std::size_t at, std::size_t all, std::size_t max) { return at + 1 < all ? max : 1; },
+                 [](std::size_t at, std::size_t all, std::size_t max) { return at + 1 < all ? max : 0; },
                  [](std::size_t at, std::size_t all, std::size_t) -> std::size_t {
                      return at == all / 2 ? 0 : 200;
                  },

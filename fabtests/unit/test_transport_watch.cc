@@ -98,9 +98,9 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, bool by_tcp) 
 // Limits this process to this many descriptors.
 class Descriptors {
   public:
-    explicit Descriptors(rlim_t most) {
+    explicit Descriptors(rlim_t max) {
         cr_assert_eq(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-        set(most);
+        set(max);
     }
     ~Descriptors() { set(before_.rlim_cur); }
     Descriptors(const Descriptors&) = delete;
@@ -313,7 +313,7 @@ Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
     const WatchPoint neighbour = receive_point(pipe);
     WatchPoint silent;
     silent.listener = SocketAddress::parse("10.77.0.99:4000").value();
-    unsigned most_watched = 0;
+    unsigned max_watched = 0;
     for (rlim_t spare = 0; spare <= 8; ++spare) {
         auto watch = must(PeerWatch::open(options));
         const Descriptors few(static_cast<rlim_t>(next_descriptor()) + spare);
@@ -336,9 +336,9 @@ Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
         cr_assert_eq(lost.size() + watch->watched(), 3);
         cr_assert(std::count(lost.begin(), lost.end(), kSilent) == 1, "%lu descriptors", spare);
         cr_assert(spare > 0 || lost.size() == 3, "without a descriptor no member is watched");
-        most_watched = std::max(most_watched, static_cast<unsigned>(watch->watched()));
+        max_watched = std::max(max_watched, static_cast<unsigned>(watch->watched()));
     }
-    cr_assert_eq(most_watched, 2, "enough is enough");
+    cr_assert_eq(max_watched, 2, "enough is enough");
 }
 
 Test(transport_watch, limits_and_bad_input) {

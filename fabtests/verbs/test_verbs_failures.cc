@@ -29,15 +29,15 @@ TestSuite(verbs_failures, .timeout = 120);
 namespace {
 
 struct Faults {
-    std::string name;                    // name of the function that fails
-    int from = 0;                        // it fails from this call on; 0: never
-    std::size_t most_memory = SIZE_MAX;  // bytes that may be locked at once
-    bool refuse = false;                 // the network refuses joins
-    bool ignore = false;                 // the network does not answer joins
-    bool ends = false;                   // the network ends the latest membership, once
-    bool manages = false;                // the network chooses addresses for joins without an address
-    void* latest_join = nullptr;         // context of the latest join
-    void* any_join = nullptr;            // context of the latest join without an address
+    std::string name;                   // name of the function that fails
+    int from = 0;                       // it fails from this call on; 0: never
+    std::size_t max_memory = SIZE_MAX;  // bytes that may be locked at once
+    bool refuse = false;                // the network refuses joins
+    bool ignore = false;                // the network does not answer joins
+    bool ends = false;                  // the network ends the latest membership, once
+    bool manages = false;               // the network chooses addresses for joins without an address
+    void* latest_join = nullptr;        // context of the latest join
+    void* any_join = nullptr;           // context of the latest join without an address
     rdma_cm_event made_up{};
     std::map<std::string, int> calls, alive;
     ibv_qp* latest = nullptr;  // latest queue pair
@@ -130,7 +130,7 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
 }
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* at, size_t length, int access) {
     if (fails("ibv_reg_mr")) return nullptr;
-    if (length > faults.most_memory) {
+    if (length > faults.max_memory) {
         errno = ENOMEM;
         return nullptr;
     }
@@ -251,7 +251,7 @@ Test(verbs_failures, opening_fails_at_every_step) {
 Test(verbs_failures, little_memory_makes_for_few_receives) {
     const VerbsOptions options = options_of_device(0);
     cr_assert_eq(open_or_fail(options)->receives(), options.receives);
-    faults.most_memory = (options.receives / 4 + options.sends) * 5000;
+    faults.max_memory = (options.receives / 4 + options.sends) * 5000;
     const VerbsOwner hub = open_or_fail(options);
     cr_assert_lt(hub->receives(), options.receives);
     cr_assert_geq(hub->receives(), 64);

@@ -81,7 +81,7 @@ Test(verbs_groups, a_thousand_groups_on_one_queue_pair) {
 
 Test(verbs_groups, no_more_than_requested) {
     VerbsOptions options = options_of_device(0);
-    options.most_memberships = 2;
+    options.max_memberships = 2;
     const VerbsOwner hub = open_or_fail(options);
     std::vector<Membership> memberships;
     memberships.push_back(join_or_fail(*hub, group_number(0)));

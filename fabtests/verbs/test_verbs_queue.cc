@@ -28,9 +28,9 @@ bool readable(int descriptor, int milliseconds) {
 
 Test(verbs_queue, all_sizes_arrive_unchanged) {
     Pair pair;
-    const std::size_t most = pair.a->max_payload();
-    cr_assert_geq(most, 1024);
-    const std::size_t sizes[] = {0, 1, 23, 24, 25, 127, 128, 129, 1000, most - 1, most};
+    const std::size_t max = pair.a->max_payload();
+    cr_assert_geq(max, 1024);
+    const std::size_t sizes[] = {0, 1, 23, 24, 25, 127, 128, 129, 1000, max - 1, max};
     unsigned seed = 0;
     for (const std::size_t size : sizes) {
         const std::string sent = bytes_of(size, ++seed);

@@ -35,11 +35,11 @@ static void die(const char* what) {
     exit(1);
 }
 
-static int number(const char* text, const char* what, int least, int most) {
+static int number(const char* text, const char* what, int min, int max) {
     char* end;
     long value = strtol(text, &end, 10);
-    if (end != text && *end == '\0' && value >= least && value <= most) return (int)value;
-    fprintf(stderr, "flows: %s '%s' must be a number from %d to %d\n", what, text, least, most);
+    if (end != text && *end == '\0' && value >= min && value <= max) return (int)value;
+    fprintf(stderr, "flows: %s '%s' must be a number from %d to %d\n", what, text, min, max);
     exit(2);
 }
 

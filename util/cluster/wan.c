@@ -76,11 +76,11 @@ static void die(const char* what) {
     exit(1);
 }
 
-static double number(const char* text, const char* what, double least, double most) {
+static double number(const char* text, const char* what, double min, double max) {
     char* end;
     double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most)) {
-        fprintf(stderr, "wan: %s '%s' must be a number from %g to %g\n", what, text, least, most);
+    if (end == text || *end || !(value >= min && value <= max)) {
+        fprintf(stderr, "wan: %s '%s' must be a number from %g to %g\n", what, text, min, max);
         exit(2);
     }
     return value;

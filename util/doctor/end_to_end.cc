@@ -47,10 +47,10 @@ constexpr std::string_view kLogLine = "libfabric:";
 
 // The lines of a file, each with its line break.
 std::vector<std::string> lines_of(const FileDescriptor& file) {
-    constexpr std::size_t kMost = std::size_t{1} << 20;
+    constexpr std::size_t kMax = std::size_t{1} << 20;
     std::vector<std::string> lines;
     if (!file.valid()) return lines;
-    std::string text(kMost, '\0');
+    std::string text(kMax, '\0');
     const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
     text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     for (std::size_t at = 0, end = 0; at < text.size(); at = end) {

@@ -38,7 +38,7 @@ std::vector<PhaseLoad> loads_of_turn(std::size_t datagram_bytes, std::uint64_t w
         mbit = std::max<std::uint64_t>(mbit, 1);
         const std::uint64_t time = hosts > kManyHosts ? kFast_ns * kManyHosts / hosts : kFast_ns;
         const std::uint64_t count = mbit * time / 1000 / 8 / std::max<std::size_t>(datagram_bytes, 1);
-        return PhaseLoad{phase, std::clamp<std::uint64_t>(count, 10, Tally::kMost), datagram_bytes, mbit};
+        return PhaseLoad{phase, std::clamp<std::uint64_t>(count, 10, Tally::kMax), datagram_bytes, mbit};
     };
     const std::uint64_t burst = std::clamp<std::uint64_t>(window, 1, kMaxBurst);
     return {{Phase::small, kGentle, kSmall},     {Phase::full, kGentle, datagram_bytes},

@@ -45,11 +45,11 @@ std::vector<unsigned> Judging::senders() const {
 }
 
 std::string Judging::names(const std::vector<unsigned>& hosts) const {
-    constexpr std::size_t kMost = 8;
+    constexpr std::size_t kMax = 8;
     std::string text;
-    for (std::size_t i = 0; i < std::min(hosts.size(), kMost); ++i)
+    for (std::size_t i = 0; i < std::min(hosts.size(), kMax); ++i)
         text += (text.empty() ? "" : ", ") + name(hosts[i]);
-    return hosts.size() > kMost ? fmt::format("{} and {} more", text, hosts.size() - kMost) : text;
+    return hosts.size() > kMax ? fmt::format("{} and {} more", text, hosts.size() - kMax) : text;
 }
 
 void Judging::find(Finding finding, const std::vector<unsigned>& hosts) {

@@ -70,12 +70,12 @@ std::size_t PendingConnection::wanted() const {
 
 void PendingConnection::listen() {
     while (socket_.valid() && reply_.empty() && tls_ == nullptr) {
-        const std::size_t most = wanted();
-        if (most <= size_) {
+        const std::size_t max = wanted();
+        if (max <= size_) {
             decide();
             continue;
         }
-        const ssize_t size = recv(socket_.get(), input_.data() + size_, most - size_, MSG_DONTWAIT);
+        const ssize_t size = recv(socket_.get(), input_.data() + size_, max - size_, MSG_DONTWAIT);
         if (size > 0) {
             size_ += static_cast<std::size_t>(size);
         } else if (size == 0) {

@@ -172,7 +172,7 @@ const std::string& Gateway::status(bool json) {
 
 Result<std::string> request_status(const sites::Endpoint& gateway, bool json) {
     constexpr int kTimeoutMs = 3000;
-    constexpr std::size_t kMost = 16 << 20;
+    constexpr std::size_t kMax = 16 << 20;
     auto socket = connect_to(gateway);
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
@@ -189,7 +189,7 @@ Result<std::string> request_status(const sites::Endpoint& gateway, bool json) {
         static_cast<ssize_t>(request.size()))
         return failed(errno);
     std::string answer;
-    while (answer.size() < kMost) {
+    while (answer.size() < kMax) {
         if (!wait_for(POLLIN)) return failed(ETIMEDOUT);
         char block[16384];
         const ssize_t size = recv(descriptor, block, sizeof block, 0);

@@ -58,7 +58,7 @@ static void count(struct run* run, int to, size_t bytes) {
     struct crossings* all = &run->crossings;
     int i = 0;
     while (i < all->used && all->at[i].bytes != bytes) i++;
-    if (i == kLengthsMost) return;
+    if (i == kMaxLengths) return;
     if (i == all->used) all->at[all->used++].bytes = bytes;
     all->at[i].messages++;
 }

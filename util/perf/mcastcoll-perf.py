@@ -15,7 +15,7 @@ for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
         sys.path.insert(0, os.path.realpath(folder))
 
 import perf_report  # noqa: E402
-from perf_arguments import MOST_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
+from perf_arguments import MAX_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
 from perf_bench import Bench  # noqa: E402
 from perf_stacks import StackError, cores, read_tables  # noqa: E402
 
@@ -44,9 +44,9 @@ def arguments():
                    help="'all', or some of: " + ", ".join(MPI) + "; with the prefix i: nonblocking; with --level fabric: "
                    + ", ".join(OPERATIONS["fabric"]))
     p.add_argument("--sizes", type=sizes, default="8,1K,64K,1M", metavar="S,S,..", help="bytes, see mcastcoll-perf(1) (8,1K,64K,1M)")
-    p.add_argument("--ranks", "--members", dest="ranks", type=numbers(2, MOST_RANKS), metavar="N,N,..",
+    p.add_argument("--ranks", "--members", dest="ranks", type=numbers(2, MAX_RANKS), metavar="N,N,..",
                    help="processes (4, or one per host)")
-    p.add_argument("--hosts", type=numbers(2, MOST_RANKS), metavar="H,H,..",
+    p.add_argument("--hosts", type=numbers(2, MAX_RANKS), metavar="H,H,..",
                    help="number of hosts of util/cluster, as root (this host only)")
     p.add_argument("--stacks", type=words, metavar="S,S,..", help="the first is compared with the others "
                    f"({STACKS['mpi']}; --level fabric: {STACKS['fabric']})")

@@ -5,8 +5,8 @@ import subprocess
 
 from perf_stacks import HERE, Place, cores, program_path
 
-MOST_RANKS = 63
-MOST_BYTES = 1 << 30
+MAX_RANKS = 63
+MAX_BYTES = 1 << 30
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,7 +35,7 @@ class Short(argparse.Action):
 def size(text):
     shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
     digits = text[:-1] if shift else text
-    if not digits.isdigit() or int(digits) << shift > MOST_BYTES:
+    if not digits.isdigit() or int(digits) << shift > MAX_BYTES:
         raise argparse.ArgumentTypeError(f"'{text}': give bytes up to 1G, comma-separated, with K, M or G")
     return int(digits) << shift
 

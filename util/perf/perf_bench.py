@@ -30,8 +30,8 @@ from perf_stacks import LAB, StackError, cores, launch_line
 
 LOST = {1: 100, 2: 10}  # repetitions: factor of slowness
 MIN_REPETITIONS = 2
-MOST_LAUNCHES = 3
-MOST_AGAIN = 3
+MAX_LAUNCHES = 3
+MAX_AGAIN = 3
 START_LIMIT_S = 180
 END_LIMIT_S = 60
 SETTLE_S = 10
@@ -187,18 +187,18 @@ class Bench:
         job = self.jobs.get(stack.name)
         if job and not job.error:
             return job
-        if self.launches.get(stack.name, 0) == MOST_LAUNCHES:
+        if self.launches.get(stack.name, 0) == MAX_LAUNCHES:
             return None
         self.launches[stack.name] = self.launches.get(stack.name, 0) + 1
         try:
             job = Job(stack, self.place, *launch_line(stack, self.place, self.timeout_s))
         except (StackError, OSError) as problem:
-            self.launches[stack.name] = MOST_LAUNCHES
+            self.launches[stack.name] = MAX_LAUNCHES
             self.note(f"{stack.name} cannot be launched: {problem}")
             return None
         self.jobs[stack.name] = job
         if job.error:
-            self.launches[stack.name] = MOST_LAUNCHES  # it would not start the next time either
+            self.launches[stack.name] = MAX_LAUNCHES  # it would not start the next time either
             self.failed(job)
             return None
         return job
@@ -255,7 +255,7 @@ class Bench:
         begin, repetitions = time.monotonic(), {s.name: [] for s in self.stacks}
         share = (self.start + self.limit_s - begin) / self.cells_left if self.limit_s else None
         errors = {}
-        for number in range(self.rounds * MOST_AGAIN):
+        for number in range(self.rounds * MAX_AGAIN):
             spent = time.monotonic() - begin
             if number >= self.rounds and not self.seems_slow(repetitions):
                 break

@@ -360,9 +360,9 @@ static void raise_flag(struct perf_floor* f, uint64_t value) {
     atomic_store_explicit(&f->flags[f->rank].value, value, memory_order_release);
 }
 
-static uint64_t wait_for(struct perf_floor* f, int rank, uint64_t least) {
+static uint64_t wait_for(struct perf_floor* f, int rank, uint64_t min) {
     uint64_t value;
-    while ((value = atomic_load_explicit(&f->flags[rank].value, memory_order_acquire)) < least) rest(f);
+    while ((value = atomic_load_explicit(&f->flags[rank].value, memory_order_acquire)) < min) rest(f);
     return value;
 }
 

@@ -298,7 +298,7 @@ static uint64_t agree(void* bench, uint64_t own) {
 static double overlap(struct bench* b, double alone_us) {
     uint64_t count = kOverlapSamples;
     const double allowed = b->seconds * 1e6 * kOverlapShare / (2 * alone_us + 1);
-    if (allowed < (double)count) count = allowed < kPerfLeastSamples ? kPerfLeastSamples : (uint64_t)allowed;
+    if (allowed < (double)count) count = allowed < kPerfMinSamples ? kPerfMinSamples : (uint64_t)allowed;
     double agreed[2] = {alone_us, (double)count}, longest[kOverlapSamples];
     MPI_Bcast(agreed, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     count = (uint64_t)agreed[1];

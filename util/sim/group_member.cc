@@ -28,7 +28,7 @@ group::JoinParameters join_parameters(const wire::JoinId& id, std::uint32_t rank
             .selection = setup.selection,
             .means = {.message_bytes = group::kMessageBytes,
                       .key = options.key,
-                      .most_open = 16,
+                      .max_open = 16,
                       .memory = {},
                       .stall_timeout = options.stall_timeout}};
 }

@@ -10,7 +10,7 @@ namespace {
 // Beyond every deadline and timeout.
 constexpr Nanoseconds kTimeLimit = Nanoseconds::from_ms(120'000);
 // Events: for any group, and for each member and each of its operations. Only an endless run needs more.
-constexpr std::uint64_t kLeastSteps = 20'000'000;
+constexpr std::uint64_t kMinSteps = 20'000'000;
 constexpr std::uint64_t kStepsPerOperation = 2'000;
 // Long enough for a join to be over, and short enough for the group to be at work.
 constexpr Nanoseconds kRepeatedWithin = Nanoseconds::from_ms(10);
@@ -46,8 +46,8 @@ GroupOptions one_group(Model model) {
     return options;
 }
 
-std::uint64_t most_steps(const GroupOptions& options) {
-    std::uint64_t steps = kLeastSteps;
+std::uint64_t max_steps(const GroupOptions& options) {
+    std::uint64_t steps = kMinSteps;
     for (const GroupSetup& setup : options.groups)
         steps += kStepsPerOperation * setup.members.size() * (setup.script.size() + 10);
     return steps;
@@ -286,9 +286,9 @@ void GroupWorld::trigger_events() {
 }
 
 std::string GroupWorld::run() {
-    const std::uint64_t most = most_steps(options_);
+    const std::uint64_t max = max_steps(options_);
     while (wrong_.empty() && network_.step() && now() <= kTimeLimit) {
-        if (++steps_ > most) return "it goes on and on";
+        if (++steps_ > max) return "it goes on and on";
         trigger_events();
     }
     return wrong_.empty() ? judge() : wrong_;

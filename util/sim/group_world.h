@@ -21,7 +21,7 @@ namespace mcastcoll::sim {
 GroupOptions one_group(Model model);
 
 // Limit of events, after which a world counts as endless.
-std::uint64_t most_steps(const GroupOptions& options);
+std::uint64_t max_steps(const GroupOptions& options);
 
 class GroupWorld final : public GroupEnvironment, public MemoryReaders {
   public:

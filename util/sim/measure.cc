@@ -111,7 +111,7 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     config.root_delay = experiment.root_delay;
     config.epoch = Epoch{1};
     // Simulated hosts have no other load, so deadlines follow from measured round trips alone.
-    config.least_silence = config.least_tail = config.least_gap = config.lossless_silence = Nanoseconds{};
+    config.min_silence = config.min_tail = config.min_gap = config.lossless_silence = Nanoseconds{};
     return config;
 }
 

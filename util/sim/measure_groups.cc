@@ -37,7 +37,7 @@ GroupMeasured::Share share_of(std::uint32_t members, Pick&& pick) {
     for (std::uint32_t rank = 0; rank < members; ++rank) {
         const auto its = static_cast<std::uint64_t>(pick(rank));
         sum += its;
-        (rank == 0 ? share.rank0 : share.most) = rank == 0 ? its : std::max(share.most, its);
+        (rank == 0 ? share.rank0 : share.max) = rank == 0 ? its : std::max(share.max, its);
     }
     share.mean = static_cast<double>(sum) / members;
     return share;

@@ -26,12 +26,12 @@ std::uint32_t one_of(Random& random, std::uint32_t count) {
     return static_cast<std::uint32_t>(random.below(count));
 }
 
-std::uint32_t number(Random& random, std::uint64_t least, std::uint64_t most) {
-    return static_cast<std::uint32_t>(random.between(least, most));
+std::uint32_t number(Random& random, std::uint64_t min, std::uint64_t max) {
+    return static_cast<std::uint32_t>(random.between(min, max));
 }
 
-Nanoseconds us_between(Random& random, std::uint64_t least, std::uint64_t most) {
-    return Nanoseconds::from_us(static_cast<std::int64_t>(random.between(least, most)));
+Nanoseconds us_between(Random& random, std::uint64_t min, std::uint64_t max) {
+    return Nanoseconds::from_us(static_cast<std::int64_t>(random.between(min, max)));
 }
 
 std::uint32_t draw_hosts(Random& random) {
@@ -105,11 +105,11 @@ void draw_setups(Random& random, std::uint32_t hosts, Options& options) {
         setup.config.members = static_cast<std::uint32_t>(setup.hosts.size());
         setup.config.key = GroupKey{random.next()};
         draw_ranges(random, setup.config);
-        const std::uint64_t most_steps = kMaxCompletions / groups / setup.config.members + 2;
-        const auto count = number(random, 2, std::min<std::uint64_t>(most_steps, 120));
-        const std::uint64_t most_bytes = kMaxBytes / groups / setup.config.members / 4;
-        const std::uint64_t large = random.chance(0.3) ? most_bytes : std::uint64_t{20'000};
-        setup.script = varied_script(random.next(), setup.config.members, count, std::min(large, most_bytes));
+        const std::uint64_t max_steps = kMaxCompletions / groups / setup.config.members + 2;
+        const auto count = number(random, 2, std::min<std::uint64_t>(max_steps, 120));
+        const std::uint64_t max_bytes = kMaxBytes / groups / setup.config.members / 4;
+        const std::uint64_t large = random.chance(0.3) ? max_bytes : std::uint64_t{20'000};
+        setup.script = varied_script(random.next(), setup.config.members, count, std::min(large, max_bytes));
         if (random.chance(0.1)) {
             setup.no_socket.resize(setup.config.members);
             for (std::uint64_t i = random.between(1, 3); i > 0; --i)

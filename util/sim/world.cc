@@ -17,7 +17,7 @@ bool is_over(const engine::Engine& engine) {
 // Limit of a member's packets in flight: for every slot a window of fragments to each downstream member, a
 // window of multicasts and a few control messages; and a message of the join and of a failure to every
 // member.
-std::uint32_t most_in_flight(const engine::GroupConfig& config) {
+std::uint32_t max_in_flight(const engine::GroupConfig& config) {
     const std::uint64_t per_slot = (engine::kMaxArity + 2ULL) * config.window + 16;
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(UINT32_MAX, config.operation_slots * per_slot + 4ULL * config.members + 64));
@@ -60,7 +60,7 @@ World::World(Options options)
                 config.multicast ? static_cast<std::uint8_t>(config.range(config.self)) : Network::kNoRange);
             Member& member = members_.emplace_back();
             member.group = number;
-            member.in_flight_limit = most_in_flight(config);
+            member.in_flight_limit = max_in_flight(config);
             const MemoryMeter meter;
             member.engine = std::make_unique<engine::Engine>(config);
             member.bytes = member.peak_bytes = meter.grown();

@@ -61,7 +61,7 @@ int flush(int fd, Connection& connection) noexcept {
 }
 
 // Limit of connections watched by the thread below. Beyond it, the programs' first writes send the prefaces.
-constexpr std::size_t kMost = 256;
+constexpr std::size_t kMax = 256;
 constexpr int kLook_ms = 20;  // delay until the thread notices a new connection
 
 struct Watched {
@@ -69,7 +69,7 @@ struct Watched {
     std::uint64_t cookie = 0;
 };
 
-std::array<Watched, kMost> watched;
+std::array<Watched, kMax> watched;
 std::size_t watched_count = 0;
 bool running = false;
 
@@ -88,7 +88,7 @@ void look_at(std::size_t index, short events) noexcept {
 }
 
 void* watch_all(void*) {
-    std::array<pollfd, kMost> polled;
+    std::array<pollfd, kMax> polled;
     for (;;) {
         std::size_t count = 0;
         {
@@ -118,7 +118,7 @@ void in_child() noexcept {
 // sends the preface.
 void watch(int fd, std::uint64_t cookie) noexcept {
     static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
-    if (prepared != 0 || watched_count == kMost) return;
+    if (prepared != 0 || watched_count == kMax) return;
     const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return;
     watched[watched_count++] = {copy, cookie};

@@ -79,12 +79,12 @@ AddressChoice choose_scheme(std::span<const std::uint32_t> subset, std::uint32_t
         return choice;
     }
     // Among equal costs prefer fewer addresses to join.
-    double least = choice.costs.parent;
+    double min = choice.costs.parent;
     for (const auto& [scheme, cost] : {std::pair{AddressScheme::own, choice.costs.own},
                                        std::pair{AddressScheme::chained, choice.costs.chained},
                                        std::pair{AddressScheme::tree, choice.costs.tree}}) {
-        if (cost >= least || (!few && scheme != AddressScheme::own)) continue;
-        least = cost;
+        if (cost >= min || (!few && scheme != AddressScheme::own)) continue;
+        min = cost;
         choice.scheme = scheme;
     }
     return choice;

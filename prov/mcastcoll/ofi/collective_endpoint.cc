@@ -109,16 +109,16 @@ bool CollectiveEndpoint::has_members_at(const SocketAddress& host) const {
 
 void CollectiveEndpoint::read_service_socket(Nanoseconds time) {
     service_read_at_ = time;
-    const unsigned most = service_pace_.may_read(groups_.any_joining(), busy_groups_ > 0, time);
+    const unsigned max = service_pace_.may_read(groups_.any_joining(), busy_groups_ > 0, time);
     const auto foreign = [&] { return joins.suspicious_datagrams() + secrets.foreign_datagrams(); };
     const std::uint64_t foreign_before = foreign();
-    const std::size_t count = service_socket.receive(most, [&](Bytes bytes, const group::Source& source) {
+    const std::size_t count = service_socket.receive(max, [&](Bytes bytes, const group::Source& source) {
         // A lost hello is repeated. Echoes are time measurements, so each datagram needs the current time.
         succeeds([&] {
             if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
         });
     });
-    service_pace_.has_read(count, most, foreign() > foreign_before, time);
+    service_pace_.has_read(count, max, foreign() > foreign_before, time);
 }
 
 void CollectiveEndpoint::receive_multicasts(Nanoseconds time) {

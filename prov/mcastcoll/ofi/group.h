@@ -84,10 +84,10 @@ struct OpenOperation {
 
 class OpenOperations {
   public:
-    static constexpr std::size_t kMost = 256;
+    static constexpr std::size_t kMax = 256;
 
-    OpenOperations() : operations_(kMost) {
-        for (std::size_t i = kMost; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+    OpenOperations() : operations_(kMax) {
+        for (std::size_t i = kMax; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
     }
 
     bool full() const { return free_.empty(); }
@@ -228,7 +228,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
         return find_team_table(name);
     }
     Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override {
-        return open_team_level(members, OpenOperations::kMost);
+        return open_team_level(members, OpenOperations::kMax);
     }
     void keyed() override;
     void changed() override;

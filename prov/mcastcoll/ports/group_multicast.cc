@@ -11,8 +11,8 @@
 
 namespace mcastcoll::ofi {
 
-static_assert(MulticastQueue::kMost <= engine::kSentTogether &&
-                  MulticastQueue::kMost <= wire::Protection::kSealedAtOnce,
+static_assert(MulticastQueue::kMax <= engine::kSentTogether &&
+                  MulticastQueue::kMax <= wire::Protection::kSealedAtOnce,
               "payloads are where they were when a full queue is flushed");
 
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Hellos& hellos) {

@@ -43,14 +43,14 @@ class ServiceSocket final : public group::Joins::Port {
     // Sends a datagram to an address where the member's service socket is likely to be. Each attempt tries
     // another candidate.
     void send_hello(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
-    // Reads at most `most` datagrams and returns their number.
+    // Reads at most `max` datagrams and returns their number.
     template <typename Take>
-    std::size_t receive(unsigned most, Take take) {
+    std::size_t receive(unsigned max, Take take) {
         const auto deliver = [&](Bytes bytes, const RendezvousSource& source) {
             const Bytes from = source.bytes();
             take(bytes, group::Source{from.begin(), from.end()});
         };
-        return rendezvous_->receive(deliver, most);
+        return rendezvous_->receive(deliver, max);
     }
 
     void reply(const group::Source& source, Bytes datagram) override;

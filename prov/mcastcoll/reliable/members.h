@@ -96,7 +96,7 @@ class Members {
     // First packet that some receiver has not acknowledged; at most `next`.
     std::uint64_t acked_by_all(std::uint64_t next) const;
     // The smallest receive buffer of all receivers, at most `packets`.
-    std::size_t least_room(std::size_t packets) const;
+    std::size_t min_room(std::size_t packets) const;
 
     // Host functions called during iteration must not add members.
     auto begin() const { return all_.begin(); }

@@ -15,7 +15,7 @@ constexpr std::size_t kFullRow = 16;
 // Pause when the system has no room for a packet.
 constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
 // Lower limit of the window, even below the reported buffers of receivers: the largest message fits.
-constexpr std::size_t kLeastWindow = 64;
+constexpr std::size_t kMinWindow = 64;
 // A sender waits for a member without an answer for the peer timeout divided by this number.
 constexpr std::int64_t kLateShare = 20;
 
@@ -118,7 +118,7 @@ void Protocol::trim() {
 }
 
 void Protocol::limit_window() {
-    outgoing_.limit(std::max(members_.least_room(config_.window), kLeastWindow));
+    outgoing_.limit(std::max(members_.min_room(config_.window), kMinWindow));
 }
 
 void Protocol::beat(bool wanted, Nanoseconds now) {
