@@ -186,9 +186,9 @@ class Source {
         hello.members = kFlooded;
         hello.address_family = 4;
         hello.peer.private_address = ByteString(16);
-        ByteString word = wire::encode(hello);
-        word.resize(word.size() + wire::kTagBytes, kForgedByte);
-        return word;
+        ByteString message = wire::encode(hello);
+        message.resize(message.size() + wire::kTagBytes, kForgedByte);
+        return message;
     }
     static in_addr own_address() {
         in_addr own{htonl(INADDR_LOOPBACK)};

@@ -90,12 +90,12 @@ class Neighbour {
     const std::set<std::uint64_t>& lists() const { return lists_; }
     // Sends to one member with the address of another. With a key, the message carries a tag, but not a valid
     // one.
-    void say(ByteString word, unsigned from, unsigned to) {
-        if (scene_.keyed) word.resize(word.size() + wire::kTagBytes, kForgedByte);
-        say_exactly(word, service_address(scene_.board, from), service_address(scene_.board, to));
+    void say(ByteString message, unsigned from, unsigned to) {
+        if (scene_.keyed) message.resize(message.size() + wire::kTagBytes, kForgedByte);
+        say_exactly(message, service_address(scene_.board, from), service_address(scene_.board, to));
     }
-    void say_exactly(Bytes word, const sockaddr_in& from, const sockaddr_in& to) {
-        raw_.send(word, from, to);
+    void say_exactly(Bytes message, const sockaddr_in& from, const sockaddr_in& to) {
+        raw_.send(message, from, to);
     }
 
   private:
@@ -292,14 +292,15 @@ void send_outcome_messages(const Scene& scene) {
     }
     LocalUser user(scene);
     attack(scene, [&] {
-        unsigned said = 0;
+        unsigned sent = 0;
         for (const std::uint64_t list : lists)
-            for (ByteString word : {wire::encode(wire::Answer{wire::JoinKind::abort, {list, 0}, ECONNRESET}),
-                                    wire::encode(wire::Ended{{list, 0}, ECONNRESET, Rank{2}})}) {
-                if (scene.keyed) word.resize(word.size() + wire::kTagBytes, kForgedByte);
-                said += user.send_to_all(word);
+            for (ByteString message :
+                 {wire::encode(wire::Answer{wire::JoinKind::abort, {list, 0}, ECONNRESET}),
+                  wire::encode(wire::Ended{{list, 0}, ECONNRESET, Rank{2}})}) {
+                if (scene.keyed) message.resize(message.size() + wire::kTagBytes, kForgedByte);
+                sent += user.send_to_all(message);
             }
-        return said;
+        return sent;
     });
 }
 

@@ -66,7 +66,7 @@ ByteString bytes_of(const sockaddr_in& address) {
 }
 
 // Messages of a member in the join of the first group, in which every member takes part.
-std::vector<ByteString> words_of(const Board& board, unsigned members, unsigned rank) {
+std::vector<ByteString> messages_of(const Board& board, unsigned members, unsigned rank) {
     std::vector<ByteString> list;
     for (unsigned i = 0; i < members; ++i) list.push_back(bytes_of(address_of(board, i)));
     const wire::JoinId id{wire::hash_addresses(list), 0};
@@ -127,10 +127,10 @@ void send_hellos_as_members(Board& board, unsigned members, ForeignWords words) 
     while (board.words[words.thrown].load() < kHellos && !board.abandoned) {
         for (unsigned rank = 1; rank < members; ++rank)
             for (const Descriptor& place : places[rank - 1]) {
-                for (const ByteString& word : words_of(board, members, rank))
+                for (const ByteString& message : messages_of(board, members, rank))
                     for (unsigned to = 0; to < members; ++to) {
                         const sockaddr_in address = address_of(board, to);
-                        sendto(place.get(), word.data(), word.size(), 0,
+                        sendto(place.get(), message.data(), message.size(), 0,
                                reinterpret_cast<const sockaddr*>(&address), sizeof address);
                     }
                 board.words[words.thrown].fetch_add(1);

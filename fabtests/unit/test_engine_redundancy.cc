@@ -225,8 +225,8 @@ std::vector<LossReport> reports_after(
         receive(receiver, receiver.fragment(0, id, 0, content(8)), buffers[id]);
     }
     std::vector<LossReport> reports;
-    for (const Out& word : sent_of(receiver.drain(), Kind::watermark_up))
-        reports.push_back(engine::unpack_losses(word.header.total, 2));
+    for (const Out& report : sent_of(receiver.drain(), Kind::watermark_up))
+        reports.push_back(engine::unpack_losses(report.header.total, 2));
     cr_assert(!reports.empty());
     return reports;
 }

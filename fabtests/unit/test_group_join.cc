@@ -314,8 +314,8 @@ Test(join, a_welcome_of_many_travels_in_parts) {
                   "rank %u", rank);
     }
     cr_assert(world.process(kMembers - 1).welcome->peers == world.process(0).welcome->peers);
-    constexpr std::size_t kWords = 64;
-    cr_assert_leq(world.process(0).received, 4 * 64 + kWords, "%zu", world.process(0).received);
+    constexpr std::size_t kJoinMessages = 64;
+    cr_assert_leq(world.process(0).received, 4 * 64 + kJoinMessages, "%zu", world.process(0).received);
 }
 
 Test(join, a_gathering_member_may_have_been_started_again) {
