@@ -57,11 +57,11 @@ static const char kHelp[] =
 
 static Options parse(int argc, char** argv, int rank, int size) {
     Options o = {.max = 1 << 20, .count = 200, .seed = 1, .multiple = 1, .cycles = 5, .root = -1};
-    const uint64_t most = UINT64_C(1) << 30;
+    const uint64_t limit = UINT64_C(1) << 30;
     const char* roots = "all";
     uint64_t root = 0;
-    const Option options[] = {{"min", &o.min, 0, most, NULL, NULL},
-                              {"max", &o.max, 0, most, NULL, NULL},
+    const Option options[] = {{"min", &o.min, 0, limit, NULL, NULL},
+                              {"max", &o.max, 0, limit, NULL, NULL},
                               {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
                               {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},
                               {"roots", NULL, 0, 0, &roots, NULL},

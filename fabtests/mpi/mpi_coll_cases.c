@@ -150,10 +150,10 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
     do p->op = &all_operators[next_random(&state) % op_count];
     while (!(p->op->sorts >> p->type->sort & 1));
     // About equally many counts of each order of magnitude.
-    const uint64_t most = max / p->type->width;
+    const uint64_t max_count = max / p->type->width;
     uint64_t limit = 1;
-    while (limit < most && next_random(&state) % 8 != 0) limit *= 2;
-    p->count = random_between(&state, 0, limit < most ? limit : most);
+    while (limit < max_count && next_random(&state) % 8 != 0) limit *= 2;
+    p->count = random_between(&state, 0, limit < max_count ? limit : max_count);
     p->root = (int)random_between(&state, 0, (uint64_t)part->size - 1);
     p->in_place = next_random(&state) % 3 == 0;
     draw_devices(c, own ^ kFill);

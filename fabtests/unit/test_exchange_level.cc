@@ -364,7 +364,7 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
             levels[0].progress({});
         }
         cr_assert_eq(longest, config.long_window_bytes);
-        cr_assert_gt(max, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is lent");
+        cr_assert_gt(max, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is borrowed");
         cr_assert_eq(levels[0].counters().bad_pieces, 0);
         for (std::uint32_t rank = 1; rank < kMembers; ++rank) cr_assert_leq(promised[rank], kWindow);
     }

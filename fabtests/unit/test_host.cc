@@ -118,7 +118,7 @@ Test(host, megabytes) {
     expect(members(3), [](Team& team) { return all_cases(team, {700'001}); });
 }
 
-Test(host, a_prefix_passes_on_before_the_rest_is_there) {
+Test(host, a_prefix_is_forwarded_before_the_rest_is_there) {
     for (const bool single_copy : {true, false}) {
         MembersOptions options = members(3);
         options.config.single_copy = single_copy;

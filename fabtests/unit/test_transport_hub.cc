@@ -141,7 +141,7 @@ Test(transport_hub, the_first_addresses_have_buffers_of_their_own) {
     cr_assert(sockets == (std::vector<std::size_t>{1, 2, 3, 4, 4, 4, 4, 4, 5, 5}));
 }
 
-// A membership that the kernel refuses against expectation goes to another socket.
+// A membership that the kernel refuses unexpectedly goes to another socket.
 Test(transport_hub, the_kernel_has_the_last_word) {
     auto options = multicast_options("lo", 4);
     options.memberships_per_socket = 1000;
